@@ -40,8 +40,9 @@ def assert_no_regression(
     Args:
         run: the run to test: its folder, id, the beginning of its id, `last`, or what `evaluate()` returned.
         base: the run that it is compared with; also Azure's evaluation_results.json, or BFCL's scores.
-        metric: an evaluator, or a metric as metrics.json names it, or several; by default all evaluators. An evaluator
-            means its pass rate, if it has one, as for every gate; else its main metric.
+        metric: an evaluator, a metric as metrics.json names it, a slice such as `match[domain=refund]`, or several; by
+            default the primary metric. An evaluator means its pass rate, if it has one, as for every gate; else its
+            main metric.
         margin: how much worse is still accepted, in the metric's unit (0.02: two points of a pass rate). The run must
             be shown to be worse by less than that. Without a margin it must not be shown to be worse, and the data must
             be enough to show that.
@@ -71,7 +72,8 @@ def assert_no_regression(
         gated=True,
     )
     comparison = compare_runs([base, run], Path(results_dir), settings).comparison
-    failed = [_line(each) for each in comparison.against[-1].tested if not _holds(each, margin)]
+    tested = [each for each in comparison.against[-1].tested if metric is not None or each.primary]
+    failed = [_line(each) for each in tested if not _holds(each, margin)]
     failed += [f"  {each.effect}: {each.text}" for each in comparison.decision.objections if each.effect != "none"]
     if failed:
         raise AssertionError("\n".join([f"{comparison.new.id} against {comparison.base.id}:", *failed]))

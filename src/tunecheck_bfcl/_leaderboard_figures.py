@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tunecheck.comparison import labels_of_pairs, part_of, with_verdicts
+from tunecheck.comparison import part_of, with_verdicts
 from tunecheck_bfcl._comparison import POOLED
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class LeaderboardFigures:
         from tunecheck_bfcl._summary import figure_weights
 
         sides = pair.sides(metric.key)
-        categories = [str(each) for each in labels_of_pairs(pair, _CATEGORY)]
+        categories = [str(each) for each in pair.labels(_CATEGORY)]
         names, counts = numpy.unique(numpy.array(categories)[sides.both], return_counts=True)
         weighed = figure_weights(dict(zip(names.tolist(), counts.tolist(), strict=True)))
         for version, figures in weighed.items():

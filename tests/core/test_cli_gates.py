@@ -142,8 +142,6 @@ def test_before_the_run_a_group_must_be_one_that_there_can_be() -> None:
     parse_gate("calls[Oslo]>=1").check_names(["calls"], ["city"])
     with pytest.raises(ConfigurationError, match="no group 'cal'; did you mean 'call'"):
         parse_gate("calls[cal]>=1").check_names(["calls"], [])
-    with pytest.raises(ConfigurationError, match="not grouped by 'town'"):
-        parse_gate("calls[town=Oslo]>=1").check_names(["calls"], ["city"])
 
 
 @pytest.mark.parametrize(

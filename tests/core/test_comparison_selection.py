@@ -146,28 +146,82 @@ def test_the_command_says_the_sentence_first_and_all_of_it_as_json(
     assert [each["run"] for each in told["ranking"]] == [b.name, a.name]
 
 
-def test_what_nobody_named_is_said_to_decide_because_most_rows_have_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_decides_by_default_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = (two_metrics(tmp_path, name, failing(*range(bad)), failing()) for name, bad in (("a", 30), ("b", 0)))
-    assert "the primary metric is match, which has the most rows" in here(capsys, "select", str(a), str(b)).out
-    assert "the most rows" not in here(capsys, "select", str(a), str(b), "--metric", "safe").out
+    assert "the primary metric is match by default" in here(capsys, "select", str(a), str(b)).out
+    assert "by default" not in here(capsys, "select", str(a), str(b), "--metric", "safe").out
 
 
-def test_runs_are_ranked_on_what_most_rows_have_a_figure_of_unless_the_data_says(tmp_path: Path) -> None:
-    """As where texts are scored on some rows, and calls judged on all of them."""
-    places = [
+@pytest.mark.parametrize(("kind", "metric"), [("call", "match"), ("answer", "text")])
+def test_match_decides_if_rows_have_calls_else_the_first_evaluator(tmp_path: Path, kind: str, metric: str) -> None:
+    runs = [
         write_run(
             tmp_path,
             name,
-            [row(at, {} if at % 2 else verdict("text", True), verdict("match", at >= bad)) for at in range(60)],
+            [row(at, verdict("text", True), verdict("match", at > 9)) | {"row_kind": kind} for at in range(60)],
             {**declares("text"), **declares("match")},
+        )
+        for name in "ab"
+    ]
+    assert select(*runs).metric == compare(*runs).decision.metric == metric
+
+
+def test_what_the_data_declares_decides(tmp_path: Path) -> None:
+    dataset = {"name": "d", "primary": "safe"}
+    runs = [
+        write_run(
+            tmp_path,
+            name,
+            [row(at, verdict("match", True), verdict("safe", at >= bad)) for at in range(60)],
+            {**declares("match"), **declares("safe")},
+            dataset=dataset,
         )
         for name, bad in (("a", 20), ("b", 0))
     ]
-    assert select(*places).metric == "match"
-    assert compare(places[0], *places).against[-1].part_metric == "match"
-    assert select(*places, metric="text").metric == "text"
+    assert (select(*runs).decision.decision, select(*runs).metric) == ("ship", "safe")
+
+
+def test_seven_metrics_that_show_nothing_do_not_hide_that_the_primary_one_improved(tmp_path: Path) -> None:
+    """Eight rows are won: McNemar's mid-p is 1/256, and Holm's over eight metrics would be above 0.03."""
+    others = [f"text{number}" for number in range(7)]
+    runs = [
+        write_run(
+            tmp_path,
+            name,
+            [
+                row(at, verdict("match", at >= bad), *(verdict(each, at % 7 != own) for each in others))
+                for at in range(60)
+            ],
+            {**declares("match"), **{key: value for each in others for key, value in declares(each).items()}},
+        )
+        for name, bad, own in (("a", 8, 0), ("b", 0, 1))
+    ]
+    found = compare(*runs)
+    assert (found.decision.decision, found.metric("match").p_adjusted) == ("ship", found.metric("match").p_value)
+
+
+def test_a_slice_can_decide(tmp_path: Path) -> None:
+    """Refunds get better by 30 of 50 rows, orders get worse by as many."""
+    domains = ["refund", "order"] * 50
+    runs = [
+        write_run(
+            tmp_path,
+            name,
+            [row(at, verdict("match", at >= 60 or at % 2 == bad), domain=domains[at]) for at in range(100)],
+            declares("match"),
+        )
+        for name, bad in (("a", 1), ("b", 0))
+    ]
+    found = select(*runs, metric="match[domain=refund]")
+    assert found.decision.metric == found.metric == "match[domain=refund]"
+    assert (found.rows, found.decision.difference[1]) == (50, pytest.approx(0.6))
+    assert found.rows_over_runs is not None
+    assert found.rows_over_runs.counts["fixed"] == 30
+    assert compare(*runs, metrics="match[order]").metric("match[domain=order]").verdict == "worse"
+    with pytest.raises(ConfigurationError, match=r"\[town=x\]: no column gives this slice"):
+        select(*runs, metric="match[town=x]")
+    with pytest.raises(ConfigurationError, match="no row of both runs has domain=x"):
+        select(*runs, metric="match[domain=x]")
 
 
 def test_runs_of_one_name_are_called_by_their_ids(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_the_same_answers_are_shown_to_be_no_worse(tunecheck: Tunecheck) -> None
     said = tunecheck(*evaluate(*no_worse("last"), "--json"))
     assert said.code == 0, said
     gates = the_gates(said)
-    assert list(gates) == ["function_call_match.binary_aggregate", "match.binary_aggregate"]
+    assert list(gates) == ["match.binary_aggregate"]
     assert all(gate["met"] and gate["found"] == 0 for gate in gates.values())
 
 
@@ -57,7 +57,7 @@ def test_worse_answers_are_found_with_their_figures_and_the_run_is_kept(tunechec
     base = finished(tmp_path)[0].name
     said = tunecheck(*evaluate(*no_worse("last", "0.05"), "--json", endpoint="wrong"))
     assert said.code == 3
-    gate = the_gates(said)["function_call_match.binary_aggregate"]
+    gate = the_gates(said)["match.binary_aggregate"]
     figures = gate["comparison"]
     assert isinstance(figures, dict)
     assert (gate["met"], figures["base"], figures["pairs"]) == (False, base, COUNT)
@@ -72,7 +72,7 @@ def test_the_report_says_what_was_required_and_found(tunecheck: Tunecheck, monke
     tunecheck(*evaluate())
     said = tunecheck(*evaluate(*no_worse("last", "0.05"), endpoint="wrong"))
     words = " ".join(said.out.split())
-    assert "gate NOT met required function_call_match: shown to be at most 5 points worse than small-" in words
+    assert "gate NOT met required match: shown to be at most 5 points worse than small-" in words
     assert "found −16.7 points (100.0% → 83.3%, 95% interval" in words
 
 
@@ -149,16 +149,51 @@ def test_a_bare_evaluator_is_its_pass_rate_in_both_gates(tunecheck: Tunecheck) -
     assert compared["new_value"] == own["found"] == said.json()["metrics"]["match.binary_aggregate"]
 
 
-def test_the_evaluators_of_fail_under_are_the_ones_compared(tunecheck: Tunecheck) -> None:
+def test_the_metrics_and_slices_of_fail_under_are_the_ones_compared(tunecheck: Tunecheck) -> None:
+    """All ten lost rows are among the thirty calls; of thirty answers none changed."""
     tunecheck(*evaluate())
-    said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", "match[call]>=0.1", "--json"))
-    assert list(the_gates(said)) == ["match.binary_aggregate"]
+    named = ("--fail-under", "match[call]>=0.1", "--fail-under", "match[row_kind=answer]>=0.1")
+    gates = the_gates(tunecheck(*evaluate(*no_worse("last", "0.3"), *named, "--json", endpoint="wrong")))
+    assert list(gates) == ["match.binary_aggregate[row_kind=call]", "match.binary_aggregate[row_kind=answer]"]
+    found = [(gate["found"], gate["comparison"]["pairs"]) for gate in gates.values()]  # type: ignore[index]
+    assert found == [(pytest.approx(-1 / 3), 30), (0, 30)]
+    assert [gate["outcome"] for gate in gates.values()] == ["undecided", "met"]
+
+
+def test_a_slice_of_any_column_can_be_gated_without_grouping_by_it(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate())
+    gate = ("--fail-under", "match[city=Oslo]>=0.9", "--better-than", "last", "--json")
+    said = tunecheck(*evaluate(*gate, endpoint="wrong"))
+    own = next(each for each in said.json()["gates"] if each["gate"] == "match[city=Oslo] >= 0.9")
+    assert own["found"] == said.json()["by"]["city"]["Oslo"]["match.binary_aggregate"]
+    assert list(the_gates(said)) == ["match.binary_aggregate[city=Oslo]"]
+
+
+def test_a_slice_that_no_row_has_is_refused_before_anybody_is_asked(tunecheck: Tunecheck, tmp_path: Path) -> None:
+    tunecheck(*evaluate())
+    for slice_, words in (("city=Bern", "no row of both runs has city=Bern"), ("town=Oslo", "no column gives")):
+        said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", f"match[{slice_}]>=0.1"))
+        assert (said.code, words in said.err) == (2, True), said.err
+    assert len(finished(tmp_path)) == 1
+
+
+def test_the_command_names_the_metric_that_decides(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate())
+    said = tunecheck(*evaluate(*no_worse("last"), "--primary", "function_call_match", "--json"))
+    assert list(the_gates(said)) == ["function_call_match.binary_aggregate"]
+    assert (
+        tunecheck("compare", *sorted(run.name for run in finished(Path())), "--json").json()["decision"]["metric"]
+        == "function_call_match"
+    )
+    assert (
+        "primary: no evaluator gives 'macth'; did you mean 'match'?" in tunecheck(*evaluate("--primary", "macth")).err
+    )
 
 
 def test_a_gate_belongs_to_the_evaluator_with_the_longest_name_it_begins_with() -> None:
     gates = [parse_gate("a.b.x>=1"), parse_gate("a.b>=1"), parse_gate("c[call]>=1")]
-    assert gated_metrics(gates, ["a", "a.b", "c", "d"], []) == {"a.b": "a.b", "c": "c"}
-    assert gated_metrics([], ["a"], []) is None
+    assert gated_metrics(gates, ["a", "a.b", "c", "d"], []) == {"a.b": "a.b", "c[call]": "c"}
+    assert gated_metrics([], ["a"], []) == {}
 
 
 def test_a_gate_on_a_figure_compares_it_if_rows_have_numbers_of_it_else_its_evaluator() -> None:
@@ -182,7 +217,7 @@ def test_errors_fail_the_gate_too(tunecheck: Tunecheck, tmp_path: Path) -> None:
     replay(tmp_path, kept, "right")
     said = tunecheck(*evaluate(*no_worse("last"), "--json"))
     assert said.code == 3
-    assert [gate["met"] for gate in said.json()["gates"]] == [True, True, False]
+    assert [gate["met"] for gate in said.json()["gates"]] == [True, False]
     assert any(
         "rows without a figure are excluded from both rates: 1 in the new run" in note for note in said.json()["notes"]
     )
@@ -363,7 +398,7 @@ def test_score_holds_a_run_against_another_one_too(tunecheck: Tunecheck) -> None
     tunecheck(*evaluate(endpoint="wrong"))
     said = tunecheck("score", "last", *no_worse(base, "0.05"), "--json")
     assert said.code == 3, said.err
-    assert list(the_gates(said)) == ["function_call_match.binary_aggregate", "match.binary_aggregate"]
+    assert list(the_gates(said)) == ["match.binary_aggregate"]
 
 
 def test_the_gate_may_stand_in_a_file(tunecheck: Tunecheck, tmp_path: Path) -> None:

@@ -36,6 +36,10 @@ def test_an_evaluator_means_its_pass_rate():
     found = assert_no_regression("same", "base", metric="match", margin=0.2)
     assert found.metric("match").key == "match.binary_aggregate"
 
+def test_a_slice():
+    found = assert_no_regression("worse", "base", metric="match[row_kind=answer]", margin=0.3)
+    assert found.metric("match[row_kind=answer]").difference.value == 0
+
 def test_rows_of_other_content():
     assert_no_regression("other", "base", metric="match", margin=0.2, pair_by="id")
 """
@@ -63,7 +67,7 @@ def test_a_regression_fails_a_test_and_names_figures_and_rows(
     assert here(capsys, *evaluate, "--endpoint", "endpoints/base.yaml", "--name", "other").code == 0
     (tmp_path / "test_regression.py").write_text(TEST)
     said = pytest_in(tmp_path)
-    assert "2 failed, 6 passed" in said.stdout, said.stdout + said.stderr
+    assert "3 failed, 6 passed" in said.stdout, said.stdout + said.stderr
     assert "FAILED test_regression.py::test_worse " in said.stdout
     assert "FAILED test_regression.py::test_worse_without_a_margin" in said.stdout
     assert "function_call_match: worse, 100.0% → 75.0%" in said.stdout

@@ -64,6 +64,13 @@ def test_a_run_is_found_by_its_folder_its_id_its_beginning_and_as_the_last(tmp_p
     assert find_run("last", tmp_path) == third
 
 
+def test_a_run_of_exactly_this_name_is_meant_though_longer_names_begin_with_it(tmp_path: Path) -> None:
+    first, _ = made(tmp_path, "ck1-20240101T000000Z-aaaaaa", "ck10-20240101T000000Z-aaaaaa")
+    assert find_run("ck1", tmp_path) == first
+    with pytest.raises(ConfigurationError, match="'ck' matches 2 runs"):
+        find_run("ck", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -4,4 +4,4 @@ from ._comparison import Objection as Objection, Part as Part
 from ._measuring import PairedValues as PairedValues
 from ._pairing import pair as pair
 from ._pairs import RunPair as RunPair
-from ._parts import labels_of_pairs as labels_of_pairs, part_of as part_of, with_verdicts as with_verdicts
+from ._parts import part_of as part_of, with_verdicts as with_verdicts

@@ -16,9 +16,9 @@ def choose_metrics(
 ) -> tuple[list[Chosen], list[str]]:
     """The metrics to compare, and remarks on those that are not.
 
-    Tested is each evaluator's main metric, the one that the data declares as its primary first; or those that are
-    named: an evaluator, or `<evaluator>.<key>`. With `gated`, an evaluator's name means its pass rate if both runs have
-    one.
+    Tested is each evaluator's main metric and the one that the data declares as its primary; or those that are named:
+    an evaluator, `<evaluator>.<key>`, or a slice of either. With `gated`, an evaluator's name means its pass rate if
+    both runs have one.
 
     Raises:
         ConfigurationError: the runs have no evaluator in common, or not the named one.
@@ -50,9 +50,9 @@ def choose_metrics(
 
 
 def _declared(mains: dict[str, str], base: RunTable, new: RunTable) -> list[str]:
-    """The evaluators, after what the data declares as primary, where both runs have it."""
+    """The evaluators, and what the data declares as primary, where both runs have it."""
     primary = [name for name in (base.primary, new.primary) if name and (name in mains or _key(name, base, new))]
-    return [*dict.fromkeys([*primary[:1], *mains])]
+    return [*dict.fromkeys([*mains, *primary[:1]])]
 
 
 def _listed(table: RunTable) -> str:
@@ -61,7 +61,35 @@ def _listed(table: RunTable) -> str:
 
 
 def _chosen(name: str, key: str, base: RunTable, new: RunTable, *, tested: bool) -> Chosen:
-    return Chosen(name, key, (base.columns.get(key) or new.columns[key]).evaluator, tested)
+    column, _ = split_slice(key)
+    return Chosen(name, key, (base.columns.get(column) or new.columns[column]).evaluator, tested)
+
+
+def split_slice(name: str) -> tuple[str, str | None]:
+    """Split `match[domain=refund]` into the metric and the slice; None means all rows."""
+    metric, bracket, where = name.partition("[")
+    return (metric, where[:-1]) if bracket and where.endswith("]") else (name, None)
+
+
+def _slice(where: str | None, base: RunTable, new: RunTable) -> str:
+    """Return a slice as `[column=value]`; a value alone stands for the one column of both runs that has it.
+
+    Raises:
+        ConfigurationError: no column has this value, several have it, or there are no slices by this column.
+    """
+    if where is None:
+        return ""
+    known = {**new.slices, **base.slices, **new.groups, **base.groups}
+    column, equals, _ = where.partition("=")
+    if equals and column in known:
+        return f"[{where}]"
+    columns = [name for name, labels in known.items() if not equals and where in labels]
+    if len(columns) == 1:
+        return f"[{columns[0]}={where}]"
+    if columns:
+        raise ConfigurationError(f"[{where}]: write {' or '.join(f'[{name}={where}]' for name in columns)}")
+    hint = did_you_mean(column, known) if equals else ""
+    raise ConfigurationError(f"[{where}]: no column gives this slice{hint}; --group-by adds slices by a column")
 
 
 def _main(name: str, base: RunTable, new: RunTable, *, gated: bool) -> str | None:
@@ -77,14 +105,15 @@ def _main(name: str, base: RunTable, new: RunTable, *, gated: bool) -> str | Non
 
 
 def _named(names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable) -> Iterator[tuple[str, str]]:
-    for name in names:
-        key = mains.get(name) or _key(name, base, new)
+    for given in names:
+        name, where = (given, None) if _key(given, base, new) else split_slice(given)
+        key, part = mains.get(name) or _key(name, base, new), _slice(where, base, new)
         if key is None:
             known = [*mains, *(key for key in base.columns if key in new.columns)]
-            where = [table.info.id for table in (base, new) if name in table.columns or name in table.evaluators]
-            only = f" in both runs, only in {where[0]}" if len(where) == 1 else ""
+            having = [table.info.id for table in (base, new) if name in table.columns or name in table.evaluators]
+            only = f" in both runs, only in {having[0]}" if len(having) == 1 else ""
             raise ConfigurationError(f"there is no metric {name!r}{only}{did_you_mean(name, known)}")
-        yield next((own for own, main in mains.items() if main == key), key), key
+        yield next((own for own, main in mains.items() if main == key), key) + part, key + part
 
 
 def _key(name: str, base: RunTable, new: RunTable) -> str | None:

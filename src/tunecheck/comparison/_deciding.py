@@ -13,6 +13,7 @@ from tunecheck._files import DecidedMetric, EarlyStop
 from tunecheck._json import JSON
 from tunecheck._targets import Row, Target
 from tunecheck.comparison._common_metrics import choose_metrics
+from tunecheck.comparison._families import default_primary
 from tunecheck.comparison._measuring import item_values
 from tunecheck.comparison._pairing import pair
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 class Question:
     """The question of early stopping: better or worse than the base, or with a margin, at most that much worse.
 
-    `metrics` are evaluators, or metrics as metrics.json names them; None means all metrics of both runs; better
-    or worse goes by the first of them.
+    `metrics` are evaluators, or metrics as metrics.json names them; None means the primary metric.
     """
 
     base: RunLike
@@ -131,36 +131,29 @@ class Deciding:
         return "worse" if "worse" in outcomes else "undecided" if len(outcomes) > 1 else outcomes.pop()
 
 
-def default_metrics(
-    table: RunTable, evaluators: Collection[str], primary: str | None = None, *, better: bool
-) -> list[str]:
-    """Choose the metrics to decide by: each evaluator of both runs; for `better`, one of them.
-
-    That is the one that the data declares as its primary, else the one that most rows have a figure of.
+def gated_primary(table: RunTable, evaluators: Collection[str], primary: str | None = None) -> str:
+    """Return the metric to decide by: the `primary` that is declared, else the default among common evaluators.
 
     Raises:
         ConfigurationError: they have none in common.
     """
-    names = [name for name in table.evaluators if name in evaluators]
+    names = [name for name in table.evaluators if name in evaluators and name not in table.derived]
     if not names:
         own = ", ".join(table.evaluators)
         raise _about(table, f"it has none of the evaluators {', '.join(evaluators)}; its own: {own}")
-    return [max(names, key=lambda name: (name == primary, _figures(table, name)))] if better else names
-
-
-def _figures(table: RunTable, evaluator: str) -> int:
-    main = table.evaluators[evaluator].main
-    return 0 if main is None else table.columns[main].figures
+    return primary if primary in names else default_primary(names, table)
 
 
 def _chosen(
     question: Question, table: RunTable, evaluators: Collection[str], primary: str | None
 ) -> Iterator[tuple[str, MetricColumn]]:
     """The metrics to decide by, and the base's columns of them."""
-    names = question.metrics or default_metrics(table, evaluators, primary, better=question.margin is None)
+    names = question.metrics or [gated_primary(table, evaluators, primary or table.primary)]
     for chosen in choose_metrics(table, table, names, gated=True)[0]:
         if not chosen.tested:
             continue
+        if chosen.key not in table.columns:
+            raise _about(table, f"early stopping decides on all rows, not on {chosen.name}")
         if chosen.evaluator not in evaluators:
             raise _about(table, f"this run has no evaluator {chosen.evaluator!r}")
         column = table.columns[chosen.key]

@@ -6,6 +6,9 @@ from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._measuring import Chosen
 from tunecheck.results import RunTable
 
+MATCH = "match"
+"""The evaluator that decides where rows have calls."""
+
 
 def corrected(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:
     """Holm's p-values of tests, given each with whether anything moved: what cannot show anything is no test.
@@ -36,11 +39,19 @@ def primary_of(
 ) -> tuple[Chosen, bool]:
     """Return the metric that decides, and whether the user or the data named it.
 
-    It is the first that is named, else the one that the data declares, else the one with the most rows in the base.
+    It is the first that is named, else the one that the data declares, else that of `default_primary`.
     """
     tested = [each for each in chosen if each.tested]
     declared = base.primary or new.primary
     stated = tested[:1] if named or len(tested) == 1 else [each for each in tested if declared in (each.name, each.key)]
     if stated:
         return stated[0], True
-    return max(tested, key=lambda each: base.columns[each.key].figures if each.key in base.columns else 0), False
+    default = default_primary([each.name for each in tested], base, new)
+    return next(each for each in tested if each.name == default), False
+
+
+def default_primary(names: Sequence[str], *tables: RunTable) -> str:
+    """Return `match` if it is among the names and rows have calls, or their kinds are unknown; else the first name."""
+    kinds = [table.groups["row_kind"] for table in tables if "row_kind" in table.groups]
+    has_calls = not kinds or any("call" in each for each in kinds)
+    return MATCH if MATCH in names and has_calls else names[0]

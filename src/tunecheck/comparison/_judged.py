@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._files import JudgeCalibration
 from tunecheck._messages import counted
+from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import MetricComparison, RawFigures
 from tunecheck.comparison._verdicts import JUDGES_DIFFER
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
@@ -128,7 +129,8 @@ def reckoned(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricC
         return metric
     if before != after:
         return _refused(metric, base, new)
-    labels = labels_of(metric.evaluator, base, new)
+    _, where = split_slice(metric.key)  # labels of all rows say nothing about a judge's errors on a slice
+    labels = None if where is not None else labels_of(metric.evaluator, base, new)
     if labels is None:
         return replace(metric, judge="uncalibrated")
     return _corrected(metric, labels) if metric.kind == "binary" else replace(metric, judge="scores")

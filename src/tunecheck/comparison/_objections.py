@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tunecheck import plugins
 from tunecheck._codes import cause_named
-from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted
 from tunecheck.comparison._cause_changes import causes_by_item
 from tunecheck.comparison._common_metrics import choose_metrics
@@ -19,10 +18,10 @@ from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effe
 from tunecheck.comparison._families import corrected
 from tunecheck.comparison._measuring import FEWEST, Chosen, compared, rows_needed, shown_verdict
 from tunecheck.comparison._pairs import RunPair
-from tunecheck.comparison._parts import FEWEST_OF_A_SLICE, rows_by_value
+from tunecheck.comparison._parts import FEWEST_OF_A_SLICE
 from tunecheck.comparison._verdicts import BETTER, TOO_LITTLE, WORSE
 from tunecheck.comparison._wording import difference_of, headline, margin_text, needed_text, size_text, value_text
-from tunecheck.results import EvaluatorColumns, Kind, RunTable, State
+from tunecheck.results import EvaluatorColumns, RunTable, State
 from tunecheck.runs._manifest import changed_settings
 from tunecheck.runs._store import Run
 from tunecheck.statistics._results import Estimate
@@ -201,29 +200,18 @@ class _Weighed:
         from tunecheck.statistics._margins import margin_result
 
         for name, margin in self.pair.settings.guards.items():
-            kind, up, difference = self._guarded(name)
-            found = margin_result(difference, margin, higher_is_better=up)
-            size = size_text(kind, margin)
+            metric = self._guarded(name)
+            found = margin_result(metric.difference, margin, higher_is_better=metric.higher_is_better)
+            size = size_text(metric.kind, margin)
             if found == "refuted":
                 yield Objection("metric_worse", f"{clean(name, 100)} is more than {size} worse (guard)", "keep")
             elif found == "open":
                 text = f"{clean(name, 100)} is not shown to be at most {size} worse (guard)"
                 yield Objection("guard_open", text, "undecided")
 
-    def _guarded(self, name: str) -> tuple[Kind, bool, Estimate]:
-        """Return a guarded metric's difference; `metric[column=value]` names that of a slice."""
-        metric_name, bracket, rest = name.partition("[")
-        chosen = choose_metrics(self.pair.base, self.pair.new, [metric_name])[0][0]
-        if not bracket:
-            metric = self.pair.measured(chosen)
-            return metric.kind, metric.higher_is_better, metric.difference
-        column, _, value = rest.removesuffix("]").partition("=")
-        sides = self.pair.sides(chosen.key)
-        rows = rows_by_value(self.pair, column).get(value)
-        if rows is None or not (rows & sides.both).any():
-            raise ConfigurationError(f"guard {name!r}: no row of both runs has {column}={value}")
-        found = compared(sides, rows & sides.both, self.pair.settings)
-        return sides.kind, sides.higher_is_better, found.difference
+    def _guarded(self, name: str) -> MetricComparison:
+        chosen, _ = choose_metrics(self.pair.base, self.pair.new, [name], gated=self.pair.settings.gated)
+        return self.pair.measured(chosen[0])
 
     # -- rows whose verdict is not known
 
@@ -232,7 +220,8 @@ class _Weighed:
         import numpy
 
         sides, metric = self._sides, self.metric
-        no_base, no_new = numpy.isnan(sides.base), numpy.isnan(sides.new)
+        inside = self.pair.inside(metric.key)
+        no_base, no_new = (numpy.isnan(side) & inside for side in (sides.base, sides.new))
         failed = [self._errors(table, items) for table, items in self._items]
         base, new = no_base & (~no_new | failed[0]), no_new & (~no_base | failed[1])
         lost, gained = int((no_new & ~no_base).sum()), int((no_base & ~no_new).sum())

@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import did_you_mean
+from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._judged import reckoned
 from tunecheck.comparison._measuring import Chosen, ComparisonSettings, PairedValues, measure, sides_of
@@ -16,7 +18,10 @@ from tunecheck.comparison._pairing import pair
 from tunecheck.results import NONE, Clusters, RunTable
 
 if TYPE_CHECKING:
+    from tunecheck.comparison._measuring import Mask
     from tunecheck.statistics._samples import Codes
+
+_LONGEST_TAG = 200
 
 
 class RunPair:
@@ -52,10 +57,55 @@ class RunPair:
         return None if self.clusters is None else as_codes(self.clusters.labels)
 
     def sides(self, key: str) -> PairedValues:
-        """A metric's numbers by pair."""
+        """A metric's numbers by pair; a slice's key (`metric[column=value]`) has none for the other pairs."""
+        import numpy
+
         if key not in self._sides:
-            self._sides[key] = sides_of(key, self.base, self.new, self.pairing, self.codes)
+            metric, _ = split_slice(key)
+            sides, inside = sides_of(metric, self.base, self.new, self.pairing, self.codes), self.inside(key)
+            if metric != key:
+                base, new = (numpy.where(inside, side, numpy.nan) for side in (sides.base, sides.new))
+                sides = replace(sides, base=base, new=new)
+            self._sides[key] = sides
         return self._sides[key]
+
+    def inside(self, key: str) -> Mask:
+        """Return which pairs a metric's key is about: all, or those of its slice.
+
+        Raises:
+            ConfigurationError: no pair belongs to the slice.
+        """
+        import numpy
+
+        _, where = split_slice(key)
+        if where is None:
+            return numpy.ones(len(self.pairing.base), dtype=bool)
+        column, _, value = where.partition("=")
+        found = self.rows_by_value(column).get(value)
+        if found is None:
+            raise ConfigurationError(f"{key}: no row of both runs has {where}")
+        return found
+
+    def labels(self, column: str) -> Sequence[str | None]:
+        """Each pair's value of a column: the base's, else the new run's; None if neither has the column."""
+        for table, items in ((self.base, self.pairing.base), (self.new, self.pairing.new)):
+            labels = table.groups.get(column) or table.slices.get(column)
+            if labels is not None:
+                return [labels[item] for item in items]
+        return [None] * len(self.pairing.base)
+
+    def rows_by_value(self, column: str) -> dict[str, Mask]:
+        """Return which pairs have each value of a column, in the order in which the values appear."""
+        import numpy
+
+        labels = self.labels(column)
+        numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+        codes = numpy.fromiter(map(numbers.__getitem__, labels), numpy.int64, len(labels))
+        labelled: dict[str, list[int]] = {}
+        for label, number in numbers.items():
+            for value in dict.fromkeys(_tags_of_label(label)):
+                labelled.setdefault(value, []).append(number)
+        return {value: numpy.isin(codes, own) for value, own in labelled.items()}
 
     def measured(self, chosen: Chosen) -> MetricComparison:
         """A metric's figures and its test, before any verdict."""
@@ -64,6 +114,25 @@ class RunPair:
             figures = measure(chosen, self.sides(chosen.key), self.base, self.new, self.settings)
             self._measured[known] = reckoned(figures, self.base, self.new)
         return self._measured[known]
+
+
+def tags_of(value: JSON) -> list[str]:
+    """The parts that a row is in by its value of a column: by each text of a list of them, else by the value itself."""
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return [str(each)[:_LONGEST_TAG] for each in value]
+    if value is None:
+        return []
+    text = value if isinstance(value, str) else dumps(value).decode("utf-8", "replace")
+    return [text[:_LONGEST_TAG]]
+
+
+def _tags_of_label(label: str | None) -> list[str]:
+    if label is None or not label.startswith('["'):
+        return [] if label is None else [label]
+    try:
+        return tags_of(loads(label))
+    except ValueError:
+        return [label]
 
 
 class Runs:

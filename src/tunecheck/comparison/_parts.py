@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunecheck import plugins
-from tunecheck._json import JSON, dumps, loads
 from tunecheck.comparison._comparison import MetricComparison, Part
 from tunecheck.comparison._families import corrected
 from tunecheck.comparison._measuring import compared, shown_verdict
 from tunecheck.comparison._pairs import RunPair
 
 if TYPE_CHECKING:
-    from tunecheck.comparison._measuring import Mask
     from tunecheck.statistics._results import PairedBinary, PairedScores
 
 MOST_PARTS = 50
@@ -22,8 +20,6 @@ MOST_PARTS = 50
 
 FEWEST_OF_A_SLICE, MOST_SLICES = 20, 20
 """A slice that was found in the data has so many rows at least, and its column so many values at most."""
-
-_LONGEST_TAG = 200
 
 _DRAWS = 2_000
 """Of resamples and signs: there are many parts, of every run."""
@@ -41,7 +37,7 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     seen: set[bytes] = set()
     named = dict.fromkeys([*pair.base.groups, *pair.new.groups])
     for column in dict.fromkeys([*named, *pair.base.slices, *pair.new.slices]):
-        rows = {value: which & sides.both for value, which in rows_by_value(pair, column).items()}
+        rows = {value: which & sides.both for value, which in pair.rows_by_value(column).items()}
         least, most = (1, MOST_PARTS) if column in named else (FEWEST_OF_A_SLICE, MOST_SLICES)
         values = {value: which for value, which in rows.items() if which.any()}
         if not 1 < len(values) <= most:
@@ -58,51 +54,9 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     return tuple(found)
 
 
-def rows_by_value(pair: RunPair, column: str) -> dict[str, Mask]:
-    """Return which pairs have each value of a column, in the order in which the values appear."""
-    import numpy
-
-    labels = labels_of_pairs(pair, column)
-    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    codes = numpy.fromiter(map(numbers.__getitem__, labels), numpy.int64, len(labels))
-    labelled: dict[str, list[int]] = {}
-    for label, number in numbers.items():
-        for value in dict.fromkeys(_tags_of_label(label)):
-            labelled.setdefault(value, []).append(number)
-    return {value: numpy.isin(codes, own) for value, own in labelled.items()}
-
-
-def tags_of(value: JSON) -> list[str]:
-    """The parts that a row is in by its value of a column: by each text of a list of them, else by the value itself."""
-    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
-        return [str(each)[:_LONGEST_TAG] for each in value]
-    if value is None:
-        return []
-    text = value if isinstance(value, str) else dumps(value).decode("utf-8", "replace")
-    return [text[:_LONGEST_TAG]]
-
-
-def _tags_of_label(label: str | None) -> list[str]:
-    if label is None or not label.startswith('["'):
-        return [] if label is None else [label]
-    try:
-        return tags_of(loads(label))
-    except ValueError:
-        return [label]
-
-
 def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     """Return the plug-ins' figures of two runs, such as a leaderboard's weighted means."""
     return tuple(part for each in plugins.figures() for part in each.of_pair(pair, metric))
-
-
-def labels_of_pairs(pair: RunPair, column: str) -> Sequence[str | None]:
-    """Each pair's value of a column: the base's, else the new run's; None if neither has the column."""
-    for table, items in ((pair.base, pair.pairing.base), (pair.new, pair.pairing.new)):
-        labels = table.groups.get(column) or table.slices.get(column)
-        if labels is not None:
-            return [labels[item] for item in items]
-    return [None] * len(pair.pairing.base)
 
 
 def part_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import History, MetricComparison, Ranked
 from tunecheck.comparison._judged import corrected_rate, labels_of
 from tunecheck.comparison._measuring import Chosen, ComparisonSettings, PairedValues, estimate, item_values
@@ -38,9 +39,9 @@ def over_all_runs(key: str, runs: Runs) -> Floats:
     import numpy
 
     scores = numpy.full((len(runs.base.items.ids), len(runs.tables)), numpy.nan)
-    scores[:, runs.base_place] = item_values(runs.base, key)
+    scores[:, runs.base_place] = item_values(runs.base, split_slice(key)[0])
     for place, pair in runs.against_base.items():
-        scores[list(pair.pairing.base), place] = item_values(pair.new, key)[list(pair.pairing.new)]
+        scores[list(pair.pairing.base), place] = pair.sides(key).new
     return scores
 
 

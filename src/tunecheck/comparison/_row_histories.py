@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import RowHistory, RowOverRuns, RowsOverRuns
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
 
     if passes is None or not all(passes in table.columns for table in runs.tables):
         return None
-    passed = over_all_runs(passes, runs)
+    _, where = split_slice(metric)
+    passed = over_all_runs(passes if where is None else f"{passes}[{where}]", runs)
     items = numpy.flatnonzero(~numpy.isnan(passed).any(axis=1))
     passed = passed[items]
     found = row_histories(passed)

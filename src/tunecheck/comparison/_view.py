@@ -380,7 +380,7 @@ def selection_view(selection: Selection, rows: int = 3) -> View:
     """The decision, the ranking, the other candidates, and `rows` of each outcome over all runs."""
     notes = [clean(note) for note in selection.notes]
     if not selection.metric_named:
-        notes.append(f"the primary metric is {selection.metric}, which has the most rows; --metric names another")
+        notes.append(f"the primary metric is {selection.metric} by default; --metric names another")
     title, _ = next(decision_lines(selection.decision))
     return View(Words(clean(title, 2_000)), [*_selection_parts(selection, rows)], notes)
 

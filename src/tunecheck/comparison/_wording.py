@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from tunecheck._files import EarlyStop
 from tunecheck._messages import counted
 from tunecheck.results import Kind, RunInfo
-from tunecheck.runs._store import stopped_text
+from tunecheck.runs._store import given_name, stopped_text
 from tunecheck.statistics._results import Estimate
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     )
 
 NOTHING = "–"
-
-_BEGUN = re.compile(r"-\d{8}T\d{6}Z-[0-9a-f]{6}$")
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -162,7 +159,7 @@ def shared_text(against: RunComparison, base: RunInfo) -> str:
 
 def short_names(ids: Sequence[str]) -> Mapping[str, str]:
     """Return the names of runs in sentences: the given name if it is unique among them, else the id."""
-    names = [_BEGUN.sub("", each) for each in ids]
+    names = [*map(given_name, ids)]
     return {each: name if names.count(name) == 1 else each for each, name in zip(ids, names, strict=True)}
 
 

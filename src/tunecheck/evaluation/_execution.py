@@ -139,7 +139,10 @@ class Execution:
             )
         self._check_columns(scan.columns)
         self.facts.check_prices(self.settings.max_cost)
-        declared, cluster = self.dataset.defaults, self.settings.cluster
+        declared, cluster, primary = self.dataset.defaults, self.settings.cluster, self.settings.primary
+        names = [each.name for each in self.evaluators]
+        if primary is not None and not any(f"{primary}.".startswith(f"{name}.") for name in names):
+            raise ConfigurationError(f"primary: no evaluator gives {primary!r}{did_you_mean(primary, names)}")
         grouping = [
             *(("group_by", column) for column in self.settings.grouping),
             ("group_key", declared.group_key),
@@ -185,7 +188,7 @@ class Execution:
         from tunecheck.results import AboutToRun
 
         mapping = describe_mapping(self.layers).values() if self.target is None else None
-        rows = AboutToRun(self.dataset, mapping, self.settings.cluster)
+        rows = AboutToRun(self.dataset, mapping, self.settings.cluster, self.settings.primary)
         return Deciding(question, rows, [each.name for each in self.evaluators], self.settings.folder)
 
     def _describe(self, scan: Scan) -> RunFile:
@@ -199,7 +202,7 @@ class Execution:
                 scan.sha256,
                 scan.rows,
                 settings.cluster or declared.cluster or declared.group_key,
-                declared.primary,
+                settings.primary or declared.primary,
             ),
             target=describe_target(self.target),
             evaluators=describe_evaluators(self.evaluators),

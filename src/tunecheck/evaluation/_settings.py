@@ -59,6 +59,7 @@ class ScoreArguments(RunArguments, total=False):
     workers: int | None
     group_by: str | Sequence[str]
     cluster: str | None
+    primary: str | None
     evaluator_timeout: float
 
 
@@ -103,6 +104,7 @@ class RunSettings:
         repeat: Answer each row so many times, and add `pass_at_k`.
         group_by: Columns; the metrics are also reported for each of their values.
         cluster: The column of dependent rows in comparisons of the run; `none`: all rows are independent.
+        primary: The metric that decides between runs; by default the one that the data declares.
         until_decided: Stop once the run is `better_than` a run, or `no_worse_than` it by `margin`.
         decide_on: Metrics that decide.
         confidence: Of that decision.
@@ -134,6 +136,7 @@ class RunSettings:
     repeat: int = 1
     group_by: str | Sequence[str] = ()
     cluster: str | None = None
+    primary: str | None = None
     no_worse_than: RunLike | None = None
     better_than: RunLike | None = None
     margin: float | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tunecheck._codes import cause_named
 from tunecheck._files import MetricEntry
 from tunecheck._json import JSON, dumps
-from tunecheck.comparison._parts import tags_of
+from tunecheck.comparison._pairs import tags_of
 from tunecheck.pipeline._finished_rows import errors_of, fault_groups
 from tunecheck.report._details import Details
 from tunecheck.report._reading import Columns, Evaluated, ReportedRun

@@ -26,12 +26,14 @@ class AboutToRun:
     """Rows that a run is about to judge; they are paired with a base before the endpoint is called.
 
     `mapping` has the layers of the column mapping if the data holds the answers; None if an endpoint answers.
-    `cluster` is the column by which they are not independent, where another than the data's is named.
+    `cluster` is the column by which they are not independent, and `primary` the metric that decides, where other than
+    the data's are named.
     """
 
     dataset: Dataset
     mapping: Iterable[Mapping[str, object]] | None
     cluster: str | None = None
+    primary: str | None = None
 
 
 RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
@@ -160,7 +162,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
             AskedRows(run.dataset),
             answers=answers,
             cluster=run.cluster or declared.cluster or declared.group_key,
-            primary=declared.primary,
+            primary=run.primary or declared.primary,
             dataset=run.dataset.name,
         )
     folder = getattr(run, "run_dir", None)

@@ -244,7 +244,9 @@ def _found(run: str | os.PathLike[str], results_dir: Path) -> Run:
     runs = list(list_runs(results_dir))
     if name == "last" and runs:
         return runs[-1]
-    matching = [known for known in runs if known.id == name] or [known for known in runs if known.id.startswith(name)]
+    same = (lambda known: known.id == name), (lambda known: given_name(known.id) == name)
+    ways = (*same, lambda known: known.id.startswith(name))
+    matching = next((found for way in ways if (found := [known for known in runs if way(known)])), [])
     if len(matching) == 1:
         return matching[0]
     if matching:
@@ -254,6 +256,11 @@ def _found(run: str | os.PathLike[str], results_dir: Path) -> Run:
         raise ConfigurationError(f"the folder {name} holds no run: it has no run.json")
     hint = did_you_mean(name, [known.id for known in runs])
     raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")
+
+
+def given_name(run_id: str) -> str:
+    """Return a run's name without the time and the number that its id ends with."""
+    return _NAMED.sub("", run_id)
 
 
 def damaged(run: Run, what: str) -> RunError:

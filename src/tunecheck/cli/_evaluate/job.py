@@ -122,6 +122,7 @@ class PreparedRun:
             evaluator_timeout=options.evaluator_timeout or DEFAULT_TIMEOUT_S,
             group_by=options.group_by or (),
             cluster=options.cluster,
+            primary=options.primary,
             trust=self.trust,
             **run_arguments(options, title, max_cost=options.max_cost),
         )
@@ -189,6 +190,9 @@ def _reused(options: Options, name: str, trust: Trust, invocation: Invocation) -
 def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedRun:
     """Make everything that the options name, and check that it fits together."""
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
+    sliced = [column for gate in gates if (column := gate.column) is not None]
+    if sliced:
+        options = replace(options, group_by=list(dict.fromkeys([*(options.group_by or ()), *sliced])))
     if options.until_decided or {options.no_worse_than, options.better_than, options.margin, options.undecided} != {
         None
     }:
@@ -242,7 +246,9 @@ def _about_to_run(job: PreparedRun) -> AboutToRun | Run:
     dataset = job.source.dataset
     given = (entries for layer in job.config.values() if isinstance(entries := layer["column_mapping"], dict))
     mapping: list[Mapping[str, object]] = [dataset.defaults.column_mapping, *given]
-    return AboutToRun(dataset, mapping if job.source.endpoint is None else None, job.options.cluster)
+    return AboutToRun(
+        dataset, mapping if job.source.endpoint is None else None, job.options.cluster, job.options.primary
+    )
 
 
 def refuse_simulated(options: Options) -> None:

@@ -37,6 +37,12 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
     evaluators: list[str] | None = option(
         "Names from `tunecheck plugins`; by default the data set's.", "A,B", SCORING, names=True
     )
+    primary: str | None = option(
+        "The metric that decides between runs; by default the one that the data declares, else match if rows have "
+        "calls, else the first evaluator.",
+        "M",
+        SCORING,
+    )
     config: str | None = option(
         "A YAML file with these options as keys; the command line wins.", "FILE", RUNNING, recorded=False
     )

@@ -29,8 +29,8 @@ DEFAULT_CONFIDENCE = 0.95
 class Base:
     """The run to compare with, and how much worse the new run may be. `better` asks for an improvement (a margin of 0).
 
-    `name` finds it again. The metrics of the `settings` are those that are tested, None for every evaluator that both
-    runs have. `power` is what the gate can show with these rows.
+    `name` finds it again. The metrics of the `settings` are those that are tested. `power` is what the gate can show
+    with these rows.
     """
 
     name: str
@@ -60,16 +60,12 @@ class Base:
         from tunecheck.comparison._view import comparison_notes
 
         try:
-            compared = compare_runs([self.name, run], self.results_dir, self.settings)
+            comparison = compare_runs([self.name, run], self.results_dir, self.settings).comparison
         except NothingPairsError as error:  # its remedy is an option of `compare`
             return [self._impossible(error.why)], []
         except ConfigurationError as error:
             return [self._impossible(str(error))], []
-        comparison, derived = compared.comparison, compared.runs[-1].new.derived
-        tested = [metric for metric in comparison.against[-1].tested if metric.evaluator not in derived]
-        if not tested:
-            return [self._impossible("the two runs have no metric in common")], []
-        outcomes = [self._outcome(metric, comparison) for metric in tested]
+        outcomes = [self._outcome(metric, comparison) for metric in comparison.against[-1].tested]
         notes = [f"{self.flag}: {note}" for note in comparison_notes(comparison)]
         return [*outcomes, *self._objected(comparison)], notes
 
@@ -179,10 +175,8 @@ def check_base(options: GateOptions, *, until_decided: bool) -> None:
         raise ConfigurationError(f"--margin: expected a number of 0 or more, got {margin!r}")
 
 
-def gated_metrics(
-    gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]
-) -> dict[str, str] | None:
-    """The metrics that `--fail-under` names, in order, with the evaluator of each; None where it names none.
+def gated_metrics(gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]) -> dict[str, str]:
+    """The metrics and slices that `--fail-under` names, in order, with the evaluator of each.
 
     A figure that is not among the `columns` of rows, such as a count, stands for its evaluator.
     """
@@ -192,8 +186,9 @@ def gated_metrics(
         if owners:
             owner = max(owners, key=len)
             alike = (gate.metric, gate.metric.removesuffix("_score"))
-            gated[next((name for name in alike if name in columns), owner)] = owner
-    return gated or None
+            name = next((name for name in alike if name in columns), owner)
+            gated[name if gate.group is None else f"{name}[{gate.group}]"] = owner
+    return gated
 
 
 def read_base(
@@ -216,9 +211,10 @@ def read_base(
         return None
     better, margin = options.better_than is not None, options.margin or 0.0
     flag = f"--better-than {name}" if better else f"--no-worse-than {name}"
-    from tunecheck.comparison._deciding import default_metrics
+    from tunecheck.comparison._deciding import gated_primary
     from tunecheck.comparison._measuring import ComparisonSettings
-    from tunecheck.comparison._pairing import NothingPairsError, pair
+    from tunecheck.comparison._pairing import NothingPairsError
+    from tunecheck.comparison._pairs import RunPair
     from tunecheck.results import read_runs
 
     table, asked = read_runs([name, rows], results_dir)
@@ -229,24 +225,10 @@ def read_base(
     if resumed is not None and Path(table.info.place).resolve() == Path(resumed).resolve():
         raise _about(flag, "that is the run itself; name another one")
     named = gated_metrics(gates, evaluators, table.columns)
-    _check_evaluators(flag, table, {} if named is None else named)
-    try:
-        paired = pair(table, asked)
-    except NothingPairsError as error:
-        raise _about(flag, error.why) from None
-    if table.info.source == "run":  # a name that lasts: `last` is another run once this one has begun
-        place = Path(table.info.place)
-        name = table.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
-    if named is None and better:
-        named = {each: each for each in default_metrics(table, evaluators, asked.primary, better=True)}
-    tested = default_metrics(table, evaluators, better=better) if named is None else list(named)
-    rates = pass_rates(table, tested)
-    if margin > 1 and rates:
-        points = f": --margin {margin / 100:g} is {margin:g} points" if margin <= 100 else ""
-        raise _about(flag, f"{rates[0]} lies between 0 and 1, so every run is within a margin of {margin:g}{points}")
-    power = powers(table, paired.base, rates, margin, max(repeat, asked.info.trials))
+    _check_evaluators(flag, table, named)
+    primary = asked.primary or table.primary
     settings = ComparisonSettings(
-        metrics=None if named is None else tuple(named),
+        metrics=tuple(named or [gated_primary(table, evaluators, primary)]),
         confidence=DEFAULT_CONFIDENCE if options.confidence is None else options.confidence,
         margin=margin,
         allow_simulated=options.allow_simulated,
@@ -254,12 +236,26 @@ def read_base(
         rows=0,
         gated=True,
     )
+    try:
+        pair = RunPair(table, asked, settings)
+    except NothingPairsError as error:
+        raise _about(flag, error.why) from None
+    if table.info.source == "run":  # a name that lasts: `last` is another run once this one has begun
+        place = Path(table.info.place)
+        name = table.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
+    rates = pass_rates(pair)
+    if margin > 1 and rates:
+        points = f": --margin {margin / 100:g} is {margin:g} points" if margin <= 100 else ""
+        raise _about(
+            flag, f"{next(iter(rates))} lies between 0 and 1, so every run is within a margin of {margin:g}{points}"
+        )
+    power = powers(pair, rates, margin, max(repeat, asked.info.trials))
     return Base(name, table.info.id, settings, results_dir, power, better)
 
 
 def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collection[str]) -> None:
     """Refuse gates on a figure of the whole run, such as a weighted mean, which rows do not have."""
-    decided = {*evaluators, *(base.settings.metrics or ())}
+    decided = {*evaluators, *(base.settings.named or ())}
     for gate in gates:
         named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}
         if named.isdisjoint(decided) and not gate.metric.startswith(CAUSE_METRIC):

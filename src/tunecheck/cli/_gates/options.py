@@ -23,8 +23,8 @@ class GateOptions(CommandOptions):
         most=1,
     )
     no_worse_than: str | None = option(
-        "Require evidence that this run is at most --margin worse than RUN, by the main metric of each evaluator or "
-        "of those that --fail-under names. Exit 3 if not met, 4 if undecided.",
+        "Require evidence that this run is at most --margin worse than RUN, by the primary metric or by the metrics "
+        "and slices that --fail-under names. Exit 3 if not met, 4 if undecided.",
         "RUN",
         GATING,
     )
@@ -35,8 +35,8 @@ class GateOptions(CommandOptions):
         least=0,
     )
     better_than: str | None = option(
-        "Require evidence that this run is better than RUN, by the first evaluator or by those that --fail-under "
-        "names. Exit 3 if it is worse, 4 if undecided.",
+        "Require evidence that this run is better than RUN, by the primary metric or by the metrics and slices that "
+        "--fail-under names. Exit 3 if it is worse, 4 if undecided.",
         "RUN",
         GATING,
     )

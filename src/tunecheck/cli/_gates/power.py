@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tunecheck._messages import counted
-from tunecheck.results import PASS_RATE
 from tunecheck.statistics._results import Result
 
 if TYPE_CHECKING:
-    from tunecheck.results import RunTable
+    from tunecheck.comparison._pairs import RunPair
+    from tunecheck.statistics._samples import Floats
 
 ASSUMED_CHANGE = 0.05
 """The share of rows whose verdict is another one in the next run of the same model, where no repeated base tells."""
@@ -54,36 +54,35 @@ class Power(Result):
         return f"{undecided}; {' or '.join(remedies)} would do in four of five"
 
 
-def pass_rates(base: RunTable, names: Collection[str]) -> list[str]:
-    """The pass rates among what a gate tests: evaluators, which stand for theirs, and metrics."""
-    columns = (f"{name}.{PASS_RATE}" if name in base.evaluators else name for name in names)
-    return list(dict.fromkeys(key for key in columns if key in base.columns and base.columns[key].passes == key))
+def pass_rates(pair: RunPair) -> dict[str, Floats]:
+    """The pass rates among the metrics and slices that a gate tests, with the base's values on the paired rows."""
+    from tunecheck.comparison._common_metrics import choose_metrics
+
+    chosen, _ = choose_metrics(pair.base, pair.base, pair.settings.named, gated=True)
+    sides = {each.name: pair.sides(each.key) for each in chosen if each.tested}
+    return {name: each.base for name, each in sides.items() if each.metric.passes == each.metric.name}
 
 
-def powers(
-    base: RunTable, items: Sequence[int], rates: Collection[str], margin: float, repeat: int
-) -> tuple[Power, ...]:
+def powers(pair: RunPair, rates: Mapping[str, Floats], margin: float, repeat: int) -> tuple[Power, ...]:
     """The power on each pass rate; other metrics have none because the variance of their values is unknown.
 
-    `items` are the base's that pair with rows that are about to be judged, `repeat` times each.
+    The rows of the pair are about to be judged, `repeat` times each.
     """
-    return tuple(_power(base, items, key, margin, repeat) for key in rates) if margin < 1 else ()
+    trials = pair.base.info.trials
+    return tuple(_power(name, each, trials, margin, repeat) for name, each in rates.items()) if margin < 1 else ()
 
 
-def _power(base: RunTable, items: Sequence[int], key: str, margin: float, repeat: int) -> Power:
+def _power(name: str, passing: Floats, trials: int, margin: float, repeat: int) -> Power:
     import numpy
 
-    from tunecheck.comparison._measuring import item_values
     from tunecheck.statistics._margins import chance_to_show, margin_to_show, rows_to_show
 
-    passing = item_values(base, key)[list(items)]
     passing = passing[~numpy.isnan(passing)]
-    rows, trials = len(passing), base.info.trials
+    rows = len(passing)
     measured = trials > 1 and rows > 0
     change = ASSUMED_CHANGE
     if measured:  # two of its trials differ so often
         change = float(2 * numpy.mean(passing * (1 - passing)) * trials / (trials - 1))
-    name = key.removesuffix(f".{PASS_RATE}")
     spread = change * (1 / trials + 1 / repeat) / 2  # of a difference of means
     if margin == 0 or not rows:
         return Power(name, rows, margin, change, measured, 0.0)
