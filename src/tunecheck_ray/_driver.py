@@ -1,75 +1,102 @@
-"""The driver of a run on tasks, and the recipe of a task.
-
-Execution ──ChunkSource──► Runner ──Portion──► RemoteEngine ──► journal; then an ordinary engine reads the journal
-"""
+"""The driver of a run on tasks: it hands out unfinished rows as chunks, and journals the records that come back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
 
-from tunecheck import RunError
-from tunecheck.endpoints import SharedLimits
+from tunecheck import Row, RunError
 from tunecheck.evaluation import Execution
-from tunecheck.pipeline import Budget, CachedResults, Journal, Load, Plan, RunCalls, SharedCalls, Tally
-from tunecheck.plugins import JSON
-from tunecheck_ray._chunk_engine import ChunkRunner
-from tunecheck_ray._chunks import ChunkSource, Portion, Runner, SharedSettings
+from tunecheck.pipeline import (
+    UNREAD,
+    Answer,
+    Budget,
+    CachedResults,
+    Chunk,
+    Error,
+    Journal,
+    Load,
+    Plan,
+    Portion,
+    RowVerdicts,
+    RunCalls,
+    Step,
+    Tally,
+    Verdicts,
+    group_of,
+)
+from tunecheck.plugins import JSON, dumps
+
+_SUSPECT = 2
+"""Rows that may have been in flight when their process died for the second time run one by one."""
+
+_ONE_BY_ONE = 16
+"""So many of these rows share a process."""
+
+_MOST_DEATHS = 8
+"""A row whose Ray worker is lost runs again, until the row has lost so many workers alone."""
 
 
-@dataclass(frozen=True)
-class TaskRecipe:
-    """Makes a task's execution in another process. It is pickled, without secrets.
+@dataclass(eq=False)
+class Flight:
+    """A chunk that a task works on, and the news from the task."""
 
-    `make` builds the execution there; `facts` holds known facts about the endpoints' APIs.
-    """
+    chunk: Chunk
+    finished: set[int] = field(default_factory=set)
+    known: dict[int, list[bytes]] = field(init=False)
+    """Journal records of rows that are not finished, for the task that gets them next."""
+    stage: str = ""
+    """What an isolated row has begun."""
 
-    run_id: str
-    make: Callable[[], Execution]
-    facts: Mapping[str, JSON]
+    def __post_init__(self) -> None:
+        self.known = {index: [*records] for index, records in self.chunk.known.items()}
+
+    @property
+    def rest(self) -> list[Row]:
+        """Return the rows that are not finished."""
+        return [row for row in self.chunk.rows if row.index not in self.finished]
+
+    def take(self, portion: Portion) -> None:
+        """Note what the task has done."""
+        for rows, record in portion.records:
+            for index in rows:
+                self.known.setdefault(index, []).append(record)
+        for index in portion.finished:
+            self.finished.add(index)
+            self.known.pop(index, None)
+            self.stage = ""
+        self.stage = portion.stage or self.stage
+
+    def of(self, rows: list[Row], *, isolated: bool = False) -> Chunk:
+        """Return some of the rows as a chunk for another task."""
+        known = {row.index: self.known[row.index] for row in rows if row.index in self.known}
+        return Chunk(tuple(rows), known, isolated)
+
+    def is_answered(self, row: Row) -> bool:
+        """Return whether the target's answer to a row is known."""
+        return any(record.startswith(b'{"k":"answer"') for record in self.known.get(row.index, ()))
 
 
-RunnerFactory = Callable[[TaskRecipe], Runner]
+class ChunkDriver:
+    """The engine of a run on tasks. A subclass runs the tasks."""
 
-
-@dataclass(frozen=True)
-class RunsOnTasks:
-    """Makes the engine of a run on tasks. `recipe` makes the execution in a task."""
-
-    runner: RunnerFactory
-    recipe: Callable[[], Execution]
-
-    def __call__(self, plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> RemoteEngine:
-        """Return the engine of a run; it has a runner of its own."""
-        facts, most = execution.facts, execution.settings.max_cost
-        rates = {name: endpoint.rates() for name, endpoint in facts.endpoints.items()}
-        shared = SharedSettings(rates, most, 0.0 if most is None else spent_before(plan, journal, cached))
-        runner = self.runner(TaskRecipe(plan.run_id, self.recipe, facts.known()))
-        return RemoteEngine(plan, journal, ChunkSource(plan, cached), runner, shared, facts.recall)
-
-
-class RemoteEngine:
-    """Has a runner work on the unfinished rows of a run, and journals the records that come back."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        journal: Journal,
-        source: ChunkSource,
-        runner: Runner,
-        shared: SharedSettings,
-        recall: Callable[[Mapping[str, JSON]], None],
-    ) -> None:
-        """Pass facts about the endpoints' APIs that tasks find out to `recall`."""
+    def __init__(self, plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> None:
         self.plan = plan
         self.tally = Tally()
         self._journal = journal
-        self._source = source
-        self._runner = runner
-        self._shared = shared
-        self._recall = recall
+        self._cached = cached
+        self._execution = execution
+        self._facts = execution.facts
+        self._rows = self._units()
+        self._handed_out = 0
+        self._again: deque[Chunk] = deque()
+        self._deaths: Counter[int] = Counter()
         self._stop: BaseException | None = None
+
+    def portions(self) -> AsyncIterator[Portion]:
+        """Run chunks as tasks and yield what comes back, until no row is left or the run is stopped."""
+        raise NotImplementedError
 
     async def run(self) -> None:
         """Journal portions until no row is left.
@@ -77,7 +104,7 @@ class RemoteEngine:
         Raises:
             RunError: The run was stopped.
         """
-        async for portion in self._runner.run(self._source, self._shared):
+        async for portion in self.portions():
             try:
                 self._take(portion)
             except RunError as error:
@@ -86,79 +113,140 @@ class RemoteEngine:
             raise self._stop
 
     def _take(self, portion: Portion) -> None:
-        tally = self.tally
         for _, record in portion.records:
             self._journal.take(record)
+        tally = self.tally
         tally.answered += portion.answered
         tally.finished += len(portion.finished)
         tally.failed += portion.failed
-        tally.reused = self._source.finished
         tally.notes += [note for note in portion.notes if note not in tally.notes]
         tally.remarks.add(portion.remarks)
-        if portion.facts:
-            self._recall(portion.facts)
+        self._facts.recall(portion.facts)
 
     def stop(self, reason: BaseException) -> None:
         """Start nothing more; calls in flight may finish and are journaled. `run` then raises the reason."""
-        if self._stop is None:
-            self._stop = reason
-            self._runner.stop()
+        self._stop = self._stop or reason
 
     def load(self) -> Load | None:
         """Return None: calls are counted in the tasks."""
         return None
 
     def waiting_for(self) -> str:
-        """Return the runner's remark on its tasks."""
-        return self._runner.status()
+        """Return a remark on the tasks for the progress line."""
+        return ""
 
-
-def spent_before(plan: Plan, journal: Journal, cached: CachedResults) -> float:
-    """Return the cost of recorded calls of a resumed run, in the currency of its prices."""
-    budget = Budget(None)
-    calls = RunCalls(plan.run_id, journal, cached, budget)
-    calls.close()
-    target = plan.target
-    if target is None or not cached:
+    def spent(self) -> float:
+        """Return the cost of the calls that a resumed run has recorded, in the currency of its prices."""
+        budget = Budget(None)
+        calls = RunCalls(self.plan.run_id, self._journal, self._cached, budget)
+        calls.close()
+        target = self.plan.target
+        if target is not None and self._cached:
+            for row in self.plan.rows():
+                found = self._cached.answer(row.index, target.input_hash(row))
+                if found is not None and not found.paid_elsewhere:
+                    calls.count_target(target, row, found.value)
         return budget.spent
-    for row in plan.rows():
-        found = cached.answer(row.index, target.input_hash(row))
-        if found is not None and not found.paid_elsewhere:
-            calls.count_target(target, row, found.value)
-    return budget.spent
 
-
-class TaskServices(Protocol):
-    """Services that the tasks of a run share."""
+    # -- rows out
 
     @property
-    def calls(self) -> SharedCalls | None:
-        """Return the judges' shared answers."""
-        ...
+    def left(self) -> int:
+        """Return the most rows that are still to be handed out."""
+        return max(0, (self.plan.row_count or 0) - self._handed_out - self.tally.reused)
 
-    def limits(self, endpoint: str) -> SharedLimits:
-        """Return the buckets for the calls to an endpoint, by its name in the run."""
-        ...
+    def next_chunk(self, size: int) -> Chunk | None:
+        """Return the rows of a lost task, or else about `size` other rows; None if no row is left."""
+        if self._again:
+            return self._again.popleft()
+        rows: list[Row] = []
+        known: dict[int, list[bytes]] = {}
+        for unit in self._rows:
+            for row in unit:
+                records = self._known(row) if self._cached else []
+                if records is None:
+                    self.tally.reused += 1
+                    continue
+                rows.append(row)
+                known[row.index] = records
+            if len(rows) >= size:
+                break
+        self._handed_out += len(rows)
+        return Chunk(tuple(rows), {index: records for index, records in known.items() if records}) if rows else None
 
-    def budget(self) -> Budget:
-        """Return a budget for the calls of one chunk."""
-        ...
+    def _known(self, row: Row) -> list[bytes] | None:
+        """Return the records of a row; None if the row is finished."""
+        target, columns, records = self.plan.target, dict[str, JSON](), list[object]()
+        if target is not None:
+            input_hash = target.input_hash(row)
+            found = self._cached.answer(row.index, input_hash)
+            if found is None:
+                steps = self._cached.steps(row.index, input_hash).items()
+                return [dumps(Step(row.index, row.id, input_hash, part, value)) for part, value in steps]
+            columns = found.value
+            records.append(Answer(row.index, row.id, input_hash, columns))
+        verdicts: RowVerdicts = {}
+        for evaluator in self.plan.evaluators:
+            try:
+                input_hash = evaluator.input_hash(evaluator.bind(row.values, columns))
+            except Exception:  # noqa: BLE001 - the task says what is wrong with the row
+                break
+            if (verdict := self._cached.verdict(evaluator.name, row.index, input_hash)) is not None:
+                verdicts[evaluator.name] = (input_hash, verdict.value)
+        if len(verdicts) == len(self.plan.evaluators):
+            return None
+        records += [Verdicts([(row.index, verdicts)])] if verdicts else []
+        return [*map(dumps, records), *self._cached.calls_of(row.index)]
 
-    async def stopped(self) -> None:
-        """Return when the run is to stop."""
-        ...
+    # -- lost tasks
 
+    def hand_on(self, flight: Flight, how: str, *, died: bool = False) -> Iterator[Portion]:
+        """Queue the rows of a lost task again; yield the error of a row that is to blame.
 
-def chunk_runner(recipe: TaskRecipe, services: TaskServices) -> ChunkRunner:
-    """Make the runner of chunks in a task.
+        `died` is true if the process of an isolated row died, and not the task above it.
+        """
+        rest = flight.rest
+        if not rest:
+            return
+        if flight.chunk.isolated:
+            row = rest[0]
+            self._deaths[row.index] += 1
+            if (died and flight.stage) or self._deaths[row.index] >= _MOST_DEATHS:
+                yield self._blame(flight, row, f"the process that worked on this row died: {how}")
+            self._again.append(flight.of(rest, isolated=True))
+            return
+        grouped = any(self._group(row) is not None for row in rest)
+        in_flight = rest if grouped or self.plan.target is None else self._in_flight(flight, rest)
+        self._deaths.update(row.index for row in in_flight)
+        suspects = [row for row in in_flight if self._deaths[row.index] >= _SUSPECT]
+        indices = {row.index for row in suspects}
+        if others := [row for row in rest if row.index not in indices]:
+            self._again.append(flight.of(others))
+        size = len(rest) if grouped else _ONE_BY_ONE
+        for at in range(0, len(suspects), size):
+            self._again.append(flight.of(suspects[at : at + size], isolated=True))
 
-    Raises:
-        TunecheckError: A file or package of the run is missing here, or differs from that on the driver.
-    """
-    execution = recipe.make()
-    facts = execution.facts
-    facts.recall(recipe.facts)
-    for name, endpoint in facts.endpoints.items():
-        endpoint.share_limits(services.limits(name))
-    plan = execution.task_plan(recipe.run_id)
-    return ChunkRunner(plan, facts.known, services.budget, services.calls, services.stopped)
+    def _blame(self, flight: Flight, row: Row, how: str) -> Portion:
+        """Record the error of a row that killed its process, in the stage that it had begun."""
+        error = Error(row.index, row.id, flight.stage or "target", "WorkerDied", how)
+        portion = Portion([((row.index,), dumps(error))])
+        flight.take(portion)
+        return portion
+
+    def _in_flight(self, flight: Flight, rest: list[Row]) -> list[Row]:
+        """Return the rows that a lost task may have been working on, also those that it had no time to report."""
+        asked = [row.index for row in rest if not flight.is_answered(row)][: UNREAD * self.plan.concurrency]
+        return [row for row in rest if row.index in asked or flight.is_answered(row)]
+
+    def _group(self, row: Row) -> str | None:
+        return group_of(row, self.plan.target, self.plan.group_column)
+
+    def _units(self) -> Iterator[list[Row]]:
+        """Yield rows that must stay together; the rows of groups are held until all data is read."""
+        groups: dict[str, list[Row]] = {}
+        for row in self.plan.rows():
+            if (group := self._group(row)) is None:
+                yield [row]
+            else:
+                groups.setdefault(group, []).append(row)
+        yield from groups.values()

@@ -7,31 +7,28 @@ driver ignores its portions, and the services grant it nothing more.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import io
 import math
 import os
 import pickle
 import secrets
 import signal
 import socket
-import sys
 import threading
 import time
-from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from tunecheck import ConfigurationError, MissingExtraError, Row, RunError
-from tunecheck.evaluation import Execution
+from tunecheck import ConfigurationError, MissingExtraError, RunError
+from tunecheck.evaluation import Execution, RunsElsewhere
+from tunecheck.pipeline import CachedResults, Journal, Plan, Portion
 from tunecheck.plugins import clean, counted
-from tunecheck_ray._chunks import TARGET, Chunk, ChunkSource, Portion, SharedSettings, died
-from tunecheck_ray._driver import RunsOnTasks, TaskRecipe
+from tunecheck_ray._driver import ChunkDriver, Flight
 from tunecheck_ray._options import RayOptions
-from tunecheck_ray._services import TaskServer
-from tunecheck_ray._tasks import SILENCE_S, RayJob, TaskEnd, run_chunk
+from tunecheck_ray._services import RayJob, TaskServer
+from tunecheck_ray._tasks import SILENCE_S, TaskEnd, run_chunk
 
 CPUS_PER_TASK = 0.25
 """Share of a CPU that a task asks Ray for: it mostly waits for answers."""
@@ -52,19 +49,11 @@ _PAUSE_S = 0.01
 """Between two looks at the streams: what comes meanwhile is read together."""
 
 _GRACE_S = 12.0
-_SUSPECT = 2
-"""Rows that may have been in flight when their process died for the second time are told apart."""
-
-_MOST_DEATHS = 8
-"""An isolated row whose Ray worker is lost runs again, until the row has lost so many workers."""
-
-_PIECES = 8
-"""They are divided into so many pieces, again and again, until a row runs alone."""
 
 _NOT_SHIPPED = ["eval_results", ".git", "node_modules", "azureml", ".env", ".env.*", "*.env", "__pycache__"]
 
 
-def open_runner(address: str | None, options: object, recipe: Callable[[], Execution]) -> RunsOnTasks:
+def open_runner(address: str | None, options: object, recipe: Callable[[], Execution]) -> RunsElsewhere:
     """Return the maker of the engine of `--on ray` or `--on ray:ADDRESS`; `recipe` makes the execution in a task.
 
     Raises:
@@ -75,35 +64,7 @@ def open_runner(address: str | None, options: object, recipe: Callable[[], Execu
     share = options.task_cpus if isinstance(options, RayOptions) else None
     if address is not None and not address.strip():
         raise ConfigurationError("--on ray: the address after the colon is empty")
-    return RunsOnTasks(lambda task: RayRunner(task, address or None, share or CPUS_PER_TASK), recipe)
-
-
-@dataclass(eq=False)
-class _Flight:
-    """A chunk that a task works on, and the news from the task."""
-
-    name: str
-    chunk: Chunk
-    stream: Any  # Ray's generators have no types
-    heard: float
-    process_died: bool = False
-    """True if the process of an isolated row died, and not the Ray worker above it."""
-    begun: set[int] = field(default_factory=set)
-    finished: set[int] = field(default_factory=set)
-    records: dict[int, list[bytes]] = field(default_factory=dict)
-    """Journal records of rows that are not finished, for the task that gets them next."""
-
-    def take(self, portion: Portion) -> None:
-        self.begun.update(portion.begun)
-        for rows, record in portion.records:
-            for row in rows:
-                self.records.setdefault(row, []).append(record)
-        for row in portion.finished:
-            self.finished.add(row)
-            self.records.pop(row, None)
-
-    def known(self, row: int) -> tuple[bytes, ...]:
-        return (*self.chunk.known.get(row, ()), *self.records.get(row, ()))
+    return partial(RayDriver, recipe, address or None, share or CPUS_PER_TASK)
 
 
 def _check_reachable(address: str) -> None:
@@ -122,57 +83,65 @@ def _check_reachable(address: str) -> None:
         raise RunError(problem) from None
 
 
-class RayRunner:
+@dataclass(eq=False)
+class _RayFlight(Flight):
+    name: str = ""
+    stream: Any = None  # Ray's generators have no types
+    heard: float = math.inf
+
+
+class RayDriver(ChunkDriver):
     """Runs the chunks of one run on Ray."""
 
-    def __init__(self, recipe: TaskRecipe, address: str | None, cpus_per_task: float) -> None:
-        self._recipe = recipe
+    def __init__(
+        self,
+        make: Callable[[], Execution],
+        address: str | None,
+        share: float,
+        *run: *tuple[Plan, Journal, CachedResults, Execution],
+    ) -> None:
+        super().__init__(*run)
+        self._make = make
         self._address = address
-        self._share = cpus_per_task
+        self._share = share
         self._ray = _ray()
-        self._flights: list[_Flight] = []
-        self._again: deque[Chunk] = deque()
-        self._deaths: Counter[int] = Counter()
+        self._services: Any = None  # Ray's actors have no types
+        self._flights: list[_RayFlight] = []
         self._number = 0
         self._fits = self._nodes = 0
         self._looked = -math.inf
         self._stopping: float | None = None
-        self._failed: RunError | None = None
 
-    async def run(self, source: ChunkSource, shared: SharedSettings) -> AsyncIterator[Portion]:
-        """As `Runner.run`."""
-        with contextlib.redirect_stdout(_WithoutRay(sys.stdout)), contextlib.redirect_stderr(_WithoutRay(sys.stderr)):
-            async for portion in self._run(source, shared):
-                yield portion
-        if self._failed is not None:
-            raise self._failed
-
-    async def _run(self, source: ChunkSource, shared: SharedSettings) -> AsyncIterator[Portion]:
-        await asyncio.to_thread(self._connect, shared)
-        _take_signals_back()
+    async def portions(self) -> AsyncIterator[Portion]:
+        """As `ChunkDriver.portions`."""
         try:
-            while await asyncio.to_thread(self._submit, source):
-                for flight in await asyncio.to_thread(self._wait):
-                    for portion in await asyncio.to_thread(self._read, flight, source):
-                        yield portion
-            if note := await asyncio.to_thread(self._lost_money):
-                yield Portion(notes=[note])
+            await asyncio.to_thread(self._connect)
+            _take_signals_back()
+            while await asyncio.to_thread(self._submit):
+                for portion in await asyncio.to_thread(self._next_portions):
+                    yield portion
+            lost = await self._services.lost.remote()
+            if lost:
+                yield Portion(notes=[f"up to {lost:.4g} may have been spent on calls of tasks that were lost"])
         finally:
-            await asyncio.to_thread(self._disconnect)
+            self._flights.clear()
+            await asyncio.to_thread(self._ray.shutdown)
 
-    def stop(self) -> None:
-        """As `Runner.stop`."""
+    def stop(self, reason: BaseException) -> None:
+        """As `ChunkDriver.stop`."""
+        super().stop(reason)
         if self._stopping is None:
             self._stopping = time.monotonic()
-            self._services.stop.remote()
+            if self._services is not None:
+                self._services.stop.remote()
 
-    def status(self) -> str:
-        """As `Runner.status`."""
+    def waiting_for(self) -> str:
+        """As `ChunkDriver.waiting_for`."""
         return f"{counted(min(len(self._flights), self._fits), 'task')} on {counted(self._nodes, 'node')}"
 
     # -- the cluster
 
-    def _connect(self, shared: SharedSettings) -> None:
+    def _connect(self) -> None:
         ray = self._ray
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # otherwise Ray reports usage to its makers
         if self._address is None:
@@ -182,9 +151,9 @@ class RayRunner:
             _check_reachable(self._address)
             environment = {"working_dir": str(Path.cwd()), "excludes": _left_out(Path.cwd())}
             settings = {"address": self._address, "runtime_env": environment}
-        namespace = f"tunecheck-{secrets.token_hex(6)}"
+        job = self._job()
         try:
-            ray.init(log_to_driver=False, logging_level="ERROR", namespace=namespace, **settings)
+            ray.init(log_to_driver=False, logging_level="ERROR", namespace=job.namespace, **settings)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             raise RunError(f"Ray{f' at {self._address}' if self._address else ''}: {clean(error, 500)}") from None
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -192,13 +161,24 @@ class RayRunner:
         # On the driver's node, so that it lives as long as the run. Calls are repeated if a connection breaks.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         kind = ray.remote(num_cpus=0, max_concurrency=100_000)(TaskServer)
-        self._services = kind.options(name="services", scheduling_strategy=here, max_task_retries=5).remote(shared)
-        workspace = str(Path.cwd()) if self._address is None else None
-        job = RayJob(self._recipe, shared, "services", namespace, workspace)
-        self._job = ray.put(pickle.dumps(job))
+        self._services = kind.options(name="services", scheduling_strategy=here, max_task_retries=5).remote(job)
+        self._pickled = ray.put(pickle.dumps(job))
         self._task = ray.remote(
             num_cpus=self._share, max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=1
         )(run_chunk)
+
+    def _job(self) -> RayJob:
+        most = self._execution.settings.max_cost
+        return RayJob(
+            run_id=self.plan.run_id,
+            make=self._make,
+            facts=self._facts.known(),
+            rates={name: endpoint.rates() for name, endpoint in self._facts.endpoints.items()},
+            max_cost=most,
+            spent=0.0 if most is None else self.spent(),
+            namespace=f"tunecheck-{secrets.token_hex(6)}",
+            workspace=str(Path.cwd()) if self._address is None else None,
+        )
 
     def _look(self) -> None:
         """Count the tasks that fit on the cluster now."""
@@ -207,137 +187,74 @@ class RayRunner:
             self._fits = max(1, int(self._ray.cluster_resources().get("CPU", 1) / self._share))
             self._nodes = sum(node["Alive"] for node in self._ray.nodes())
 
-    def _lost_money(self) -> str:
-        lost = self._ray.get(self._services.lost.remote())
-        return f"up to {lost:.4g} may have been spent on calls of tasks that were lost" if lost else ""
-
-    def _disconnect(self) -> None:
-        self._flights.clear()
-        self._ray.shutdown()
-
     # -- tasks
 
-    def _submit(self, source: ChunkSource) -> bool:
+    def _submit(self) -> bool:
         """Start tasks for which there is room; return whether any is in flight."""
         self._look()
         while self._stopping is None and len(self._flights) < self._fits + _AHEAD:
-            chunk = self._again.popleft() if self._again else source.take(self._size(source))
+            chunk = self.next_chunk(self._size())
             if chunk is None:
                 break
             self._number += 1
             name = f"chunk-{self._number}"
-            stream = self._task.options(name=name).remote(self._job, name, chunk)
-            self._flights.append(_Flight(name, chunk, stream, math.inf))
+            stream = self._task.options(name=name).remote(self._pickled, name, chunk)
+            self._flights.append(_RayFlight(chunk, name=name, stream=stream))
         if self._stopping is not None and time.monotonic() - self._stopping > _GRACE_S:
             return False
         return bool(self._flights)
 
-    def _size(self, source: ChunkSource) -> int:
+    def _size(self) -> int:
         """Return the number of rows of the next chunk: fewer towards the end, so that all tasks end together."""
-        fair = math.ceil(source.left / (self._fits * _TOGETHER))
-        return max(1, min(_MOST_ROWS, max(fair, min(_ROUNDS * source.concurrency, math.ceil(fair * _TOGETHER)))))
+        fair = math.ceil(self.left / (self._fits * _TOGETHER))
+        return max(1, min(_MOST_ROWS, max(fair, min(_ROUNDS * self.plan.concurrency, fair * _TOGETHER))))
 
-    def _wait(self) -> list[_Flight]:
-        """Return the flights that have news, or have had none for too long."""
+    def _next_portions(self) -> list[Portion]:
+        """Wait for news; return the portions that have come."""
         streams = {flight.stream: flight for flight in self._flights}
         time.sleep(_PAUSE_S)
-        if self._ray.wait([*streams], num_returns=1, timeout=_WAIT_S, fetch_local=False)[0]:
-            ready, _ = self._ray.wait([*streams], num_returns=len(streams), timeout=0, fetch_local=False)
-        else:
-            ready = []
+        self._ray.wait([*streams], num_returns=1, timeout=_WAIT_S, fetch_local=False)
+        ready = self._ready([*streams])
         silent = time.monotonic() - SILENCE_S
-        return [streams[stream] for stream in ready] + [
-            flight for flight in self._flights if flight.heard < silent and flight.stream not in ready
-        ]
+        portions = [portion for stream in ready for portion in self._read(streams[stream])]
+        for stream, flight in streams.items():
+            if flight.heard < silent and stream not in ready:
+                self._ray.cancel(stream, force=True)
+                portions += self._ended(flight, f"no sign of life for {SILENCE_S:g} s")
+        return portions
 
-    def _read(self, flight: _Flight, source: ChunkSource) -> list[Portion]:
+    def _ready(self, streams: list[Any]) -> list[Any]:
+        """Return the streams that have an item or have ended."""
+        found: list[Any] = self._ray.wait(streams, num_returns=len(streams), timeout=0, fetch_local=False)[0]
+        return found
+
+    def _read(self, flight: _RayFlight) -> Iterator[Portion]:
         """Take the portions of a task; if the task has ended, handle its rows."""
-        portions: list[Portion] = []
-        if flight.heard < time.monotonic() - SILENCE_S and not self._is_ready(flight):
-            self._ray.cancel(flight.stream, force=True)
-            return self._ended(flight, f"no sign of life for {SILENCE_S:g} s", source)
-        errors = self._ray.exceptions.RayError
+        errors = self._ray.exceptions
         try:
-            while self._is_ready(flight):
+            while self._ready([flight.stream]):
                 item = self._ray.get(next(flight.stream))
                 flight.heard = time.monotonic()
                 if isinstance(item, TaskEnd):
-                    flight.process_died = not item.stop
-                    return portions + self._ended(flight, item.message, source, stop=item.stop)
+                    yield from self._ended(flight, item.message, stop=item.stop, died=not item.stop)
+                    return
                 flight.take(item)
-                if item:
-                    portions.append(item)
+                yield item
         except StopIteration:
-            return portions + self._ended(flight, None, source)
-        except self._ray.exceptions.RayTaskError as error:  # a node without Tunecheck, say
-            return portions + self._ended(flight, f"on a Ray worker: {clean(error.cause, 500)}", source, stop=True)
-        except errors:
-            return portions + self._ended(flight, "Ray lost the worker", source)
-        return portions
+            yield from self._ended(flight, "the task ended before its rows")
+        except errors.RayTaskError as error:  # a node without Tunecheck, say
+            yield from self._ended(flight, f"on a Ray worker: {clean(error.cause, 500)}", stop=True)
+        except errors.RayError:
+            yield from self._ended(flight, "Ray lost the worker")
 
-    def _is_ready(self, flight: _Flight) -> bool:
-        return bool(self._ray.wait([flight.stream], timeout=0, fetch_local=False)[0])
-
-    def _ended(self, flight: _Flight, how: str | None, source: ChunkSource, *, stop: bool = False) -> list[Portion]:
-        """Handle the rows of a task that has ended; `how` is the reason of an early end."""
+    def _ended(self, flight: _RayFlight, how: str, *, stop: bool = False, died: bool = False) -> Iterator[Portion]:
+        """Handle the rows that a task has left; `how` is the reason of an early end."""
         self._flights.remove(flight)
-        if how is None and self._stopping is None and len(flight.finished) < len(flight.chunk.rows):
-            how = "the task ended before its rows"
-        if how is None or self._stopping is not None:
-            return []
         if stop:
-            self._failed = self._failed or RunError(how)
-            self.stop()
-            return []
-        self._services.give_up.remote(flight.name)
-        return [*self._hand_on(flight, how, source)]
-
-    def _hand_on(self, flight: _Flight, how: str, source: ChunkSource) -> Iterator[Portion]:
-        """Queue the rows of a lost task again; yield errors for rows that are to blame."""
-        rest = [row for row in flight.chunk.rows if row.index not in flight.finished]
-        if flight.chunk.isolated:
-            row = rest[0]
-            self._deaths[row.index] += 1
-            if flight.process_died or self._deaths[row.index] >= _MOST_DEATHS:
-                yield from self._blame(row, flight, how, source)
-            else:  # the worker may have died for reasons of its own
-                self._again.append(Chunk((row,), {row.index: flight.known(row.index)}, True, flight.chunk.only))
-            return
-        in_flight = _in_flight(rest, flight, source)
-        self._deaths.update(row.index for row in in_flight)
-        suspects = [row for row in in_flight if self._deaths[row.index] >= _SUSPECT]
-        together = [row for row in rest if row not in suspects]
-        size = math.ceil(len(suspects) / _PIECES)
-        pieces = [suspects[at : at + size] for at in range(0, len(suspects), size or 1)]
-        for rows in [together, *pieces]:
-            if rows:
-                known = {row.index: known for row in rows if (known := flight.known(row.index))}
-                self._again.append(Chunk(tuple(rows), known, isolated=rows is not together and len(rows) == 1))
-
-    def _blame(self, row: Row, flight: _Flight, how: str, source: ChunkSource) -> Iterator[Portion]:
-        """Find the stage in which a row killed a process of its own, and record its error."""
-        known, only = flight.known(row.index), flight.chunk.only
-        if only is None and (_is_answered(known) or not source.has_target):
-            self._again.extend(Chunk((row,), {row.index: known}, True, name) for name in source.evaluators)
-            return
-        record = died(row, only or TARGET, how)
-        yield Portion(records=[((row.index,), record)], failed=1)
-        if only is None:  # evaluators that need no answer still judge the row
-            self._again.append(Chunk((row,), {row.index: (*known, record)}))
-
-
-def _in_flight(rest: list[Row], flight: _Flight, source: ChunkSource) -> list[Row]:
-    """The rows that a lost task may have been working on: it may have begun some that it had no time to report."""
-    begun = [row for row in rest if row.index in flight.begun]
-    unreported = [row for row in rest if row.index not in flight.begun]
-    if not source.has_target:
-        return rest
-    answered = sum(_is_answered(flight.known(row.index)) for row in begun)
-    return [*begun, *unreported[: max(0, source.concurrency - (len(begun) - answered))]]
-
-
-def _is_answered(known: tuple[bytes, ...]) -> bool:
-    return any(record.startswith(b'{"k":"answer"') for record in known)
+            self.stop(RunError(how))
+        elif flight.rest and self._stopping is None:
+            self._services.give_up.remote(flight.name)
+            yield from self.hand_on(flight, how, died=died)
 
 
 def _left_out(workspace: Path) -> list[str]:
@@ -348,25 +265,6 @@ def _left_out(workspace: Path) -> list[str]:
         if is_environment or any(folder.glob("*/run.json")):
             found.append(folder.name)
     return found
-
-
-class _WithoutRay(io.TextIOBase):
-    """A stream without the output of Ray's own threads: the command's output may be JSON."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        return len(text) if threading.current_thread().name.startswith("ray_") else self._stream.write(text)
-
-    def flush(self) -> None:
-        self._stream.flush()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
 
 
 def _take_signals_back() -> None:
@@ -387,4 +285,5 @@ def _ray() -> Any:  # noqa: ANN401 - a module without types
         import ray
     except ImportError:
         raise MissingExtraError("--on ray", "ray") from None
+    ray._private.worker._worker_logs_enabled = False  # it prints errors: the command's output may be JSON
     return ray

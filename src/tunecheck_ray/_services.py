@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from tunecheck import StopRunError
+from tunecheck import StopRunError, __version__
 from tunecheck.endpoints import TOKEN_BURST_S, Clock, SharedLimits, TokenBucket
+from tunecheck.evaluation import Execution
 from tunecheck.pipeline import Budget, Reservation
 from tunecheck.plugins import JSON
-from tunecheck_ray._chunks import SharedSettings
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
@@ -28,19 +30,40 @@ _MOST_ANSWERS = 20_000
 REQUESTS, TOKENS = 0, 1
 
 
+@dataclass(frozen=True)
+class RayJob:
+    """The input of every task of a run, without secrets.
+
+    `make` builds the run's execution in a task. `facts` are known facts about the endpoints' APIs, `rates` their
+    requests and tokens a minute. `spent` is the cost before this start; `max_cost` None: no limit. `namespace` is that
+    of the actor; `workspace` is the working folder, or None for the one that Ray has unpacked.
+    """
+
+    run_id: str
+    make: Callable[[], Execution]
+    facts: Mapping[str, JSON]
+    rates: Mapping[str, tuple[float | None, float | None]]
+    max_cost: float | None
+    spent: float
+    namespace: str
+    workspace: str | None
+    version: str = __version__
+    python: tuple[int, int] = sys.version_info[:2]
+
+
 class TaskServer:
     """The actor. Every method is a coroutine, so that thousands of calls can wait in it at once."""
 
-    def __init__(self, settings: SharedSettings) -> None:
+    def __init__(self, job: RayJob) -> None:
         clock = Clock()
         self._buckets = {
             (name, kind): TokenBucket.within_a_minute(per_minute, clock=clock, burst_s=burst_s)
-            for name, rates in settings.rates.items()
+            for name, rates in job.rates.items()
             for kind, (per_minute, burst_s) in enumerate(zip(rates, (1.0, TOKEN_BURST_S), strict=True))
             if per_minute is not None
         }
-        self._budget = Budget(settings.max_cost)
-        self._budget.count(settings.spent)
+        self._budget = Budget(job.max_cost)
+        self._budget.count(job.spent)
         self._reserved: dict[int, tuple[str, contextlib.AbstractAsyncContextManager[Reservation], Reservation]] = {}
         self._tickets = 0
         self._lost = 0.0
@@ -135,8 +158,8 @@ class TaskServer:
 class _SharedBucket:
     """A limit in the actor. Callers that wait in one task ask together."""
 
-    def __init__(self, services: ActorHandle[TaskServer], task: TaskName, name: str, kind: int) -> None:
-        self._services, self._task, self._name, self._kind = services, task, name, kind
+    def __init__(self, services: TaskServices, name: str, kind: int) -> None:
+        self._services, self._name, self._kind = services, name, kind
         self._waiting: list[tuple[float, asyncio.Future[None]]] = []
         self._asking: asyncio.Task[None] | None = None
 
@@ -150,7 +173,7 @@ class _SharedBucket:
     async def _ask(self) -> None:
         while self._waiting:
             wanted = [units for units, _ in self._waiting]
-            count = await self._services.take.remote(self._task.name, self._name, self._kind, wanted)
+            count = await self._services.actor.take.remote(self._services.task, self._name, self._kind, wanted)
             for _, granted in self._waiting[:count]:
                 if not granted.done():
                     granted.set_result(None)
@@ -158,20 +181,20 @@ class _SharedBucket:
 
     def give_back(self, units: float) -> None:
         if units:
-            self._services.give_back.remote(self._name, self._kind, units)
+            self._services.actor.give_back.remote(self._name, self._kind, units)
 
 
 class _SharedBudget(Budget):
     """The budget in the actor."""
 
-    def __init__(self, services: ActorHandle[TaskServer], task: TaskName) -> None:
+    def __init__(self, services: TaskServices) -> None:
         super().__init__(None)
-        self._services, self._task = services, task
+        self._services = services
 
     @contextlib.asynccontextmanager
     async def reserved(self, name: str, expected: float) -> AsyncIterator[Reservation]:
         """As `Budget.reserved`."""
-        granted = await self._services.reserve.remote(self._task.name, name, expected)
+        granted = await self._services.actor.reserve.remote(self._services.task, name, expected)
         if isinstance(granted, str):
             raise StopRunError(granted)
         ticket, amount = granted
@@ -179,49 +202,34 @@ class _SharedBudget(Budget):
         try:
             yield reservation
         finally:
-            self._services.settle.remote(ticket, reservation.cost)
+            self._services.actor.settle.remote(ticket, reservation.cost)
 
 
-class _SharedAnswers:
-    """The judges' answers in the actor."""
+class TaskServices:
+    """The actor, as tasks reach it; `task` is the name of the task that this process runs now."""
 
-    def __init__(self, services: ActorHandle[TaskServer], task: TaskName) -> None:
-        self._services, self._task = services, task
+    def __init__(self, actor: ActorHandle[TaskServer], job: RayJob) -> None:
+        self.actor, self.task = actor, ""
+        self._rates = job.rates
+        self.budget = Budget(None) if job.max_cost is None else _SharedBudget(self)
+
+    def limits(self, endpoint: str) -> SharedLimits:
+        """Return the buckets for the calls to an endpoint, by its name in the run."""
+        requests, tokens = self._rates.get(endpoint, (None, None))
+        return SharedLimits(
+            None if requests is None else _SharedBucket(self, endpoint, REQUESTS),
+            None if tokens is None else _SharedBucket(self, endpoint, TOKENS),
+        )
 
     async def answer(self, key: str) -> dict[str, JSON] | None:
-        found: dict[str, JSON] | None = await self._services.answer.remote(self._task.name, key)
+        """As `SharedCalls.answer`."""
+        found: dict[str, JSON] | None = await self.actor.answer.remote(self.task, key)
         return found
 
     async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
-        self._services.share.remote(key, answer)
-
-
-class TaskName:
-    """The name of the task that a worker process runs now; limits are granted to tasks by name."""
-
-    def __init__(self) -> None:
-        self.name = ""
-
-
-class ActorServices:
-    """The services, as a task reaches them."""
-
-    def __init__(self, services: ActorHandle[TaskServer], task: TaskName, settings: SharedSettings) -> None:
-        self._services, self._task, self._settings = services, task, settings
-        self.calls = _SharedAnswers(services, task)
-
-    def limits(self, endpoint: str) -> SharedLimits:
-        """As `TaskServices.limits`."""
-        requests, tokens = self._settings.rates.get(endpoint, (None, None))
-        return SharedLimits(
-            None if requests is None else _SharedBucket(self._services, self._task, endpoint, REQUESTS),
-            None if tokens is None else _SharedBucket(self._services, self._task, endpoint, TOKENS),
-        )
-
-    def budget(self) -> Budget:
-        """As `TaskServices.budget`."""
-        return Budget(None) if self._settings.max_cost is None else _SharedBudget(self._services, self._task)
+        """As `SharedCalls.settle`."""
+        self.actor.share.remote(key, answer)
 
     async def stopped(self) -> None:
-        """As `TaskServices.stopped`."""
-        await self._services.stopped.remote()
+        """Return when the run is to stop."""
+        await self.actor.stopped.remote()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ import pytest
 
 from tunecheck import CallContext, ConfigurationError, Row, RunError, Target, evaluate
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, ModelCalls, Usage
-from tunecheck.evaluation import prepared
-from tunecheck.pipeline import Budget
+from tunecheck.evaluation import Execution, prepared
+from tunecheck.pipeline import Budget, CachedResults, Chunk, ChunkRunner, Journal, Plan, Portion
 from tunecheck.plugins import TargetOutput
-from tunecheck_ray import Chunk, ChunkRunner, ChunkSource, Portion, RunsOnTasks, SharedSettings, TaskRecipe
+from tunecheck_ray import ChunkDriver
 
 ROWS = 40
 
@@ -46,35 +47,27 @@ def same(text: str, ground_truth: str) -> dict[str, float]:
     return {"same": float(text == ground_truth)}
 
 
-class TasksHere:
-    """A runner whose tasks run one after the other in this process; `most` chunks, then it fails."""
+class TasksHere(ChunkDriver):
+    """A driver whose tasks run one after the other in this process; `most` chunks, then it fails."""
 
-    def __init__(self, recipe: TaskRecipe, size: int, most: int | None = None) -> None:
-        self.recipe, self.size, self.most = recipe, size, most
+    def __init__(self, make: Callable[[], Execution], size: int, most: int | None, *run: Any) -> None:
+        super().__init__(*run)
+        self.make, self.size, self.most = make, size, most
         self.chunks: list[Chunk] = []
-        self.stopped = False
+        self.spent_before = self.spent()
 
-    async def run(self, source: ChunkSource, shared: SharedSettings) -> AsyncIterator[Portion]:
-        execution = self.recipe.make()
-        plan = execution.task_plan(self.recipe.run_id)
-        runner = ChunkRunner(plan, dict, lambda: Budget(shared.max_cost), None, never)
-        while not self.stopped and (chunk := source.take(self.size)) is not None:
+    async def portions(self) -> AsyncIterator[Portion]:
+        plan = self.make().task_plan(self.plan.run_id)
+        runner = ChunkRunner(plan, dict, Budget(None), None, never)
+        while (chunk := self.next_chunk(self.size)) is not None:
             if self.most is not None and len(self.chunks) == self.most:
                 raise RunError("the cluster is gone")
             self.chunks.append(chunk)
             for portion in runner.run(chunk):
                 yield portion
 
-    def stop(self) -> None:
-        self.stopped = True
-
-    def status(self) -> str:
-        return ""
-
 
 async def never() -> None:
-    import asyncio
-
     await asyncio.Event().wait()
 
 
@@ -96,11 +89,11 @@ class Runs:
         arguments = {**self.arguments, **more}
         recipe = partial(prepared, **{k: v for k, v in arguments.items() if k not in ("resume", "reuse")})
 
-        def made(recipe: TaskRecipe) -> TasksHere:
-            self.made.append(TasksHere(recipe, size, most))
+        def made(plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> TasksHere:
+            self.made.append(TasksHere(recipe, size, most, plan, journal, cached, execution))
             return self.made[-1]
 
-        return evaluate(**arguments, on=RunsOnTasks(made, recipe))
+        return evaluate(**arguments, on=made)
 
 
 MAPPING = {"default": {"column_mapping": {"text": "${target.text}", "ground_truth": "${data.ground_truth}"}}}

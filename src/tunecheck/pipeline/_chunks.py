@@ -1,0 +1,295 @@
+"""Chunks: rows that are answered and judged in other processes, whose journal records come back.
+
+driver: unfinished rows ──Chunk──► task: ChunkRunner ──Portion──► driver: the run's journal
+
+A task's own journal is a temporary file; its engine reads its recorded calls from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from tunecheck._errors import RunInterruptedError
+from tunecheck._files import Failure
+from tunecheck._json import JSON, dumps
+from tunecheck._loops import LoopThread
+from tunecheck._targets import Row
+from tunecheck.pipeline._aggregate import Aggregator
+from tunecheck.pipeline._costs import Budget
+from tunecheck.pipeline._engine import Engine
+from tunecheck.pipeline._finished_rows import ResultRow
+from tunecheck.pipeline._journal import Journal
+from tunecheck.pipeline._journal_reader import CachedResults, JournalReader
+from tunecheck.pipeline._model_calls import RunCalls, SharedCalls
+from tunecheck.pipeline._plan import Plan
+from tunecheck.pipeline._results import RowState
+
+_LOOKED_EVERY_S = 0.005
+
+UNREAD = 2
+"""So many times the calls in flight may wait for the driver: with fewer, calls of 50 ms wait longer than they take."""
+
+_SIGN_OF_LIFE_S = 2.0
+"""An empty portion is sent after so many seconds without news: the driver sees that the process still runs Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows for one task.
+
+    `known` holds, by row index, the journal records that the run already has of a row. `isolated` asks for a process
+    that may die without taking the task along, and for one row after another.
+    """
+
+    rows: tuple[Row, ...]
+    known: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
+    isolated: bool = False
+
+
+@dataclass(slots=True)
+class Portion:
+    """Output of a task since its last portion.
+
+    `records` are journal records with the indices of their rows; `finished` are row indices. `answered` and `asked`
+    count the calls to the target and to judges that have ended.
+    """
+
+    records: list[tuple[tuple[int, ...], bytes]] = field(default_factory=list)
+    finished: list[int] = field(default_factory=list)
+    answered: int = 0
+    asked: int = 0
+    failed: int = 0
+    notes: list[str] = field(default_factory=list)
+    remarks: dict[str, dict[str, int]] = field(default_factory=dict)
+    facts: dict[str, JSON] = field(default_factory=dict)
+    """Properties of the endpoints' APIs that the chunk found; only its last portion has them."""
+    stage: str = ""
+    """What an isolated row begins now: `target`, or an evaluator's name."""
+
+
+_Call = Literal["answered", "asked"]
+
+
+class _Outbox:
+    """Collects an engine's output, from any thread, until it is taken as a portion.
+
+    `room` is the most calls of a kind in flight. Calls count until the driver has read their records. So if the driver
+    dies, at most this many calls are made again.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._news = threading.Condition()
+        self._portion = Portion()
+        self._ended = False
+        self._room = room
+        self._in_flight: Counter[_Call] = Counter()
+
+    @contextlib.contextmanager
+    def adding(self) -> Iterator[Portion]:
+        """Hold the next portion, so that the caller can add to it."""
+        with self._news:
+            yield self._portion
+            self._news.notify()
+
+    async def begin(self, call: _Call) -> None:
+        """Wait until a call may be made."""
+        while self._in_flight[call] >= self._room and not self._ended:  # noqa: ASYNC110 - another thread makes room
+            await asyncio.sleep(_LOOKED_EVERY_S)
+        with self._news:
+            self._in_flight[call] += 1
+
+    def end(self) -> None:
+        """No more portions follow the present one."""
+        with self._news:
+            self._ended = True
+            self._news.notify()
+
+    def portions(self) -> Iterator[Portion]:
+        """Yield portions as they come, and an empty one now and then, until the end.
+
+        A request for the next portion means that the driver has the last one.
+        """
+        ended = False
+        while not ended:
+            with self._news:
+                self._news.wait_for(lambda: self._ended or self._portion != Portion(), _SIGN_OF_LIFE_S)
+                taken, self._portion, ended = self._portion, Portion(), self._ended
+            yield taken
+            with self._news:
+                self._in_flight.subtract({"answered": taken.answered, "asked": taken.asked})
+
+
+class _StreamedJournal(Journal):
+    """A journal that also streams its records."""
+
+    def __init__(self, path: Path, outbox: _Outbox) -> None:
+        super().__init__(path)
+        self._outbox = outbox
+
+    def _append(self, record: object, *rows: int) -> int:
+        body = dumps(record)
+        offset = self._records.append_encoded(body)
+        with self._outbox.adding() as portion:
+            portion.records.append((rows, body))
+        return offset
+
+
+class _NoResults:
+    """Drops result rows: the driver makes them from the journal."""
+
+    def write(self, index: int, row: ResultRow) -> Failure | None:
+        return None
+
+
+class _ChunkEngine(Engine):
+    """Runs one chunk."""
+
+    def __init__(
+        self, plan: Plan, journal: Journal, cached: CachedResults, calls: RunCalls, aggregator: Aggregator, out: _Outbox
+    ) -> None:
+        super().__init__(plan, journal, _NoResults(), aggregator, cached, calls)
+        self._outbox = out
+
+    async def _answer(self, state: RowState) -> None:
+        await self._outbox.begin("answered")
+        await super()._answer(state)
+
+    def _evaluate(self, state: RowState) -> None:
+        if self.plan.target is not None:
+            with self._outbox.adding() as portion:
+                portion.answered += 1
+        super()._evaluate(state)
+
+    def _add(self, state: RowState) -> None:
+        with self._outbox.adding() as portion:
+            portion.finished.append(state.row.index)
+            portion.failed += bool(state.errors)
+
+
+class _CallsInStep:
+    """The judges' answers that tasks share, with as many calls in flight as the outbox has room for."""
+
+    def __init__(self, shared: SharedCalls | None, outbox: _Outbox) -> None:
+        self._shared, self._outbox = shared, outbox
+
+    async def answer(self, key: str) -> dict[str, JSON] | None:
+        await self._outbox.begin("asked")
+        found = None if self._shared is None else await self._shared.answer(key)
+        if found is not None:
+            self._end()
+        return found
+
+    async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
+        self._end()
+        if self._shared is not None:
+            await self._shared.settle(key, answer)
+
+    def _end(self) -> None:
+        with self._outbox.adding() as portion:
+            portion.asked += 1
+
+
+class ChunkRunner:
+    """Runs one chunk after another in one event loop, so that connections outlive chunks.
+
+    Args:
+        plan: the plan of the run; its rows are those of each chunk.
+        facts: returns facts about the endpoints' APIs, for the last portion of a chunk.
+        budget: the budget that calls keep to.
+        calls: the judges' answers that tasks share.
+        stopped: returns when the run is to stop.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        facts: Callable[[], Mapping[str, JSON]],
+        budget: Budget,
+        calls: SharedCalls | None,
+        stopped: Callable[[], Awaitable[object]],
+    ) -> None:
+        self._plan = plan
+        self._facts = facts
+        self._budget = budget
+        self._calls = calls
+        self._stopped = stopped
+        self._loop = LoopThread("chunks")
+
+    def run(self, chunk: Chunk) -> Iterator[Portion]:
+        """Yield the output of a chunk's engine in portions.
+
+        Raises:
+            RunError: The run must stop, such as for its budget or for refused calls.
+        """
+        if not chunk.isolated:
+            yield from self._portions(chunk, self._plan)
+            return
+        for row in chunk.rows:
+            yield from self._stages(row, [*chunk.known.get(row.index, ())])
+
+    def _stages(self, row: Row, known: list[bytes]) -> Iterator[Portion]:
+        """Run the target and then each evaluator, alone, on one row; name each stage before it begins."""
+        evaluators = self._plan.evaluators
+        for count in range(self._plan.target is None, len(evaluators) + 1):
+            yield Portion(stage=evaluators[count - 1].name if count else "target")
+            plan = replace(self._plan, evaluators=evaluators[:count])
+            for portion in self._portions(Chunk((row,), {row.index: known}), plan):
+                known = [*known, *(record for _, record in portion.records)]
+                if count < len(evaluators):
+                    portion.finished, portion.failed = [], 0
+                yield portion
+
+    def _portions(self, chunk: Chunk, plan: Plan) -> Iterator[Portion]:
+        outbox = _Outbox(UNREAD * plan.concurrency)
+        plan = replace(plan, rows=lambda: iter(chunk.rows), row_count=len(chunk.rows))
+        ended = self._loop.submit(self._ended(outbox, self._run(plan, chunk.known, outbox)))
+        yield from outbox.portions()
+        ended.result()
+
+    async def _ended(self, outbox: _Outbox, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        finally:
+            outbox.end()
+
+    async def _run(self, plan: Plan, known: Mapping[int, Sequence[bytes]], outbox: _Outbox) -> None:
+        with contextlib.ExitStack() as opened:
+            path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tunecheck-"))) / "journal.jsonl"
+            journal = opened.enter_context(contextlib.closing(_StreamedJournal(path, outbox)))
+            cached = self._cached(journal, known)
+            opened.callback(cached.close)
+            shared = _CallsInStep(self._calls, outbox)
+            calls = RunCalls(plan.run_id, journal, cached, self._budget, shared)
+            opened.callback(calls.close)
+            aggregator = opened.enter_context(contextlib.closing(Aggregator(plan.evaluators, ())))
+            engine = _ChunkEngine(plan, journal, cached, calls, aggregator, outbox)
+            watching = asyncio.ensure_future(self._stopped())
+            watching.add_done_callback(lambda done: self._stop(engine, done))
+            opened.callback(watching.cancel)
+            await engine.run()
+            with outbox.adding() as portion:
+                portion.notes += engine.tally.notes
+                portion.remarks = engine.tally.remarks.counts()
+                portion.facts = dict(self._facts())
+
+    def _stop(self, engine: Engine, asked: asyncio.Future[object]) -> None:
+        if not asked.cancelled():
+            engine.stop(RunInterruptedError(None))
+
+    def _cached(self, journal: Journal, known: Mapping[int, Sequence[bytes]]) -> CachedResults:
+        """Write known records into the journal and return them as cached results."""
+        if not known:
+            return CachedResults()
+        for records in known.values():
+            for record in records:
+                journal.take(record)
+        names = frozenset(evaluator.name for evaluator in self._plan.evaluators)
+        return CachedResults(JournalReader(journal.path, by_row=True, evaluators=names, answers=True, since=0))
