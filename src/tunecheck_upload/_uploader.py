@@ -181,7 +181,7 @@ class Uploader(abc.ABC):
                 run_id=str(known.run_id),
                 url=self._page(known),
                 files=tuple(artifact.name for artifact in contents.artifacts),
-                metrics=self._metric_count(contents),
+                metrics=len(contents.metrics),
                 left_out=contents.left_out,
                 unchanged=unchanged,
             )
@@ -193,9 +193,6 @@ class Uploader(abc.ABC):
     @abc.abstractmethod
     def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
         """The run on its way."""
-
-    def _metric_count(self, contents: Contents) -> int:
-        return len(contents.metrics)
 
     def _page(self, known: Destination) -> str | None:
         return known.url
