@@ -22,7 +22,6 @@ from tunecheck.cli import (
     ResumableOptions,
     begin,
     command,
-    cost_text,
     every_row_failed,
     flag,
     option,
@@ -33,6 +32,7 @@ from tunecheck.cli import (
     run_arguments,
     run_summary,
 )
+from tunecheck.pipeline import cost_text
 from tunecheck.plugins import JSON, Trust, clean
 from tunecheck.views import console
 

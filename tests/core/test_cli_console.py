@@ -14,7 +14,8 @@ from hypothesis import given, strategies as st
 from tests.cli_parts import command, environment, workspace
 
 from tunecheck import Run
-from tunecheck.cli import cost_text, print_path
+from tunecheck.cli import print_path
+from tunecheck.pipeline import cost_text
 from tunecheck.plugins import clean, counted, printable
 from tunecheck.views import console
 
@@ -74,6 +75,10 @@ def test_numbers_and_words_agree() -> None:
     [
         ({"cost": 0.01034, "currency": "USD", "uncounted_calls": 0}, "0.01034 USD"),
         ({"cost": None, "currency": None, "uncounted_calls": 3}, "unknown"),
+        (
+            {"cost": None, "currency": "USD", "uncounted_calls": 3, "counted_cost": 1.5, "estimated_cost": 0.25},
+            "1.5 + about 0.25 USD",
+        ),
         ({"cost": None, "currency": None, "uncounted_calls": 0}, None),
     ],
 )

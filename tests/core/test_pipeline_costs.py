@@ -14,6 +14,10 @@ from tunecheck.pipeline._costs import EndpointCosts, ReportedUsage, Spending, ch
 from tunecheck.plugins import CallsMade
 
 
+def charged(cost: float, usage: Usage) -> float:
+    return cost
+
+
 def total(parts: list[CallsMade]) -> tuple[int, int, int]:
     return (
         sum(part.calls for part in parts),
@@ -75,7 +79,7 @@ async def test_a_call_waits_for_the_budget_and_then_refuses() -> None:
         counted.append(part)
         budget.count(0.0004)
 
-    costs = EndpointCosts("target", Price(1.0, 1.0), budget, count, float, ReportedUsage())
+    costs = EndpointCosts("target", Price(1.0, 1.0), budget, count, charged, ReportedUsage())
     for _ in range(2):
         async with costs.one_call() as told:
             told(CallsMade(1, 300, 100))
@@ -86,10 +90,10 @@ async def test_a_call_waits_for_the_budget_and_then_refuses() -> None:
 
 
 async def test_a_reply_that_nobody_can_read_is_charged_as_the_calls_before_it_were() -> None:
-    budget, charged = Budget(1.0), list[float]()
+    budget, costs_charged = Budget(1.0), list[float]()
 
-    def charge(cost: float) -> float:
-        charged.append(cost)
+    def charge(cost: float, usage: Usage) -> float:
+        costs_charged.append(cost)
         return cost
 
     costs = EndpointCosts("target", Price(1.0, 1.0), budget, lambda made: None, charge, ReportedUsage())
@@ -98,12 +102,12 @@ async def test_a_reply_that_nobody_can_read_is_charged_as_the_calls_before_it_we
     with pytest.raises(ReplyError):
         async with costs.one_call():
             raise ReplyError("what")
-    assert charged == [pytest.approx(0.0004)]
+    assert costs_charged == [pytest.approx(0.0004)]
 
 
 async def test_a_call_without_a_price_counts_and_holds_nobody_up() -> None:
     counted = list[CallsMade]()
-    costs = EndpointCosts("target", None, Budget(0.0), counted.append, float, ReportedUsage())
+    costs = EndpointCosts("target", None, Budget(0.0), counted.append, charged, ReportedUsage())
     async with asyncio.timeout(5), costs.one_call() as told:
         told(CallsMade(1, 3, 4))
     costs.record(CallsMade(1, 1))
@@ -162,13 +166,18 @@ def test_what_calls_came_to_is_their_sum() -> None:
         [(Usage(1, 1), None, None)],
         [(Usage(1, 1), 0.1, "EUR"), (Usage(1, 1), None, "EUR")],
         [(Usage(1, 1), 0.1, "EUR"), (Usage(1, 1), 0.1, "USD")],
-        [(Usage(1, 1), 0.1, "EUR"), (Usage(1, None), 0.1, "EUR")],
     ],
-    ids=["no calls", "no price", "one without a price", "two currencies", "tokens that nobody counted"],
+    ids=["no calls", "no price", "one without a price", "two currencies"],
 )
 def test_a_cost_of_which_a_part_is_unknown_is_unknown(calls: list[tuple[Usage, float | None, str | None]]) -> None:
     found = spent(*calls)
     assert (found["cost"], found["currency"]) == (None, None)
+
+
+def test_the_estimate_for_uncounted_calls_stands_beside_the_cost_of_counted_ones() -> None:
+    found = spent((Usage(1, 1), 0.1, "EUR"), (Usage(1, None), 0.25, "EUR"), (Usage(), 0.5, "EUR"))
+    assert (found["cost"], found["currency"], found["uncounted_calls"]) == (None, "EUR", 2)
+    assert (found["counted_cost"], found["estimated_cost"]) == (0.1, 0.75)
 
 
 def test_cached_input_costs_what_its_own_price_says() -> None:

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fault_server import FaultServer, Step
-from tests.pipeline_parts import Answering, column, journal_of, metrics_of, questions, records, run, strict_json
+from tests.fault_server import HANG, FaultServer, Step, answer
+from tests.pipeline_parts import (
+    Answering,
+    column,
+    journal_of,
+    metrics_of,
+    only_run,
+    questions,
+    records,
+    run,
+    strict_json,
+)
 
-from tunecheck import ConfigurationError, EndpointError, RefusedError, ReplyError, RunError, StopRunError
+from tunecheck import (
+    ConfigurationError,
+    EndpointError,
+    RefusedError,
+    ReplyError,
+    RunError,
+    RunInterruptedError,
+    StopRunError,
+)
 from tunecheck.endpoints import (
     ChatRequest,
     Completion,
@@ -224,7 +244,8 @@ def test_calls_that_nobody_counted_are_charged_by_estimate_and_shown_as_unknown(
     assert len(more.asked) <= 1
     result = judged(tmp_path, Judge(Uncounting(price=CHEAP)), rows(*responses), max_cost=1, resume="last")
     spent = result.usage["judge"]
-    assert (spent["calls"], spent["uncounted_calls"], spent["cost"], spent["currency"]) == (300, 300, None, None)
+    assert (spent["calls"], spent["uncounted_calls"], spent["cost"], spent["counted_cost"]) == (300, 300, None, 0)
+    assert 0.01 < spent["estimated_cost"] < 0.1
 
 
 def test_so_are_the_answers_of_a_target(tmp_path: Path) -> None:
@@ -252,8 +273,8 @@ def test_a_reply_that_stays_unreadable_is_charged_by_estimate_and_shown_as_unkno
         arguments: Any = {"max_cost": 0.001, "concurrency": 1}
         with pytest.raises(RunError, match="max-cost"):
             judged(tmp_path, judge, rows(*(f"{n:0800}" for n in range(50))), **arguments)
-        # 800 characters are about 210 tokens, at 1 a million, and an answer has ten at most, at 10: 0.0003 a call.
-        assert 2 <= len(server.requests) / 2 <= 6
+        # 800 characters are about 210 tokens, at 1 a million, and an answer has ten at most, at 10: 0.0003 an attempt.
+        assert 2 <= len(server.requests) <= 6
         before = len(server.requests)
         with pytest.raises(RunError, match="max-cost"):  # what was spent before the run stopped is still spent
             judged(tmp_path, judge, rows(*(f"{n:0800}" for n in range(50))), **arguments, resume="last")
@@ -272,6 +293,57 @@ def test_a_call_that_failed_otherwise_costs_nothing(tmp_path: Path) -> None:
     model = Model(price=CHEAP, failing={"bb": EndpointError("busy", status=503)})
     result = judged(tmp_path, Judge(model), rows("a", "bb"))
     assert (result.usage["judge"]["calls"], result.usage["judge"]["cost"]) == (1, pytest.approx(0.0002))
+
+
+def served(server: FaultServer, **values: Any) -> Endpoint:
+    price = {"input_per_million": 100.0, "output_per_million": 100.0}
+    definition = {"kind": "openai", "url": f"{server.url}/v1", "model": "m", "price": price, **values}
+    return load_endpoint({"parameters": {"max_tokens": 500}, "retries": 1, **definition})
+
+
+def asked(folder: Path, endpoint: Endpoint, **arguments: Any) -> Any:
+    data = [{"id": str(n), "messages": f"question {n}"} for n in range(60)]
+    return run(folder, data, target=EndpointTarget(endpoint), evaluators={"n": lambda response: 1}, **arguments)
+
+
+def reply_with(tokens: int, text: str = "x" * 4_000, status: int = 200) -> Step:
+    usage = {"prompt_tokens": tokens, "completion_tokens": tokens}
+    choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    body = {"choices": [choice]} if status == 200 else {"error": {"message": "it did not work"}}
+    return replace(answer({**body, "usage": usage}), status=status)
+
+
+# An attempt is estimated at 500 tokens of output, at 100 a million: 0.05.
+@pytest.mark.parametrize(
+    ("step", "most"),
+    [(HANG, 21), (reply_with(0), 21), (reply_with(100_000, status=500), 1)],
+    ids=["no reply in time", "a text of 0 tokens", "an error that used 200,000 tokens"],
+)
+def test_a_budget_stops_a_run_whose_attempts_seem_free(tmp_path: Path, step: Step, most: int) -> None:
+    with FaultServer(lambda *_: step) as server:
+        endpoint = served(server, timeout_s=0.3)
+        with pytest.raises(RunError, match="max-cost"):
+            asked(tmp_path, endpoint, max_cost=1, concurrency=4)
+        assert len(server.requests) <= most
+
+
+def test_attempts_before_an_answer_are_charged_with_it(tmp_path: Path) -> None:
+    with FaultServer(lambda seen, before: reply_with(10) if before else HANG) as server:
+        result = asked(tmp_path, served(server, timeout_s=0.3), limit=1)
+    spent: Any = result.usage["target"]
+    assert (spent["calls"], spent["uncounted_calls"]) == (2, 1)
+    assert spent["counted_cost"] == pytest.approx(0.002)
+    assert spent["estimated_cost"] == pytest.approx(0.05, rel=0.05)
+
+
+def test_a_call_in_flight_when_the_run_is_interrupted_is_charged(tmp_path: Path) -> None:
+    def interrupt(*_: object) -> Step:
+        os.kill(os.getpid(), signal.SIGINT)
+        return HANG
+
+    with FaultServer(interrupt) as server, pytest.raises(RunInterruptedError):
+        asked(tmp_path, served(server, timeout_s=60), limit=1)
+    assert [record["cost"] for record in records(only_run(tmp_path), "call")] == [pytest.approx(0.05, rel=0.05)]
 
 
 def test_a_dear_limit_of_tokens_does_not_keep_a_cheap_call_from_being_made(tmp_path: Path) -> None:

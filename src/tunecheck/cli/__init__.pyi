@@ -1,12 +1,7 @@
 """What plug-ins use to make commands; `__init__.py` loads the names from their homes."""
 
 from ._app import main as main
-from ._console import (
-    cost_text as cost_text,
-    print_json as print_json,
-    print_path as print_path,
-    skill_text as skill_text,
-)
+from ._console import print_json as print_json, print_path as print_path, skill_text as skill_text
 from ._datasets import CheckOptions as CheckOptions, checked_rows as checked_rows, row_reader as row_reader
 from ._evaluate.command import evaluate as evaluate
 from ._evaluate.evaluator_choice import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,14 +51,6 @@ def print_path(path: str | os.PathLike[str]) -> None:
 
 def print_json(value: JSON) -> None:
     sys.stdout.write(json_without_log_commands(dumps_line(value).decode("utf-8")))
-
-
-def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
-    """Return the cost of calls, `0.0103 USD`; `unknown` if calls came without token counts; None without a price."""
-    cost = spent.get("cost")
-    if isinstance(cost, (int, float)):
-        return f"{cost:{form}} {spent.get('currency')}"
-    return "unknown" if spent.get("uncounted_calls") else None
 
 
 def skill_text(idle: int, calling: int, rows: int) -> str:

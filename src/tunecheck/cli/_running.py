@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from tunecheck._codes import Side, cause_named, in_order
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
-from tunecheck.cli._console import cost_text, progress_bar
+from tunecheck.cli._console import progress_bar
 from tunecheck.cli._options import DEFAULT_RESULTS, Invocation
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.cli._stored_options import as_recorded, options_of_run, resumed
+from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import FailureGroup
 from tunecheck.views import SIMULATED, Sentence, Table, View, Words, console, print_view
 

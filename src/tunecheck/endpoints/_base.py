@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,6 +65,15 @@ class Usage:
             *(None if first is None and second is None else (first or 0) + (second or 0) for first, second in both)
         )
 
+    def of_answer(self, answer: Completion) -> Usage:
+        """Return the usage without counts of 0 for a question, or for an answer that is not empty."""
+        written = answer.text or answer.tool_calls or answer.reasoning
+        return replace(
+            self,
+            input_tokens=self.input_tokens or None,
+            output_tokens=(self.output_tokens or None) if written else self.output_tokens,
+        )
+
     def as_json(self) -> dict[str, JSON]:
         """Return the value of the column `usage`: input and output always, the others if the service counts them."""
         counts = asdict(self)
@@ -74,6 +84,20 @@ class Usage:
         """Return the usage that such a value was made of; anything but a whole number counts as absent."""
         counts = value if isinstance(value, dict) else {}
         return cls(*(whole_number(counts.get(each.name)) for each in fields(cls)))
+
+
+ON_UNANSWERED: ContextVar[Callable[[Usage], object] | None] = ContextVar("on_unanswered", default=None)
+"""Called with the usage of each attempt of the current call that was sent and brought no answer; None: not counted."""
+
+
+def unanswered(usage: Usage) -> None:
+    """Count an attempt that was sent and brought no answer.
+
+    Raises:
+        StopRunError: there is no budget for another attempt.
+    """
+    if (count := ON_UNANSWERED.get()) is not None:
+        count(usage)
 
 
 _ALWAYS_COUNTED = ("input_tokens", "output_tokens")

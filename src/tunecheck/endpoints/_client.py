@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import copy
 import random
 from collections import Counter
@@ -18,6 +20,7 @@ from tunecheck._messages import clean, printable
 from tunecheck._targets import Load
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage
 from tunecheck.endpoints._auth import Auth
+from tunecheck.endpoints._base import Usage, unanswered
 from tunecheck.endpoints._config import ConcurrencyLimit
 from tunecheck.endpoints._failures import CallFailure, error_failure, is_page, request_id
 from tunecheck.endpoints._limits import (
@@ -174,13 +177,20 @@ class Client:
             await live.take(call.tokens)
             live.attempts += 1
             cuts = live.gate.cuts
-            outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
+            try:
+                outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
+            except asyncio.CancelledError:
+                with contextlib.suppress(StopRunError):
+                    unanswered(Usage())
+                raise
             live.settle(outcome, call.tokens)
             if isinstance(outcome, Exchange):
                 live.gate.succeeded()
                 live.refusals = 0
                 return outcome
             failures += 1
+            if outcome.usage is not None:
+                unanswered(outcome.usage)
             if outcome.overload:
                 live.gate.overloaded(cuts)
                 live.overloads[outcome.error.status or 0] += 1
@@ -208,7 +218,7 @@ class Client:
             kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
             error = kind(message)
             error.cause = None if failed.sent else "unreachable"
-            return CallFailure(error, retry=failed.sort != "certificate")
+            return CallFailure(error, retry=failed.sort != "certificate", usage=Usage() if failed.sent else None)
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
     def _read(self, reply: Reply, latency_ms: float, call: _Call[A]) -> Exchange[A] | CallFailure:
@@ -226,11 +236,11 @@ class Client:
         except ValueError as error:
             retry = isinstance(error, UnreadableReplyError) and not error.lasting
             if retry and isinstance(value, dict) and value.get("error"):
-                return error_failure(reply, value, self.who, self.redactor)
+                return replace(error_failure(reply, value, self.who, self.redactor), usage=read_usage(value))
             if isinstance(error, FilteredError):
                 kind = ContentFilterError
             message = f"{self.who}: {self.redactor.line(str(error))}"
-            return CallFailure(kind(message, status=reply.status, request_id=id_), retry)
+            return CallFailure(kind(message, status=reply.status, request_id=id_), retry, usage=read_usage(value))
 
     def _refusal(self, reply: Reply) -> CallFailure:
         try:
@@ -239,6 +249,8 @@ class Client:
             body = None
         asked = retry_after_s(reply.headers, self.clock.wall())
         failure = error_failure(reply, body, self.who, self.redactor, asked)
+        if (usage := read_usage(body)) != Usage():
+            failure = replace(failure, usage=usage)
         most = self.backoff.retry_after_cap_s
         if not failure.retry or asked is None or asked <= most:
             return failure

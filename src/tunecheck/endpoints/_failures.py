@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, ThrottledError, TimedOutError
 from tunecheck._json import JSON
+from tunecheck.endpoints._base import Usage
 from tunecheck.endpoints._limits import is_passing
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._transport import Reply
@@ -55,7 +56,7 @@ class CallFailure:
     """An attempt that gave no answer.
 
     `retry`: another one may; `overload`: the service is overloaded or throttles; `refused`: every further call would be
-    refused as well.
+    refused as well; `usage`: the tokens that it may have used, None if it used none.
     """
 
     error: EndpointError
@@ -63,6 +64,7 @@ class CallFailure:
     retry_after_s: float | None = None
     overload: bool = False
     refused: bool = False
+    usage: Usage | None = None
 
 
 def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:

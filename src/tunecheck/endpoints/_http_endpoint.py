@@ -238,7 +238,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         reply = exchange.reply
         completion = replace(
             exchange.answer,
-            usage=read_usage(reply),
+            usage=read_usage(reply).of_answer(exchange.answer),
             # `tunecheck serve` says so where its model is simulated: a gate must not take it for a real one.
             simulated=isinstance(reply, dict) and reply.get("simulated") is True,
             latency_ms=exchange.latency_ms,

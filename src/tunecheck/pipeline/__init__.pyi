@@ -12,7 +12,7 @@ from .._targets import Load as Load, group_of as group_of
 from ._aggregate import Aggregator as Aggregator, EvaluatorRow as EvaluatorRow
 from ._callables import CallableTarget as CallableTarget
 from ._chunks import UNREAD as UNREAD, Chunk as Chunk, ChunkRunner as ChunkRunner, Portion as Portion
-from ._costs import Budget as Budget, Reservation as Reservation
+from ._costs import Budget as Budget, Reservation as Reservation, cost_text as cost_text
 from ._engine import Engine as Engine
 from ._finished_rows import (
     REPEATED as REPEATED,

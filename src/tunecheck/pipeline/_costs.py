@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
 from tunecheck._errors import ReplyError, StopRunError
 from tunecheck._json import JSON
 from tunecheck._targets import CallsMade
-from tunecheck.endpoints._base import Price, Usage
+from tunecheck.endpoints._base import ON_UNANSWERED, Price, Usage
 from tunecheck.pipeline._sums import SHORT, ExactSum
 
 CHARACTERS_PER_TOKEN = 4
@@ -76,34 +76,55 @@ class Spending:
     output_tokens: int = 0
     uncounted: int = 0
     unpriced: int = 0
-    costs: dict[str, ExactSum] = field(default_factory=dict)
-    """By currency: exact, so that the order in which calls end changes nothing."""
+    costs: defaultdict[tuple[str, bool], ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
+    """By currency and whether tokens were counted: exact, so that the order in which calls end changes nothing."""
 
     def add(self, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
         """Count a call, or several; the cost is None if the price is unknown."""
         self.calls += calls
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
-        self.uncounted += 0 if is_counted(usage) else calls
+        counted = is_counted(usage)
+        self.uncounted += 0 if counted else calls
         if cost is None or currency is None:
             self.unpriced += calls
         else:
-            costs = self.costs.setdefault(currency, ExactSum())
+            costs = self.costs[currency, counted]
             costs.append(cost)
             costs.condense(SHORT)
 
     def summary(self) -> dict[str, JSON]:
-        """Return the entry of metrics.json; the cost is null if a count or a price is missing, or currencies differ."""
-        known = not self.unpriced and not self.uncounted and len(self.costs) == 1
-        currency, costs = next(iter(self.costs.items())) if known else (None, None)
+        """Return the entry of metrics.json; the cost is null if a count or a price is missing, or currencies differ.
+
+        If only counts are missing, the cost of counted calls and the estimate for the others stand apart.
+        """
+        currencies = {currency for currency, _ in self.costs}
+        currency = currencies.pop() if not self.unpriced and len(currencies) == 1 else None
+        counted, estimated = (
+            math.fsum(costs.numbers) if currency and (costs := self.costs.get((currency, known))) else 0.0
+            for known in (True, False)
+        )
+        apart: dict[str, JSON] = {"counted_cost": counted, "estimated_cost": estimated}
         return {
             "calls": self.calls,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "uncounted_calls": self.uncounted,
-            "cost": None if costs is None else math.fsum(costs.numbers),
+            "cost": None if currency is None or self.uncounted else counted,
             "currency": currency,
+            **(apart if currency is not None and self.uncounted else {}),
         }
+
+
+def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
+    """Return the cost of calls, `0.0103 USD`; estimates stand apart, `0.01 + about 0.02 USD`; None without a price."""
+    cost = spent.get("cost")
+    if isinstance(cost, (int, float)):
+        return f"{cost:{form}} {spent.get('currency')}"
+    known, estimated = spent.get("counted_cost"), spent.get("estimated_cost")
+    if isinstance(known, (int, float)) and isinstance(estimated, (int, float)):
+        return f"{known:{form}} + about {estimated:{form}} {spent.get('currency')}"
+    return "unknown" if spent.get("uncounted_calls") else None
 
 
 @dataclass(eq=False, slots=True)
@@ -204,9 +225,44 @@ class Budget:
             )
         await self._settled.wait()
 
+    def check(self) -> None:
+        """Check that calls in flight may be attempted again.
+
+        Raises:
+            StopRunError: they could exceed the limit.
+        """
+        if self.most is not None and self.spent + self.set_aside > self.most * _ROUNDING:
+            raise StopRunError(
+                f"--max-cost {self.most:g}: {self.spent:.4g} is spent, also on attempts without an answer"
+            )
+
     def count(self, cost: float | None) -> None:
         """Count a call that was made."""
         self.spent += cost or 0.0
+
+
+@contextlib.contextmanager
+def charged(charge: Callable[[Usage], object]) -> Iterator[None]:
+    """Call a function with the usage of each attempt around here that brought no answer."""
+    loop, waiting, counted = asyncio.get_running_loop(), list[Usage](), False
+
+    def count(usage: Usage) -> None:
+        nonlocal counted
+        counted = True
+        waiting.append(usage)
+        if asyncio.get_running_loop() is loop:  # else a user's class makes the call in a thread
+            charge(waiting.pop())
+
+    token = ON_UNANSWERED.set(count)
+    try:
+        yield
+    except ReplyError:  # the service did its work, but the reply cannot be read
+        waiting += [] if counted else [Usage()]
+        raise
+    finally:
+        ON_UNANSWERED.reset(token)
+        for usage in waiting:
+            charge(usage)
 
 
 def charged_usage(made: CallsMade) -> Usage:
@@ -253,10 +309,10 @@ class EndpointCosts:
         price: Price | None,
         budget: Budget,
         count: Callable[[CallsMade], object],
-        charge: Callable[[float], float],
+        charge: Callable[[float, Usage], float],
         reported: ReportedUsage,
     ) -> None:
-        """`count` counts calls of the run under `name`; `charge` counts a call with a known cost and unknown usage."""
+        """`count` counts calls of the run under `name`; `charge` counts an attempt without an answer."""
         self._name = name
         self._price = price
         self._budget = budget
@@ -279,13 +335,17 @@ class EndpointCosts:
 
             def count(made: CallsMade) -> None:
                 self.record(made)
-                reservation.cost = cost_of(charged_usage(made), price)
+                reservation.cost = (reservation.cost or 0.0) + cost_of(charged_usage(made), price)
 
-            try:
+            expected = reservation.amount or charge_of(Usage(), price)
+
+            def charge(usage: Usage) -> None:
+                cost = self._charge(cost_of(usage, price) if is_counted(usage) else expected, usage)
+                reservation.cost = (reservation.cost or 0.0) + cost
+                self._budget.check()
+
+            with charged(charge):
                 yield count
-            except ReplyError:  # the service did its work, but the reply cannot be read
-                reservation.cost = self._charge(reservation.amount or charge_of(Usage(), price))
-                raise
 
     def record(self, made: CallsMade) -> None:
         """Count a call that was made before the run was cut off."""

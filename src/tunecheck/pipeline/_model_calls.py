@@ -21,7 +21,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from tunecheck._errors import ReplyError
 from tunecheck._json import JSON, content_hash, dumps, loads
 from tunecheck._targets import CallsMade, Row, Target
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage, output_limit
@@ -29,8 +28,10 @@ from tunecheck.pipeline._costs import (
     Budget,
     EndpointCosts,
     ReportedUsage,
+    Reservation,
     Spending,
     charge_of,
+    charged,
     charged_usage,
     cost_of,
     expected_usage,
@@ -155,32 +156,34 @@ class RunCalls:
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         async with self._budget.reserved(evaluator, cost_of(expected, price) if price else 0.0) as reservation:
-            try:
+            with charged(functools.partial(self._charge_unanswered, evaluator, price, expected, reservation)):
                 completion = await endpoint.complete(replace(request, idempotency_key=digest))
-            except ReplyError:
-                reservation.cost = self._charge_unread(evaluator, price, expected)
-                raise
             columns = completion.columns()
             estimate = expected_usage(asked, limit, _length(columns)) if price else expected
             cost, currency = _cost(completion.usage, price, estimate)
             self._recorded_calls.add(key, self._journal.call(evaluator, key, cost, currency, columns, ROW.get()))
             self._count(evaluator, completion.usage, cost, currency)
             self.masked += completion.masked
-            reservation.cost = cost
+            reservation.cost = _sum(reservation.cost, cost)
         return completion
 
     def _count(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
         self.spending[evaluator].add(usage, cost, currency, calls)
         self._budget.count(cost)
 
-    def _charge_unread(self, name: str, price: Price | None, expected: Usage) -> float | None:
-        """Charge a call with an unreadable reply: the service did its work."""
-        return None if price is None else self._charge(name, price, charge_of(Usage(), price, expected))
+    def _charge_unanswered(
+        self, name: str, price: Price | None, expected: Usage, reservation: Reservation, usage: Usage
+    ) -> None:
+        """Charge an attempt that brought no answer: the service may have done its work."""
+        if price is not None:
+            cost = self._charge(name, price, charge_of(usage, price, expected), usage)
+            reservation.cost = _sum(reservation.cost, cost)
+            self._budget.check()
 
-    def _charge(self, name: str, price: Price, cost: float) -> float:
-        """Charge a call by estimate, so that a resumed run knows of it."""
-        self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {})
-        self._count(name, Usage(), cost, price.currency)
+    def _charge(self, name: str, price: Price, cost: float, usage: Usage) -> float:
+        """Charge an attempt without an answer, so that a resumed run knows of it."""
+        self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {"usage": usage.as_json()})
+        self._count(name, usage, cost, price.currency)
         return cost
 
     # -- the target's calls
@@ -190,8 +193,8 @@ class RunCalls:
         price = _price(endpoint)
         count = functools.partial(self._count_calls, name, price)
 
-        def charge(cost: float) -> float:
-            return self._charge(name, price, cost) if price is not None else 0.0
+        def charge(cost: float, usage: Usage) -> float:
+            return self._charge(name, price, cost, usage) if price is not None else 0.0
 
         return EndpointCosts(name, price, self._budget, count, charge, self._reported[name, conversation])
 
@@ -217,13 +220,10 @@ class RunCalls:
         async with self._budget.reserved("target", cost_of(expected, price)) as reservation:
 
             def count(answer: Mapping[str, JSON]) -> None:
-                reservation.cost = self.count_target(target, row, answer)
+                reservation.cost = _sum(reservation.cost, self.count_target(target, row, answer))
 
-            try:
+            with charged(functools.partial(self._charge_unanswered, "target", price, expected, reservation)):
                 yield count
-            except ReplyError:
-                reservation.cost = self._charge_unread("target", price, expected)
-                raise
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
         """Count an answer that this run has paid for, now or before it was cut off; return its cost, if known."""
@@ -281,6 +281,10 @@ class _RecordedCalls:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+
+
+def _sum(known: float | None, more: float | None) -> float | None:
+    return known if more is None else (known or 0.0) + more
 
 
 def _price(endpoint: object) -> Price | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tunecheck._codes import causes
 from tunecheck._json import JSON, loads
+from tunecheck.pipeline._costs import cost_text
 from tunecheck.report._index import FAIL, PASS, Coded, Outcomes, RowIndex
 from tunecheck.report._reading import Evaluated, ReportedRun
 from tunecheck.statistics._proportions import wilson
@@ -143,15 +144,10 @@ def _counted(coded: Coded) -> Counter[str]:
 
 
 def _spent(usage: JSON) -> JSON:
-    """Return the usage as `[who, calls, tokens in, tokens out, cost, currency]`."""
+    """Return the usage as `[who, calls, tokens in, tokens out, cost]`."""
     rows = usage.items() if isinstance(usage, Mapping) else ()
     return [
-        [
-            name,
-            *(spent.get(key) for key in ("calls", "input_tokens", "output_tokens")),
-            "unknown" if spent.get("uncounted_calls") else spent.get("cost"),
-            spent.get("currency"),
-        ]
+        [name, *(spent.get(key) for key in ("calls", "input_tokens", "output_tokens")), cost_text(spent)]
         for name, spent in rows
         if isinstance(spent, dict)
     ]

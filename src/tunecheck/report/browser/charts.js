@@ -125,9 +125,8 @@ function functionChart(chart, choose) {
 
 function spentTable(rows) {
   const heads = ["", "calls", "tokens in", "tokens out", "cost"];
-  const body = rows.map(([who, calls, input, output, cost, currency]) => {
-    const paid = typeof cost === "number" ? `${figure(cost)} ${currency || ""}` : cost || "no price";
-    return el("tr", {}, el("th", { scope: "row" }, name(who)), ...[calls, input, output].map((each) => el("td", {}, figure(each))), el("td", {}, data(paid)));
+  const body = rows.map(([who, calls, input, output, cost]) => {
+    return el("tr", {}, el("th", { scope: "row" }, name(who)), ...[calls, input, output].map((each) => el("td", {}, figure(each))), el("td", {}, data(cost || "no price")));
   });
   return card("Calls, tokens and cost", el("div", { class: "scroll" }, el("table", { class: "figures" }, el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, ...body))));
 }
