@@ -150,7 +150,7 @@ class ExampleReader:
 
 def _given(response: JSON, target: Values, tools: ToolDefinitions) -> TrainingReply | None:
     reading = read_calls(response, tools=tools or None)
-    if reading.calls:
+    if reading.complete_calls:
         text = target.get("text")
         return TrainingReply(
             text if isinstance(text, str) and isinstance(response, list) else reading.text, reading.calls

@@ -119,7 +119,7 @@ def _as_result(response: object, result: object, error: object, tools: ToolDefin
 
 
 def _as_entries(reading: Reading) -> list[JSON]:
-    return [{call.name: call.arguments} for call in reading.calls]
+    return [{call.name: call.arguments} for call in reading.complete_calls]
 
 
 def _entries(calls: list[JSON]) -> list[JSON] | None:

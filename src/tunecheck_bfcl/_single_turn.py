@@ -176,7 +176,7 @@ def _decoded(result: object, mode: CallMode, language: str, tools: ToolDefinitio
     if mode == "text":
         return decode_step(result, text_mode=True, tools=tools)
     reading = read_calls(result, tools=tools)  # a model with tools may still write a call as text in its own format
-    return decode_step(result) if not reading.calls else decode_step(result, text_mode=True, tools=tools)
+    return decode_step(result) if not reading.complete_calls else decode_step(result, text_mode=True, tools=tools)
 
 
 def _irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> RowVerdict:

@@ -382,7 +382,7 @@ def test_call_text_is_read_as_python_means_it(text: str, calls: list[tuple[str, 
         ("[f(a=1j)]", "not a literal at line 1, column 6"),
         ("[f(a=[x for x in y])]", "not a literal: the name 'x' at line 1, column 7"),
         ("[f(a='x',\n  b='Par", "a text that is not closed at line 2, column 5"),
-        ("[f(a=1), g(b=", "expected a literal, but the text ends at line 1, column 14"),
+        ("[f(a=1), g(b=", "the last call is cut off: expected a literal, but the text ends at line 1, column 14"),
         ("[f(a=nan)]", "not a literal: the name 'nan' at line 1, column 6"),
     ],
 )

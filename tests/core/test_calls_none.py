@@ -146,27 +146,30 @@ BROKEN: list[tuple[object, str]] = [
      "Expecting property name enclosed in double quotes at line 1, column 2"),
     ([{"f": '{"a": 1'}], "call 1 ('f'): the arguments are not JSON: Expecting ',' delimiter at line 1, column 8"),
     (openai('{"x": 1}', "multi_tool_use.parallel"), "call 1 (multi_tool_use.parallel) has no list 'tool_uses'"),
-    ('{"name": "f", "arguments": {"a": 1}', "not JSON: Expecting ',' delimiter at line 1, column 36"),
+    ('{"name": "f", "arguments": {"a": 1}', "the last call is cut off: "
+     "not JSON: Expecting ',' delimiter at line 1, column 36"),
     ('{"name": "f", "arguments": {"a": 1, "a": 2}}', "the key 'a' is given twice"),
-    ('{"tool_calls": [{"id": "c",', "not JSON: Expecting property name enclosed in double quotes at line 1, column 28"),
+    ('{"tool_calls": [{"id": "c",', "the last call is cut off: "
+     "not JSON: Expecting property name enclosed in double quotes at line 1, column 28"),
     ("{'tool_uses': [{'recipient_name': 'functions.f', 'parameters': {'a': User's}}]}",
      "not a literal: the name 'User' at line 1, column 70"),
-    ('[{"f": "{\\"a\\": 1', "not JSON: Unterminated string starting at at line 1, column 8"),
+    ('[{"f": "{\\"a\\": 1', "the last call is cut off: not JSON: Unterminated string starting at at line 1, column 8"),
     ('```json\n{"name": "f", "arguments": {"a": }}\n```', "not JSON: Expecting value at line 2, column 34"),
     ('Well {"tool_uses": [...]}', "not JSON: Expecting value at line 1, column 21"),
-    ("<tool_call>get_weather</tool_call>", "<tool_call> is not followed by an object at line 1, column 12"),
-    ('<tool_call>\n{"name": "f", "arguments": {"a": 1}', "not JSON: Expecting ',' delimiter at line 2, column 36"),
-    ('<tool_call>{"name": "f"} and more', "<tool_call> is not closed at line 1, column 26"),
+    ("<tool_call>get weather</tool_call>", "<tool_call> is not followed by an object at line 1, column 12"),
+    ('<tool_call>\n{"name": "f", "arguments": {"a": 1}',
+     "the last call is cut off: not JSON: Expecting ',' delimiter at line 2, column 36"),
     ('<tool_call>{"arguments": {}}</tool_call>', "call 1 has no name"),
     ("<tool_call>[5]</tool_call>", "call 1 is a number, not an object"),
-    ("<functioncall> hello", "<functioncall> is not followed by an object at line 1, column 16"),
+    ("<functioncall> hello", "the last call is cut off: "
+     "<functioncall> is not followed by an object at line 1, column 16"),
     ("<functioncall> {\"name\": \"f\", \"arguments\": '{\"a\": }'}", "not JSON: Expecting value at line 1, column 50"),
     ("<functioncall> {\"name\": \"f\", \"arguments\": '[1]'}", "call 1 ('f'): the arguments are a list, not an object"),
     ("<functioncall> {\"name\": \"f\", \"arguments\": '{\"a\": 1}}", "expected \"'\" at line 1, column 52"),
     ('{"tool_name": ["directly-answer"], "parameters": {}}', "call 1 has no name"),
     ('<functioncall> {"name": "f", "name": "g"}', "the key 'name' is given twice"),
-    ("[TOOL_CALLS]f", "[TOOL_CALLS]'f' has no arguments at line 1, column 14"),
-    ("[TOOL_CALLS]", "[TOOL_CALLS] is not followed by a call at line 1, column 13"),
+    ("[TOOL_CALLS]f", "the last call is cut off: [TOOL_CALLS]'f' has no arguments at line 1, column 14"),
+    ("[TOOL_CALLS]", "the last call is cut off: [TOOL_CALLS] is not followed by a call at line 1, column 13"),
     ("[TOOL_CALLS]f[ARGS][1]", "[TOOL_CALLS]'f' has no arguments at line 1, column 20"),
     ("<|python_tag|>import math\nprint(1)", "<|python_tag|> is followed by code, not by a call, at line 1, column 15"),
     ("<|python_tag|>print(1)\nprint(2)", "<|python_tag|> is followed by code, not by a call, at line 2, column 1"),
@@ -184,10 +187,35 @@ def test_a_broken_call_in_a_text_leaves_the_text_as_it_is() -> None:
     assert read_calls(text).text == text
 
 
-def test_one_broken_call_among_others_is_no_call() -> None:
-    text = '<tool_call>{"name": "f"}</tool_call><tool_call>{"name": </tool_call>'
-    assert read_calls(text).calls == ()
-    assert read_calls(text).problem == "not JSON: Expecting value at line 1, column 57"
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('<tool_call>{"name": "f"}</tool_call><tool_call>{"name": </tool_call>',
+         "not JSON: Expecting value at line 1, column 57"),
+        ('<tool_call>{"name": "f"} and more', "<tool_call> is not closed at line 1, column 26"),
+    ],
+)  # fmt: skip
+def test_calls_before_a_broken_one_are_read_beside_the_problem(text: str, problem: str) -> None:
+    reading = read_calls(text)
+    assert (reading.calls, reading.problem) == ((FunctionCall("f"),), problem)
+    assert reading.complete_calls == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ('<tool_call>{"name": "f", "arguments": {"a": 1', "cut_off"),
+        ("<tool_call>\n<function=f>\n<parameter=a>\nb", "cut_off"),
+        ("<tool_call>f\n<arg_key>a</arg_key>\n<arg_val", "cut_off"),
+        ("<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</tool_call>", None),
+        ('<invoke name="f"></invoke>\n<invoke na', "cut_off"),
+        ("[TOOL_CALLS]f[ARGS]", "cut_off"),
+        ('<think>So <tool_call>{"name": "f"}</tool_call>', "call_in_reasoning"),
+        ('<think>So <tool_call>{"name": "f"}</tool_call></think>', None),
+    ],
+)
+def test_a_call_that_is_cut_off_or_inside_a_thought_says_so(text: str, cause: str | None) -> None:
+    assert read_calls(text).cause == cause
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------

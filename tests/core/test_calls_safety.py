@@ -105,8 +105,8 @@ def random_texts(count: int) -> Iterator[str]:
 
 
 def check(reading: Reading) -> None:
-    """What every reading is: calls or a problem, never both; each call a name and arguments that can be written."""
-    assert not (reading.calls and reading.problem)
+    """What every reading is: each call a name and arguments that can be written."""
+    assert reading.complete_calls == (() if reading.problem else reading.calls)
     assert reading.problem is None or (reading.problem and "\n" not in reading.problem and len(reading.problem) <= 400)
     assert isinstance(reading.text, str)
     for call in reading.calls:

@@ -451,7 +451,7 @@ def test_call_check_takes_what_was_read_and_counts_calls_of_functions_that_nobod
         assert found["call_check"] == passed
 
 
-def test_mutated_texts_of_all_families_raise_nothing_and_never_give_calls_beside_a_problem() -> None:
+def test_mutated_texts_of_all_families_raise_nothing() -> None:
     chance = random.Random(13)
     pieces = [
         "<think>",
@@ -473,8 +473,7 @@ def test_mutated_texts_of_all_families_raise_nothing_and_never_give_calls_beside
         for _ in range(chance.randint(1, 4)):
             start = chance.randint(0, len(text))
             text = text[:start] + chance.choice(pieces) + text[start + chance.randint(0, 12) :]
-        reading = read_calls(text, tools=TOOLS)
-        assert not (reading.calls and reading.problem)
+        read_calls(text, tools=TOOLS)
 
 
 @pytest.mark.parametrize(
@@ -497,11 +496,11 @@ def test_a_long_text_of_any_family_is_read_in_the_time_that_its_length_takes(pie
         ('{"name": "get_weather", "arguments": {"ci', "Unterminated string"),
         ("I look. [get_weather(city='Par", "not closed"),
         ("[get_weather(city='Paris'),", "the text ends at line 1"),
-        ("- `get_weather(c", "the call of 'get_weather' at line 1, column 3 is cut off"),
-        ("Function call: print(get_weather(c", "the call of 'get_weather' at line 1, column 22 is cut off"),
+        ("- `get_weather(c", "the call of 'get_weather' at line 1, column 3 is not closed"),
+        ("Function call: print(get_weather(c", "the call of 'get_weather' at line 1, column 22 is not closed"),
         ("get_weather(city='Par", "a text that is not closed at line 1"),
         ('[{"stop": {}}, {"get_weather": {"ci', "the call of 'get_weather'"),
-        ("```python\nstop()\nget_weather(city='Paris', da", "at line 3, column 1 is cut off"),
+        ("```python\nstop()\nget_weather(city='Paris', da", "at line 3, column 1 is not closed"),
         ('["get_weather(city', "is cut off"),
         ('{"function": "get_weather", "ar', "Unterminated string"),
         ("<tools>\n" + json.dumps(TOOLS[0]) + "\n</tools>", "is defined as a tool, not called"),
@@ -512,7 +511,7 @@ def test_what_names_a_tool_and_cannot_be_read_is_unreadable(text: str, reason: s
     if reason is None:
         assert (reading.calls, reading.text) == ((WEATHER, STOP), "Let me look.")
     else:
-        assert reading.calls == ()
+        assert reading.complete_calls == ()
         assert reason in str(reading.problem)
 
 

@@ -25,9 +25,10 @@ class Reading:
     """The calls in one value (a response or a ground truth), or the problem with a call that cannot be read.
 
     `calls` are in their order in the value. `text` is the rest of the value, or all of it without a call. `format` is
-    the wire format that was recognised. `problem` says why an announced call cannot be read; `calls` is then empty.
-    `reasoning` is the model's thought without its marks. A thought inside the text is part of `text`, too. Equality
-    ignores `reasoning`.
+    the wire format that was recognised. `problem` says why an announced call cannot be read; `calls` are then those
+    before it. `cause` is the code of codes.toml for a problem that is not the call's own: `cut_off`,
+    `call_in_reasoning`. `reasoning` is the model's thought without its marks. A thought inside the text is part of
+    `text`, too. Equality ignores `reasoning` and `cause`.
     """
 
     calls: tuple[FunctionCall, ...] = ()
@@ -35,6 +36,12 @@ class Reading:
     format: str | None = None
     problem: str | None = None
     reasoning: str = field(default="", compare=False)
+    cause: str | None = field(default=None, compare=False)
+
+    @property
+    def complete_calls(self) -> tuple[FunctionCall, ...]:
+        """The calls, or none of them if one cannot be read."""
+        return () if self.problem is not None else self.calls
 
 
 def tool_name(name: str) -> str:

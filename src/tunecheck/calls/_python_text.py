@@ -18,7 +18,7 @@ from typing import ClassVar, NoReturn, TypeVar
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._strict_json import MAX_TEXT_DEPTH, UnreadableError, decode_at, exact, place, quoted
+from tunecheck.calls._strict_json import MAX_TEXT_DEPTH, CutOffError, UnreadableError, decode_at, exact, place, quoted
 
 _Item = TypeVar("_Item")
 
@@ -125,7 +125,7 @@ class PythonScanner:
 
     def _fail(self, what: str) -> NoReturn:
         if self.position >= len(self.text):
-            raise UnreadableError(f"{what}, but the text ends at {place(self.text, self.position)}")
+            raise CutOffError(f"{what}, but the text ends at {place(self.text, self.position)}")
         raise UnreadableError(f"{what} at {place(self.text, self.position)}")
 
     def _sequence(self, closer: str, item: Callable[[], _Item]) -> list[_Item]:

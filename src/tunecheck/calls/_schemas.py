@@ -8,7 +8,7 @@ schema asks for is estimated first: a few lines of references can multiply witho
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
@@ -47,6 +47,12 @@ class FunctionDefinition:
         """The parameters in the order of their definition."""
         properties = self.parameters.get("properties")
         return tuple(properties) if isinstance(properties, dict) else ()
+
+    def takes(self, names: Set[str]) -> bool:
+        """True if the parameters include all these names, and these names all required parameters."""
+        required = self.parameters.get("required")
+        needed = required if isinstance(required, list) else ()
+        return set(needed) <= names <= set(self.parameter_names)
 
     def check(self, arguments: Mapping[str, JSON]) -> SchemaCheck:
         """Whether these arguments keep to the schema. Never raises; equal schemas are compiled once."""

@@ -37,6 +37,14 @@ class UnreadableError(ValueError):
     """An announced call that cannot be read. Its text is one line: the problem and its place."""
 
 
+class CutOffError(UnreadableError):
+    """A call that the text does not finish."""
+
+
+class ThoughtCallError(UnreadableError):
+    """A call inside a thought that the text does not close."""
+
+
 def quoted(name: object) -> str:
     """Quote a name for a problem's text: on one line, and shortened."""
     text = repr(name)
@@ -144,7 +152,9 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
         value: JSON
         value, end = _raw_decode(text, position)
     except json.JSONDecodeError as error:
-        raise UnreadableError(f"not JSON: {error.msg} at {place(text, error.pos)}") from None
+        ended = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
+        kind = CutOffError if ended else UnreadableError
+        raise kind(f"not JSON: {error.msg} at {place(text, error.pos)}") from None
     except UnreadableError:
         raise
     except ValueError:  # the interpreter's own limit

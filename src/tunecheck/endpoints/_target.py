@@ -242,7 +242,7 @@ def with_calls(completion: Completion, profile: Profile | str, tools: object) ->
         reading = read_calls(completion.text, tools=tools, format=profile)
     except ValueError:  # definitions of some kind of their own
         reading = read_calls(completion.text, format=profile)
-    if not reading.calls:
+    if not reading.complete_calls:
         return completion
     thoughts = [thought for thought in (completion.reasoning, reading.reasoning) if thought]
     return replace(

@@ -140,7 +140,7 @@ class Attempt:
         return self._make(self._services.read(item))
 
     def _make(self, reading: Reading) -> list[OperationResult]:
-        if not reading.calls:
+        if not reading.complete_calls:
             return [failure(f"a call that cannot be read: {reading.problem or 'there is none'}")]
         return [self._make_read(call) for call in reading.calls]
 

@@ -11,11 +11,14 @@ from tunecheck.calls._schemas import FunctionDefinition, Schema, ToolDefinitions
 from tunecheck.calls._strict_json import (
     MAX_CALLS,
     MAX_DEPTH,
+    CutOffError,
+    ThoughtCallError,
     UnreadableError,
     check_size,
     decode,
     exact,
     kind_of,
+    place,
     quoted,
 )
 
@@ -72,10 +75,22 @@ class CallCollector:
     `add` and `add_tool_use` raise `UnreadableError`, which says which call it is about.
     `gated`: ambiguous shapes count for the tools' names only.
     `ambiguous`: a call was read from a shape that data has too. `spans` are the places of the text that hold calls, and
-    `begun` is where the last of them begins, read or not.
+    `begun` is where the last of them begins, read or not. `open_thought` is a thought that is not closed.
     """
 
-    __slots__ = ("_strict", "_tools", "ambiguous", "begun", "calls", "format", "gated", "spans", "texts", "thoughts")
+    __slots__ = (
+        "_strict",
+        "_tools",
+        "ambiguous",
+        "begun",
+        "calls",
+        "format",
+        "gated",
+        "open_thought",
+        "spans",
+        "texts",
+        "thoughts",
+    )
 
     def __init__(self, tools: ToolDefinitions | None = None, *, strict: bool = False) -> None:
         self.calls: list[FunctionCall] = []
@@ -85,6 +100,7 @@ class CallCollector:
         self.format: str | None = None
         self.ambiguous = False
         self.begun = 0
+        self.open_thought = ""
         self._tools = tools
         self._strict = strict
         self.gated = bool(tools) and not strict
@@ -107,6 +123,14 @@ class CallCollector:
         if not self._tools:
             return None
         return self._tools.spelled(name) or self._tools.spelled(name.removeprefix(NAMESPACE))
+
+    def counted(self, counter: str, arguments: JSON) -> str:
+        """Return the only tool that takes these arguments, for a call with a counter in the place of its name."""
+        keys = set(arguments) if isinstance(arguments, dict) else set[str]()
+        fitting = [name for name in self._tools or () if (tool := self.definition(name)) and tool.takes(keys)]
+        if len(fitting) != 1:
+            raise UnreadableError(f"a call is named {quoted(counter)}, and {len(fitting)} tools take its arguments")
+        return fitting[0]
 
     def fresh(self) -> "CallCollector":
         """Return an empty collector with the same tools."""
@@ -189,9 +213,23 @@ class CallCollector:
 
 
 def failed(text: str, collector: CallCollector, error: UnreadableError) -> Reading:
-    """Return the reading of a text with an unreadable call."""
-    problem = " ".join(str(error).split())
-    return Reading((), text, collector.format, problem[:_MAX_PROBLEM], "\n".join(collector.thoughts))
+    """Return the reading of a text with an unreadable call, and the calls before it."""
+    problem, cause = " ".join(str(error).split()), None
+    if isinstance(error, CutOffError):
+        problem, cause = f"the last call is cut off: {problem}", "cut_off"
+    elif isinstance(error, ThoughtCallError):
+        cause = "call_in_reasoning"
+    thoughts = "\n".join(collector.thoughts)
+    return Reading(tuple(collector.calls), text, collector.format, problem[:_MAX_PROBLEM], thoughts, cause)
+
+
+_UNFINISHED = re.compile(r"\s*+(?:[^\s}\])>]*+|<[^>]*+)\Z")
+
+
+def no_call(mark: str, text: str, position: int, what: str = "a call") -> UnreadableError:
+    """Return the error for a mark without a call behind it, which the text may not have finished."""
+    kind = CutOffError if _UNFINISHED.match(text, position) else UnreadableError
+    return kind(f"{mark} is not followed by {what} at {place(text, position)}")
 
 
 def _arguments(value: object) -> dict[str, JSON]:

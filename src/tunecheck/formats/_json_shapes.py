@@ -227,6 +227,7 @@ def read_value(value: object, tools: ToolDefinitions | None, read_text: ReadText
     try:
         return collector.reading() if take_value(value, collector, read_text) else None
     except UnreadableError as error:
+        collector.calls.clear()  # an API's list of calls is read whole or not at all
         return failed("\n".join(collector.texts), collector, error)
 
 

@@ -102,6 +102,7 @@ def _take_thought(text: str, start: int, thought: Thought, collector: CallCollec
     closings = ((end, close) for close in thought.closes if (end := text.find(close, inside)) >= 0)
     end, close = min(closings, default=(len(text), ""))
     collector.add_thought(text[inside:end], text[start : end + len(close)])
+    collector.open_thought = "" if close else text[inside:]
     return end + len(close)
 
 

@@ -4,12 +4,13 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
-from tunecheck.calls._strict_json import UnreadableError, place
+from tunecheck.calls._strict_json import CutOffError, UnreadableError, place
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._prompts import ToolPrompt
 
 _SEPARATOR = re.compile(r"\s*+(?:[;,]\s*+)?")
 _OPENING = re.compile(r"\s*+(?:```(?:json|python)?\s*+)?")
+_UNFINISHED_TAG = re.compile(r"<[^/>][^>]*+\Z")
 _FENCE_END = re.compile(r"(?:\s*+```)?")
 
 
@@ -94,6 +95,8 @@ class Profile:
             if not self.several or not self.shape.begins(text, following, collector):
                 break
             position = self.shape.read(text, following, mark, collector)
+        if self.closes and _UNFINISHED_TAG.match(text, following):
+            raise CutOffError(f"the text ends inside a tag at {place(text, following)}")
         if self.closed and following < len(text) and not text.startswith(mark, following):
             raise UnreadableError(f"{mark} is not closed at {place(text, following)}")
         return position

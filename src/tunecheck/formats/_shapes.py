@@ -5,9 +5,18 @@ from dataclasses import dataclass
 
 from tunecheck._json import JSON
 from tunecheck.calls._python_text import PythonScanner, literal_at
-from tunecheck.calls._strict_json import UnreadableError, decode, decode_at, kind_of, place, quoted, skip_space
+from tunecheck.calls._strict_json import (
+    CutOffError,
+    UnreadableError,
+    decode,
+    decode_at,
+    kind_of,
+    place,
+    quoted,
+    skip_space,
+)
 from tunecheck.formats._call_text import CALL, calls_at
-from tunecheck.formats._collector import CallCollector
+from tunecheck.formats._collector import CallCollector, no_call
 from tunecheck.formats._profiles import TextShape
 from tunecheck.formats._spellings import take_named
 
@@ -49,7 +58,7 @@ def value_at(text: str, position: int, mark: str) -> tuple[JSON, int]:
     """
     position = skip_space(text, position)
     if text[position : position + 1] not in ("{", "["):
-        raise UnreadableError(f"{mark} is not followed by an object at {place(text, position)}")
+        raise no_call(mark, text, position, "an object")
     return literal_at(text, position)
 
 
@@ -76,13 +85,15 @@ class NamedCalls:
         """Read one call."""
         head = self.head.match(text, position)
         if not head:
-            raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
+            raise no_call(mark, text, position)
         arguments: JSON = None
         name, position = head["name"], head.end()
         if text.startswith("{", position):
             arguments, position = decode_at(text, position)
         elif head.groupdict().get("empty") is None:
-            raise UnreadableError(f"{mark}{quoted(name)} has no arguments at {place(text, position)}")
+            kind = UnreadableError if text[position:].strip() else CutOffError
+            raise kind(f"{mark}{quoted(name)} has no arguments at {place(text, position)}")
+        name = collector.counted(name, arguments) if name.isdigit() and not collector.knows(name) else name
         collector.add(collector.format, name, arguments, head.groupdict().get("id"))
         last = self.last.match(text, position) if self.last else None
         return last.end() if last else position

@@ -8,93 +8,134 @@ from typing import ClassVar
 from tunecheck._json import JSON
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._schemas import Schema, type_of
-from tunecheck.calls._strict_json import MAX_DEPTH, UnreadableError, decode, place, quoted, skip_space
-from tunecheck.formats._collector import CallCollector
+from tunecheck.calls._strict_json import (
+    MAX_DEPTH,
+    CutOffError,
+    UnreadableError,
+    decode,
+    decode_at,
+    place,
+    quoted,
+    skip_space,
+)
+from tunecheck.formats._collector import CallCollector, no_call
 
 _SPACE = re.compile(r"\s*+")
 _LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
 _NOTHING = ("null", "None")
-_QUOTED_START, _QUOTED_END = "<![CDATA[", "]]>"
+_TOKEN = re.compile(r"<\|\w{1,40}\|>")
+_QUOTED_START = re.compile(r"\s*+<!\[CDATA\[")
 
 
 @functools.cache
-def _closing(end: str, last: str, argument: str) -> re.Pattern[str]:
-    """Match the end of a value, before another argument or the end of the call."""
-    argument = re.sub(r"\?P<\w+>", "?:", argument)
-    return re.compile(rf"{re.escape(end)}(?=\s*+(?:{last}|{argument}))", re.DOTALL)
+def _patterns(end: str, last: str, argument: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of the end of a quoted value, and of what may follow a value: another argument, or the end."""
+    following = re.sub(r"\?P<\w+>", "?:", rf"\s*+(?:{last}|{argument})")
+    return re.compile(rf"\]\]>\s*+{end}"), re.compile(following)
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedCalls:
-    r"""`<function=f><parameter=city>Paris</parameter></function>`.
+    r"""`<function=f><parameter=city>Paris</parameter></function>`, or JSON in the place of the parameters.
 
     Args:
-        head: the opening of a call, with the group `name`.
+        head: the opening of a call, with the group `name` and, where a call may close itself, `alone`.
         last: the closing of a call.
         argument: the opening of an argument, with the group `key` and, where values are typed by themselves, `kind`:
-            `string` or `true` for plain text, anything else for JSON.
+            `string` or `true` for plain text, anything else for JSON. It matches a bounded number of characters.
         end: the closing of an argument. A value may hold it: it counts where an argument or the call's end follows.
         first: how the head begins, for what follows a call.
-        empty: a call without arguments, where that looks different; it counts only where there is such a tool.
         framed: one line break on each side of a value is not part of it.
     """
 
     head: re.Pattern[str]
     last: re.Pattern[str]
     argument: re.Pattern[str]
-    end: str
+    end: re.Pattern[str]
     first: str = ""
-    empty: re.Pattern[str] | None = None
     framed: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """True at the first mark or the head of a call."""
-        return (
-            bool(self.first and text.startswith(self.first, position))
-            or self._head(text, position, collector) is not None
-        )
-
-    def _head(self, text: str, position: int, collector: CallCollector) -> re.Match[str] | None:
-        empty = self.empty.match(text, position) if self.empty else None
-        return empty if empty and collector.knows(empty["name"]) else self.head.match(text, position)
+        return bool(self.first and text.startswith(self.first, position)) or self.head.match(text, position) is not None
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
         """Read one call."""
-        head = self._head(text, position, collector)
+        head = self.head.match(text, position)
         if not head:
-            raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
-        name, position = head["name"].strip(), head.end()
-        schema = collector.schema(name)
-        arguments: dict[str, JSON] = {}
-        while True:
-            position = skip_space(text, position)
-            if last := self.last.match(text, position):
-                break
-            opening = self.argument.match(text, position)
-            if not opening:
-                raise UnreadableError(f"the call of {quoted(name)} is not closed at {place(text, position)}")
-            key = opening["key"].strip()
-            if key in arguments:
-                raise UnreadableError(f"the argument {quoted(key)} is given twice at {place(text, position)}")
-            value, position = self._value(text, opening)
-            kind = opening.groupdict().get("kind")
-            arguments[key] = _of_kind(value, kind, key) if kind else _typed(value, schema and schema.property(key))
+            raise no_call(mark, text, position)
+        name, position = _TOKEN.sub("", head["name"]).strip(), head.end()
+        if head.groupdict().get("alone"):
+            collector.add(collector.format, name)
+            return position
+        arguments: JSON
+        position = skip_space(text, position)
+        if text.startswith("{", position):
+            arguments, position = decode_at(text, position)
+        else:
+            arguments, position = self._arguments(text, position, name, collector.schema(name))
+        last = self.last.match(text, skip_space(text, position))
+        if not last:
+            kind = UnreadableError if self.last.search(text, position) else CutOffError
+            raise kind(f"the call of {quoted(name)} is not closed at {place(text, position)}")
         collector.add(collector.format, name, arguments)
         return last.end()
 
-    def _value(self, text: str, opening: re.Match[str]) -> tuple[str, int]:
-        start = opening.end()
-        if text.startswith(_QUOTED_START, start):
-            end = text.find(_QUOTED_END + self.end, start)
-            if end >= 0:
-                return text[start + len(_QUOTED_START) : end], end + len(_QUOTED_END) + len(self.end)
-        closing = _closing(self.end, self.last.pattern, self.argument.pattern).search(text, start)
-        if not closing:
-            raise UnreadableError(f"the argument {quoted(opening['key'])} is not closed at {place(text, start)}")
-        value = text[start : closing.start()]
-        if self.framed:
-            value = value.removeprefix("\n").removesuffix("\n")
-        return value, closing.end()
+    def _arguments(self, text: str, position: int, name: str, schema: Schema | None) -> tuple[dict[str, JSON], int]:
+        """Read arguments, and return them with where they end."""
+        arguments: dict[str, JSON] = {}
+        values = _Values(self, text)
+        while opening := self.argument.match(text, position):
+            key = opening["key"].strip()
+            if key in arguments:
+                raise UnreadableError(f"the argument {quoted(key)} is given twice at {place(text, position)}")
+            value, position = values.read(opening)
+            kind = opening.groupdict().get("kind")
+            arguments[key] = (
+                _of_kind(value, kind, key) if kind else _typed(value, schema and schema.property(key), guess=False)
+            )
+            position = skip_space(text, position)
+        return arguments, position
+
+
+class _Values:
+    """Reads the values of one call, and looks at each part of the text once."""
+
+    __slots__ = ("_closing", "_inside", "_shape", "_text")
+
+    def __init__(self, shape: TaggedCalls, text: str) -> None:
+        self._shape, self._text = shape, text
+        self._closing = (0, 0)
+        self._inside = 0
+
+    def read(self, opening: re.Match[str]) -> tuple[str, int]:
+        """Return a value and where it ends: at its closing tag, or where the next argument begins without one."""
+        shape, text, start = self._shape, self._text, opening.end()
+        quoted_end, _ = _patterns(shape.end.pattern, shape.last.pattern, shape.argument.pattern)
+        if cdata := _QUOTED_START.match(text, start):
+            if not (end := quoted_end.search(text, cdata.end())):
+                raise CutOffError(f"the argument {quoted(opening['key'])} is not closed at {place(text, start)}")
+            return text[cdata.end() : end.start()], end.end()
+        if self._closing[0] < start:
+            self._find_closing(start, opening["key"])
+        first, last = self._closing
+        inner = shape.argument.search(text, start, first)
+        if inner and self._inside <= inner.start():
+            return text[start : inner.start()].strip(), inner.start()
+        value = text[start:first]
+        return value.removeprefix("\n").removesuffix("\n") if shape.framed else value, last
+
+    def _find_closing(self, start: int, key: str) -> None:
+        """Find the closing tag that an argument or the call's end follows, and the last other one before it."""
+        shape, self._inside = self._shape, 0
+        _, following = _patterns(shape.end.pattern, shape.last.pattern, shape.argument.pattern)
+        for end in shape.end.finditer(self._text, start):
+            if following.match(self._text, end.end()):
+                self._closing = end.span()
+                return
+            self._inside = end.end()
+        kind = UnreadableError if shape.last.search(self._text, start) else CutOffError
+        raise kind(f"the argument {quoted(key)} is not closed at {place(self._text, start)}")
 
 
 def _of_kind(value: str, kind: str, key: str) -> JSON:
@@ -132,7 +173,7 @@ class TreeCalls:
         """Read one call."""
         head = self.head.match(text, position)
         if not head:
-            raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
+            raise no_call(mark, text, position)
         value, position = self._inside(text, head.end(), self.last, collector.schema(head["name"]), 0)
         collector.add(collector.format, head["name"], value if isinstance(value, dict) else {})
         end = self.end.match(text, position)
@@ -148,7 +189,7 @@ class TreeCalls:
         while True:
             tag = tags.search(text, position)
             if not tag:
-                raise UnreadableError(f"{last} is missing after {place(text, start)}")
+                raise CutOffError(f"{last} is missing after {place(text, start)}")
             if tag[0] == last:
                 break
             key = tag["key"]
@@ -187,7 +228,7 @@ class BracedCalls:
         """Read one call."""
         brace = text.find("{", position)
         if not self.begins(text, position, collector) or brace < 0:
-            raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
+            raise no_call(mark, text, position)
         name = text[position + len("call:") : brace].strip()
         scanner = _BracedScanner(text, brace, self.quote)
         arguments = scanner.value()
@@ -250,9 +291,13 @@ def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
     return _typed(value, schema) if isinstance(value, str) else value
 
 
-def _typed(text: str, schema: Schema | None) -> JSON:
+def _typed(text: str, schema: Schema | None, *, guess: bool = True) -> JSON:
     """Convert a bare text to the type in its definition; without one, guess from its form, or keep the text."""
+    if schema is None and not guess:
+        return text
     kinds = schema.types() if schema else frozenset[str]()
+    if "boolean" in kinds and text.strip().casefold() in ("true", "false"):
+        return text.strip().casefold() == "true"
     if "string" not in kinds:
         return _untyped(text)
     if "null" in kinds and text.strip() in _NOTHING:
@@ -267,6 +312,14 @@ def _untyped(text: str) -> JSON:
     """Return the value of JSON or of a Python literal, else the text itself."""
     try:
         return decode(text)
+    except UnreadableError:
+        return _unescaped(text) if '\\"' in text else _literal(text)
+
+
+def _unescaped(text: str) -> JSON:
+    """Return the value of JSON that is escaped as in a text, else the text itself."""
+    try:
+        return decode(str(decode(f'"{text}"')))
     except UnreadableError:
         return _literal(text)
 

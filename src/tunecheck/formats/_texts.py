@@ -8,7 +8,17 @@ from itertools import islice
 from tunecheck.calls._model import Reading
 from tunecheck.calls._python_text import NAME, literal_at
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_size, decode, decode_at, place, quoted
+from tunecheck.calls._strict_json import (
+    MAX_CHARACTERS,
+    CutOffError,
+    ThoughtCallError,
+    UnreadableError,
+    check_size,
+    decode,
+    decode_at,
+    place,
+    quoted,
+)
 from tunecheck.formats._bare import take_bare
 from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner, closed
 from tunecheck.formats._collector import CallCollector, failed, may_hold_calls, without_end_marks
@@ -115,9 +125,21 @@ class TextReader:
             body = take_thoughts(body, collector, marks, self._spans)
         before = len(collector.texts)
         held = self._take_body(body, collector, marks)
+        if collector.open_thought and not collector.calls:
+            self._refuse_thought_calls(collector, marks)
         if collector.gated:
             _refuse_cut("\n".join(collector.texts[before:]) if collector.calls else body, collector)
         return held
+
+    def _refuse_thought_calls(self, collector: CallCollector, marks: Marks) -> None:
+        """Refuse a thought that is not closed and contains a call: its server ends the thought at the call."""
+        held = collector.fresh()
+        with suppress(UnreadableError):
+            take_marked(collector.open_thought, held, marks)
+        if held.calls:
+            collector.format = held.format
+            name = quoted(held.calls[0].name)
+            raise ThoughtCallError(f"a call of {name} stands inside a thought that is not closed")
 
     def _spans(self, body: str) -> list[tuple[int, int]]:
         """Return the places of calls in a text, read without a search for thoughts at its beginning.
@@ -331,4 +353,4 @@ def _refuse_cut(text: str, collector: CallCollector) -> None:
     for begun in islice(_BEGUN.finditer(text), _MOST_BEGUN):
         name = begun["called"] or begun["keyed"] or begun["named"]
         if collector.knows(name) and closed(text, begun.start("opening")) is None:
-            raise UnreadableError(f"the call of {quoted(name)} at {place(text, begun.start('opening'))} is cut off")
+            raise CutOffError(f"the call of {quoted(name)} at {place(text, begun.start('opening'))} is not closed")

@@ -6,7 +6,6 @@ gives with such a code counts as that cause. A row that passes is not looked at:
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,9 +48,6 @@ _TIMES = 3
 
 _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
 """Formats that data and prose can look like."""
-
-_TAG = re.compile(r"<(/?)(\w+)[=>\s]")
-_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)  # the last one may be left open
 
 
 def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault | None:
@@ -313,21 +309,12 @@ def _tokens(answer: GivenAnswer, reason: JSON) -> str:
 
 def _ends_inside(answer: GivenAnswer) -> bool:
     """True if a text without a finish reason stops inside a call or a thought."""
-    if not answer.is_text or answer.reading.calls:
+    if not answer.is_text:
         return False
     text = answer.reading.text.rstrip()
     if answer.reading.problem is None:
         return bool(answer.reading.reasoning) and text.endswith(answer.reading.reasoning)
-    return not text.endswith((">", "]", "```")) and _is_open(text)
-
-
-def _is_open(text: str) -> bool:
-    """True if brackets, a string or tags are left open."""
-    bare = _STRINGS.sub(lambda string: "" if string[1] == '"' else '"', text)
-    brackets = Counter(bare)
-    opened = sum(brackets[sign] for sign in "{[(") - sum(brackets[sign] for sign in "}])")
-    tags = Counter(closing for closing, _ in _TAG.findall(bare))
-    return '"' in bare or opened > 0 or tags[""] > tags["/"]
+    return answer.reading.cause == "cut_off"
 
 
 # -- how its calls are written

@@ -67,7 +67,7 @@ def _add_all(turns: Turns, said: Iterable[JSON], *, trained: bool) -> None:
             learned = trained and weight != 0
             if role == "call":
                 reading = read_calls(value)
-                if not reading.calls:
+                if not reading.complete_calls:
                     raise turns.error(reading.problem or "holds no call that can be read")
                 turns.answer(reading.text.strip(), reading.calls, trained=learned)
             elif role == "assistant":

@@ -96,7 +96,7 @@ class Turns:
         self._no_call_waits()
         if not calls and text:
             reading = read_calls(text, tools=self._definitions or None)
-            calls, text = (reading.calls, reading.text.strip()) if reading.calls else (calls, text)
+            calls, text = (reading.calls, reading.text.strip()) if reading.complete_calls else (calls, text)
         if not calls and not text:
             raise self.error("the assistant says nothing")
         self._turn += self._asked

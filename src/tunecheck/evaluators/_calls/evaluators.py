@@ -112,7 +112,7 @@ def compare_calls(
     definitions = cached_tools(_given(tool_definitions))
     made = _read(response, definitions, format)
     wanted = _read_ground_truth(ground_truth, definitions, alternatives=policy.alternatives)
-    return CallComparison(policy, made, wanted, match_calls(made.calls, wanted.calls, policy, definitions))
+    return CallComparison(policy, made, wanted, match_calls(made.complete_calls, wanted.calls, policy, definitions))
 
 
 def _read(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:

@@ -54,13 +54,13 @@ def shown(value: object, tool_definitions: object = None) -> str:
     tools = tools_of(tool_definitions)
     if isinstance(value, str):
         reading = cached_reading(value, tools)
-        return canonical_text(reading.calls) if reading.calls else value
+        return canonical_text(reading.calls) if reading.complete_calls else value
     messages = value if isinstance(value, (list, tuple)) and all(map(_is_message, value)) else ()
     # A single message of the assistant is the answer itself, not a conversation.
     if len(messages) > 1 or (messages and messages[0]["role"] != "assistant"):
         return "\n".join(map(_message, messages))
     reading = cached_reading(value, tools)
-    return canonical_text(reading.calls) if reading.calls else reading.text or _json(value)
+    return canonical_text(reading.calls) if reading.complete_calls else reading.text or _json(value)
 
 
 def data_mark(values: Mapping[str, object]) -> str:

@@ -265,7 +265,7 @@ def _listed(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
 
 
 def _side(reading: Reading, value: object, tool_definitions: object) -> str:
-    if reading.calls:
+    if reading.complete_calls:
         return canonical_text(reading.calls)
     text = shown(value, tool_definitions)
     if reading.problem is not None:

@@ -52,7 +52,7 @@ def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> 
     if ground_truth is None:
         raise ValueError("ground_truth is missing")
     reading = cached_reading(ground_truth)
-    if reading.calls:
+    if reading.complete_calls:
         if not render_calls:
             return None
         reference = canonical_text(reading.calls)
@@ -69,11 +69,11 @@ def _candidate(response: object, *, render_calls: bool) -> tuple[str, Fault | No
     if isinstance(response, str) and not render_calls:
         return response, None
     reading = cached_reading(response)
-    if reading.calls and render_calls:
+    if reading.complete_calls and render_calls:
         return canonical_text(reading.calls), None
     if isinstance(response, str):
         return response, None
-    if reading.calls:
+    if reading.complete_calls:
         names = ", ".join(dict.fromkeys(call.name for call in reading.calls))
         scored = "its text beside the call is scored" if reading.text else "there is no text to score"
         words = f"the response calls {names}; {scored}"
