@@ -55,7 +55,7 @@ def test_trials_of_one_row_have_the_causes_of_all_of_them(tmp_path: Path) -> Non
 
 def test_the_causes_that_grew_come_first(tmp_path: Path) -> None:
     base, new = run_with(tmp_path, "a", "cut_off", None), run_with(tmp_path, "b", "refusal", "refusal")
-    said = inside(tmp_path, "compare", str(base), str(new), "--markdown", "out.md")
+    said = inside(tmp_path, "compare", str(base), str(new), "--markdown", "out.md", "--details")
     assert said.code == 0, said
     assert said.out.index("why rows failed") < said.out.index("refused") < said.out.index("cut off at the token limit")
     page = (tmp_path / "out.md").read_text("utf-8")

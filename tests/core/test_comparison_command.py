@@ -23,7 +23,7 @@ def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.setenv("COLUMNS", "120")
 
     def run(*arguments: str) -> Said:
-        return here(capsys, "compare", "--results-dir", str(tmp_path), *arguments)
+        return here(capsys, "compare", "--results-dir", str(tmp_path), "--details", *arguments)
 
     return run
 
@@ -37,6 +37,37 @@ def test_the_answer_stands_first_in_words(tmp_path: Path, compared: Command) -> 
     assert lines[2].startswith("Keep a, not b. match: worse, 90.0% → 78.0%, −12.0 points (−")
     assert "match: 12 regressed, 0 fixed, 0 changed" in said.out
     assert said.err == ""
+
+
+def test_two_runs_are_compared_in_thirty_lines_whatever_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Twelve metrics and six slices get worse, six causes grow, rows fail to score, and rows are in one run only."""
+    causes = ("refusal", "cut_off", "loop", "missing_call", "unreadable", "empty_answer")
+    names = [f"m{number}" for number in range(12)]
+    declared = {key: value for name in ("match", *names) for key, value in declares(name).items()}
+    for run, lost in (("base", 0), ("new", 30)):
+        rows = []
+        for at in range(10 * (run == "new"), 300 + 10 * (run == "new")):
+            failed = at % 60 < lost
+            parts = [verdict(name, not failed, "no call" if failed else None) for name in ("match", *names)]
+            errors = {"error.m3": {"type": "E", "message": "m"}} if run == "new" and at % 50 == 49 else {}
+            more = {"cause": causes[at % 6] if failed else None}
+            rows.append(row(at, *parts, more, errors, domain=f"d{at % 6}"))
+        write_run(tmp_path, run, rows, declared, group_by=["domain"])
+    monkeypatch.setenv("COLUMNS", "120")
+    for arguments in (("base", "new"), ("new", "base")):
+        said = here(capsys, "compare", *arguments, "--results-dir", str(tmp_path)).out
+        assert len(said.splitlines()) <= 30, said
+    said = here(
+        capsys, "compare", "base", "new", "--results-dir", str(tmp_path), "--markdown", str(tmp_path / "c.md")
+    ).out
+    assert "and 21 more objections" in said
+    assert "12 other metrics: 0 better, 12 worse; --details shows all metrics, slices, causes and rows" in said
+    assert said.count("now: no call") == 3
+    assert said.count("\n") < here(
+        capsys, "compare", "base", "new", "--details", "--results-dir", str(tmp_path)
+    ).out.count("\n")
 
 
 def test_what_is_not_shown_is_said_in_one_line(tmp_path: Path, compared: Command) -> None:
@@ -222,8 +253,8 @@ def test_names_are_whole_and_lines_fit_on_every_screen(
     assert all(len(line) <= width for line in table)
     heads = [line for line in table if line.startswith(" ")]
     assert [line.split()[0] for line in table if line not in heads] == list(names) * len(heads)
-    assert " ".join(" ".join(heads).split()) == "pairs base new difference (95%) p Holm finds ≥ worse by < 0.05"
-    assert (len(heads) == 1) is (width > 80)
+    assert " ".join(" ".join(heads).split()) == "pairs base new difference (95%) p Holm min. detectable worse by < 0.05"
+    assert (len(heads) == 1) is (width > 100)
 
 
 def test_evaluators_of_other_code_are_named_the_primary_one_first(tmp_path: Path, compared: Command) -> None:

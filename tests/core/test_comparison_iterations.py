@@ -28,7 +28,7 @@ def checkpoints(tmp_path: Path) -> list[Path]:
 def test_a_checkpoint_that_lost_what_an_earlier_one_had_is_not_praised(
     checkpoints: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = " ".join(here(capsys, "compare", *map(str, checkpoints)).out.split())
+    said = " ".join(here(capsys, "compare", *map(str, checkpoints), "--details").out.split())
     regressed = "ck8 regressed since ck6: match 100.0% → 95.3%, −4.7 points"
     assert said.index(regressed) < said.index("Ship ck6. match: better, 73.3% → 100.0%")
     assert "ck8 against ck1: match: better, 73.3% → 95.3%" in said

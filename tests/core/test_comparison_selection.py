@@ -13,7 +13,7 @@ from tests.comparison_parts import declares, passes, row, scores, verdict, write
 
 from tunecheck import ConfigurationError, Decision, compare, select
 from tunecheck.comparison._view import selection_view
-from tunecheck.statistics._best import multiple_comparisons_with_the_best
+from tunecheck.statistics._best import expected_optimism, multiple_comparisons_with_the_best
 from tunecheck.views import Words
 
 
@@ -214,7 +214,8 @@ def test_a_slice_can_decide(tmp_path: Path) -> None:
     ]
     found = select(*runs, metric="match[domain=refund]")
     assert found.decision.metric == found.metric == "match[domain=refund]"
-    assert (found.rows, found.decision.difference[1]) == (50, pytest.approx(0.6))
+    assert found.rows == 50
+    assert found.decision.difference[1] == pytest.approx(0.6)
     assert found.rows_over_runs is not None
     assert found.rows_over_runs.counts["fixed"] == 30
     assert compare(*runs, metrics="match[order]").metric("match[domain=order]").verdict == "worse"
@@ -238,6 +239,33 @@ def test_a_guard_that_is_none_is_refused_in_one_line(
     said = here(capsys, "select", "a", "b", "--guard", guard, "--results-dir", str(tmp_path))
     assert said.code == 2
     assert "expected NAME:MARGIN" in said.err
+
+
+def test_the_best_of_equal_runs_looks_as_much_too_good_as_is_said() -> None:
+    """The expected maximum of eight standard normals is 1.4236 (Harter, Biometrika 48 (1961), table 1)."""
+    random = numpy.random.default_rng(5)
+    drawn = [(random.random((100, 8)) < 0.9).astype(float) for _ in range(400)]
+    said = [expected_optimism(scores) or 0.0 for scores in drawn]
+    assert numpy.mean(said) == pytest.approx(1.4236 * (0.9 * 0.1 / 100) ** 0.5, rel=0.01)
+    assert numpy.mean(said) == pytest.approx(
+        numpy.mean([scores.mean(axis=0).max() - 0.9 for scores in drawn]), abs=0.004
+    )
+    same = numpy.repeat(drawn[0], 3, axis=0)
+    assert expected_optimism(same, numpy.repeat(numpy.arange(100), 3)) == pytest.approx(said[0])
+
+
+def test_the_best_of_several_runs_is_shown_with_its_expected_optimism(tmp_path: Path) -> None:
+    random = numpy.random.default_rng(6)
+    runs = [passes(tmp_path, f"ck{at}", (random.random(100) < 0.9).tolist()) for at in range(8)]
+    found = select(*runs)
+    assert found.optimism is not None
+    assert found.optimism == pytest.approx(0.042, abs=0.005)
+    assert (
+        f"the best of 8 equal runs looks {100 * found.optimism:.1f} points too good on average"
+        in found.decision.because
+    )
+    assert compare(*runs).decision == found.decision
+    assert select(*runs[:2]).optimism is None
 
 
 def test_two_runs_are_told_apart_as_by_a_one_sided_t_test() -> None:

@@ -27,7 +27,7 @@ def run(name: str, span: int, **more: object) -> str:
 
 def compared(base: str, new: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     capsys.readouterr()
-    assert main(["compare", base, new]) == 0
+    assert main(["compare", "--details", base, new]) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -47,7 +47,7 @@ def test_each_data_set_is_shown_with_score_spread_and_span(capsys: pytest.Captur
 
 def test_the_file_and_the_markdown_say_the_same(tmp_path: Path) -> None:
     base, new = run("short", 900), run("long", 1800)
-    assert main(["compare", base, new, "--out", "c.json", "--markdown", "c.md"]) == 0
+    assert main(["compare", "--details", base, new, "--out", "c.json", "--markdown", "c.md"]) == 0
     (against,) = json.loads((tmp_path / "c.json").read_text("utf-8"))["against"]
     (names,) = [each for each in against["tables"]["memory"] if each["title"] == "Names"]
     rows: Any = Run(Path(base)).rows()

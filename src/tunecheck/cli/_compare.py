@@ -27,7 +27,7 @@ class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
     gate: bool = flag(
         "Exit by the decision: 0 if the new run ships, 3 to keep the base, 4 if undecided, 2 if invalid.", STATISTICS
     )
-    rows: int | None = option("How many rows of each list; by default 3.", "N", SHOWING, least=0)
+    rows: int | None = option("With --details: how many rows of each list; by default 3.", "N", SHOWING, least=0)
     out: str | None = option("Write everything as JSON.", "FILE", SHOWING)
     markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING)
     junit: str | None = option("Write each decision as JUnit XML.", "FILE", SHOWING)
@@ -56,13 +56,14 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     )
     if options.out is not None:
         write_output(options.out, dumps_line(comparison.to_json()))
+    view = comparison_view(comparison, shown, details=options.details)
     if options.markdown is not None:
-        write_output(options.markdown, markdown(comparison_view(comparison, shown)))
+        write_output(options.markdown, markdown(view))
     if options.junit is not None:
-        write_output(options.junit, junit(comparison_view(comparison, shown), 0.0))
+        write_output(options.junit, junit(view, 0.0))
     with until_pipe_closes():
         if options.json:
             print_json(comparison.to_json())
         else:
-            print_view(comparison_view(comparison, shown), console(sys.stdout))
+            print_view(view, console(sys.stdout))
     return EXIT_CODES[comparison.decision.decision] if options.gate else DONE

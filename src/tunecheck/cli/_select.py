@@ -18,7 +18,7 @@ class SelectOptions(DecisionOptions, JsonOptions, ResultsOptions):
         STATISTICS,
     )
     base: str | None = option("The run that the others have to beat; by default the first.", "RUN", STATISTICS)
-    rows: int = option("How many rows to show of each outcome over all runs.", "N", SHOWING, default=3, least=0)
+    rows: int = option("With --details: how many rows of each outcome over all runs.", "N", SHOWING, default=3, least=0)
 
 
 @command(SelectOptions)
@@ -35,5 +35,5 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
         if options.json:
             print_json(selection.to_json())
         else:
-            print_view(selection_view(selection, options.rows), console(sys.stdout))
+            print_view(selection_view(selection, options.rows, details=options.details), console(sys.stdout))
     return EXIT_CODES[selection.decision.decision]

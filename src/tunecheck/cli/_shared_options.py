@@ -139,6 +139,8 @@ class DecisionOptions(ComparingOptions):
         "Decide although the primary metric's evaluator is not the same in both runs.", STATISTICS
     )
 
+    details: bool = flag("Show all metrics, slices, causes and rows.", SHOWING)
+
     @property
     def comparing(self) -> dict[str, Any]:
         """The arguments that compare() and select() share."""

@@ -303,7 +303,8 @@ class Selection(Result):
 
     `decisions` holds every candidate against the base, `decision` the one to act on: the highest candidate that ships,
     else the highest one that is undecided, kept or invalid, in this order. `regressed_since` is the best run if the
-    last one is shown to be worse. `notes` say what is left out. Its fields are those of `tunecheck select --json`.
+    last one is shown to be worse. `optimism` is how much too good the best of three or more runs looks on average if
+    all are equal. `notes` say what is left out. Its fields are those of `tunecheck select --json`.
     """
 
     format_version: int = FORMAT_VERSION
@@ -321,6 +322,7 @@ class Selection(Result):
     base: str
     ranking: tuple[Ranked, ...]
     rows_over_runs: RowsOverRuns | None = None
+    optimism: float | None = None
     notes: tuple[str, ...] = ()
     simulated: bool = False
 

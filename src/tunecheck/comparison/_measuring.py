@@ -321,7 +321,7 @@ def decide(
     if units < FEWEST:
         return TOO_LITTLE, counted(units, what)
     if _too_coarse(verdicts, difference, units, smallest, bounds):
-        return TOO_LITTLE, f"with {counted(units, what)}, only a large difference is detectable"
+        return TOO_LITTLE, f"with {counted(units, what)}, {_detectable(smallest, verdicts=verdicts)}"
     if not difference.excludes_zero:
         return NO_DIFFERENCE, ""
     return NO_DIFFERENCE, ALONE if p_value < alpha else AT_THE_EDGE
@@ -338,6 +338,14 @@ def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_b
     if not (difference.excludes_zero or difference.low is None):
         return None
     return BETTER if (difference.value > 0) == higher_is_better else WORSE
+
+
+def _detectable(smallest: SmallestDifference | None, *, verdicts: bool) -> str:
+    found = None if smallest is None else smallest.value
+    if found is None:
+        return "not even a change of all rows is detectable"
+    size = f"{100 * found:.0f} points" if verdicts else f"{found:.3g}"
+    return f"only differences above {size} are detectable"
 
 
 def _too_coarse(

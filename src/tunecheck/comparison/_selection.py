@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import counted
 from tunecheck.comparison._comparison import Choice, Decision, RunComparison, Selection
 from tunecheck.comparison._measuring import Chosen
 from tunecheck.comparison._pairs import Runs
-from tunecheck.comparison._rankings import common_rows, judges_labels, ranked
+from tunecheck.comparison._rankings import CommonRows, common_rows, judges_labels, ranked
 from tunecheck.comparison._row_histories import rows_over_runs
+from tunecheck.comparison._wording import size_text
 from tunecheck.runs._store import stopped_text
 
 _ORDER: tuple[Choice, ...] = ("ship", "undecided", "keep", "invalid")
@@ -51,12 +53,14 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
     if not len(common.items):
         raise ConfigurationError(f"no row has {chosen.name} in every run: there is nothing to rank them on")
     ranking = ranked(common, runs, judges_labels(chosen, runs))
+    best = choose(against)
+    told, optimism = _with_optimism(best, common, len(tables))
     last = [*runs.against_base][-1]
     up, places = 1 if common.sides.higher_is_better else -1, range(len(tables))
     order = sorted(places, key=lambda at: (up * (ranking[at].value.value or 0.0), at), reverse=True)
     return Selection(
-        decision=choose(against),
-        decisions=tuple(each.decision for each in against),
+        decision=told,
+        decisions=tuple(told if each.decision is best else each.decision for each in against),
         regressed_since=None if ranking[last].may_be_best else tables[order[0]].info.id,
         metric=chosen.name,
         metric_named=against[0].part_metric_named,
@@ -69,9 +73,22 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
         base=runs.base.info.id,
         ranking=tuple(ranking[at] for at in order),
         rows_over_runs=rows_over_runs(chosen.name, common.sides.metric.passes, runs, runs.settings.rows),
+        optimism=optimism,
         notes=tuple(dict.fromkeys(_notes(runs, len(common.items), against))),
         simulated=any(table.info.simulated for table in tables),
     )
+
+
+def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[Decision, float | None]:
+    """Say in the decision on the best of several candidates how much too good it looks on average."""
+    from tunecheck.statistics._best import expected_optimism
+
+    optimism = expected_optimism(common.scores, common.labels) if runs > 2 else None
+    if optimism is None:
+        return decision, None
+    size = size_text(common.sides.kind, optimism)
+    said = f"the best of {runs} equal runs looks {size} too good on average"
+    return replace(decision, because=(*decision.because, said)), optimism
 
 
 def _notes(runs: Runs, rows: int, against: Sequence[RunComparison]) -> Iterator[str]:

@@ -46,6 +46,7 @@ from tunecheck.views import (
 
 if TYPE_CHECKING:
     from tunecheck.comparison._comparison import (
+        CauseChange,
         Comparison,
         Decision,
         History,
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     )
 
 _MOST_NAMED, _MOST_CAUSES, _MOST_FAULTS = 5, 12, 3
+_OBJECTIONS, _CAUSES, _ROWS, _NOTES = 4, 3, 3, 2
+"""How many of each stand on the first screen."""
 _LONGEST_REASON = 120
 _STYLES: Mapping[str, Style] = {BETTER: "good", WORSE: "bad"}
 _LISTS: Mapping[str, Style] = {"regressed": "bad", "fixed": "good", "flaky": "warn", "changed": "dim"}
@@ -73,11 +76,19 @@ def _name(text: str, style: Style = "") -> Words:
 # -- comparisons
 
 
-def comparison_view(comparison: Comparison, rows: int = 3) -> View:
-    """Return the page of a comparison: the last run against the base, then all runs; `rows` of each list."""
+def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = False) -> View:
+    """Return the page of a comparison: the decision and what is behind it.
+
+    With `details`, all metrics, slices and causes follow, and `rows` of each list.
+    """
     title = (_name(comparison.new.id), " against ", _name(comparison.base.id))
     checks = [_check(each.decision) for each in comparison.against]
-    return View(title, [*_comparison_parts(comparison, rows)], [*comparison_notes(comparison)], checks)
+    notes = [*comparison_notes(comparison)]
+    if details:
+        return View(title, [*_comparison_parts(comparison, rows)], notes, checks)
+    more = f"and {counted(len(notes) - _NOTES, 'more note')}" if len(notes) > _NOTES else ""
+    notes = [*notes[:_NOTES], *filter(None, [more])]
+    return View(title, [*_brief_parts(comparison, min(rows, _ROWS))], notes, checks)
 
 
 def _check(decision: Decision) -> Check:
@@ -86,11 +97,35 @@ def _check(decision: Decision) -> Check:
     return Check("tunecheck.decision", f"{decision.candidate} against {decision.base}", said, ended)  # type: ignore[arg-type]
 
 
-def _comparison_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
-    last, best = comparison.against[-1], comparison.best
+def _first_parts(comparison: Comparison, objections: int | None = None) -> Iterator[ViewPart]:
+    """Yield the runs and the decision."""
     yield _runs_table(comparison)
     said: list[Sentence] = [Words(warning, "warn") for warning in _warnings(comparison)]
-    yield Text([*said, *_decision(comparison.decision)])
+    yield Text([*said, *_decision(comparison.decision, objections)])
+
+
+def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
+    """Yield the decision, all runs, the causes that grew, and the rows that broke first: a screen of 30 lines."""
+    last, several = comparison.against[-1], comparison.best is not None
+    yield from _first_parts(comparison, _OBJECTIONS)
+    yield Chart([_interval(each.name, each.difference) for each in last.tested])
+    if several:
+        yield _iterations_table(comparison)
+    grown = [each for each in last.causes if each.new > each.base]
+    if grown:
+        yield _causes_table(last, comparison, grown[:_CAUSES])
+    primary = last.metrics[last.part_metric]
+    if rows and primary.regressed:
+        yield _row_list(primary, "regressed", "bad", rows)
+    others = Counter(each.verdict for each in last.tested if not each.primary)
+    told = [f"{counted(others.total(), 'other metric')}: {others[BETTER]:,} better, {others[WORSE]:,} worse"]
+    more = "--details shows all metrics, slices, causes and rows"
+    yield Text([Words("; ".join([*told * bool(others), more]), "dim")])
+
+
+def _comparison_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
+    last, best = comparison.against[-1], comparison.best
+    yield from _first_parts(comparison)
     answer = [*_answer(last, comparison)]
     if answer:
         yield Text(answer)
@@ -103,7 +138,7 @@ def _comparison_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     if best is not None and best.rows_over_runs is not None:
         yield _rows_over_runs_table(best.rows_over_runs, rows)
     if last.causes:
-        yield _causes_table(last, comparison)
+        yield _causes_table(last, comparison, last.causes[:_MOST_CAUSES])
     yield from _row_lists(last.metrics[last.part_metric], rows)
 
 
@@ -139,15 +174,16 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
 _EFFECTS: Mapping[str, Style] = {"ship": "good", "invalid": "bad", "keep": "bad", "undecided": "warn"}
 
 
-def _decision(decision: Decision) -> list[Sentence]:
-    lines = decision_lines(decision)
+def _decision(decision: Decision, most: int | None = None) -> list[Sentence]:
+    """Return the lines of a decision, with the first `most` objections."""
+    lines = decision_lines(decision, most)
     return [Words(clean(text, 2_000), _EFFECTS.get(effect, "")) for text, effect in lines]
 
 
 def _answer(against: RunComparison, comparison: Comparison) -> Iterator[Sentence]:
     """The verdicts that the decision does not say; metrics without a shown difference stand in the table alone."""
     tested = sorted(against.tested, key=lambda each: not each.primary)
-    if against.decision is comparison.decision:
+    if against.decision.candidate == comparison.decision.candidate:
         tested = [each for each in tested if not each.primary]
     if comparison.best is not None and tested:
         names = short_names([run.id for run in comparison.runs])
@@ -165,7 +201,7 @@ def _said_of(metric: MetricComparison) -> Sentence:
 def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
     """Each metric's figures, the tested ones first."""
     has_margin = comparison.margin is not None
-    heads = [*_heads(comparison), "finds ≥", *([f"worse by < {comparison.margin:g}"] if has_margin else [])]
+    heads = [*_heads(comparison), "min. detectable", *([f"worse by < {comparison.margin:g}"] if has_margin else [])]
     metrics = sorted(against.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
     rows = [
         [*_metric_cells(metric, has_margin=has_margin)]
@@ -223,11 +259,11 @@ def _part_cells(part: Part, metric: MetricComparison) -> list[Cell]:
     return [name, *_figures(metric.kind, part), p_text(part.p_value), p_text(part.p_adjusted)]
 
 
-def _causes_table(against: RunComparison, comparison: Comparison) -> Table:
+def _causes_table(against: RunComparison, comparison: Comparison, causes: Sequence[CauseChange]) -> Table:
     """Count the paired rows by cause of failure: in each run, and in only one of them."""
     heads = ("why rows failed", "base", "new", "change", "base only", "new only", "Holm", "")
     rows: list[list[Cell]] = []
-    for each in against.causes[:_MOST_CAUSES]:
+    for each in causes:
         shown = each.p_adjusted < 1 - comparison.confidence
         change = Words(f"{each.new - each.base:+,}", "dim" if not shown else "bad" if each.new > each.base else "good")
         counts = [f"{each.only_base:,}", f"{each.only_new:,}", p_text(each.p_adjusted)]
@@ -241,8 +277,8 @@ def _causes_table(against: RunComparison, comparison: Comparison) -> Table:
                 "serving" if each.side == "serving" else "",
             ]
         )
-    left = len(against.causes) - _MOST_CAUSES
-    return Table(heads, rows, "lrrrrrrl", below=f"and {left} more: --out FILE writes all" if left > 0 else "")
+    left = len(against.causes) - len(causes)
+    return Table(heads, rows, "lrrrrrrl", below=f"and {counted(left, 'more cause')}" if left else "")
 
 
 def _iterations_table(comparison: Comparison) -> Table:
@@ -376,16 +412,16 @@ def _first_names(names: Sequence[str]) -> str:
 # -- selections
 
 
-def selection_view(selection: Selection, rows: int = 3) -> View:
-    """The decision, the ranking, the other candidates, and `rows` of each outcome over all runs."""
+def selection_view(selection: Selection, rows: int = 3, *, details: bool = False) -> View:
+    """The decision, the ranking and the other candidates; with `details`, `rows` of each outcome over all runs."""
     notes = [clean(note) for note in selection.notes]
     if not selection.metric_named:
         notes.append(f"the primary metric is {selection.metric} by default; --metric names another")
     title, _ = next(decision_lines(selection.decision))
-    return View(Words(clean(title, 2_000)), [*_selection_parts(selection, rows)], notes)
+    return View(Words(clean(title, 2_000)), [*_selection_parts(selection, rows if details else None)], notes)
 
 
-def _selection_parts(selection: Selection, rows: int) -> Iterator[ViewPart]:
+def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPart]:
     said: list[Sentence] = [Words(SIMULATED, "warn")] if selection.simulated else []
     said += _decision(selection.decision)
     last = selection.decisions[-1].candidate
@@ -397,7 +433,7 @@ def _selection_parts(selection: Selection, rows: int) -> Iterator[ViewPart]:
     others = [next(decision_lines(each))[0] for each in selection.decisions if each is not selection.decision]
     if others:
         yield Text([clean(each, 2_000) for each in others])
-    if selection.rows_over_runs is not None:
+    if rows is not None and selection.rows_over_runs is not None:
         yield _rows_over_runs_table(selection.rows_over_runs, rows)
 
 

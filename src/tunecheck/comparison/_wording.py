@@ -163,14 +163,17 @@ def short_names(ids: Sequence[str]) -> Mapping[str, str]:
     return {each: name if names.count(name) == 1 else each for each, name in zip(ids, names, strict=True)}
 
 
-def decision_lines(decision: Decision) -> Iterator[tuple[str, Choice | Effect]]:
-    """Yield the answer with its choice, each objection with its effect, and the next step."""
+def decision_lines(decision: Decision, most: int | None = None) -> Iterator[tuple[str, Choice | Effect]]:
+    """Yield the answer with its choice, each objection (or the first `most`) with its effect, and the next step."""
     names = short_names([decision.candidate, decision.base])
     head = _CHOICES[decision.decision].format(new=names[decision.candidate], base=names[decision.base])
     yield f"{head}. {'; '.join(decision.because)}", decision.decision
-    for objection in decision.objections:
+    for objection in decision.objections[:most]:
         effect = "" if objection.effect == "none" else f"{objection.effect}: "
         yield f"- {effect}{objection.text}", objection.effect
+    left = 0 if most is None else len(decision.objections) - most
+    if left > 0:
+        yield f"- and {counted(left, 'more objection')}", "none"
     if not decision.objections:
         yield "No objection found (checked: slices, other metrics, errors, data, evaluators).", "none"
     if decision.next is not None:

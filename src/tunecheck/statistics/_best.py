@@ -1,6 +1,8 @@
 """Several runs on the same rows: how far each may be from the best of the others, all of them at once."""
 
+import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from tunecheck.statistics._samples import Codes, Floats, as_clusters
 
 DRAWS = 20_000
 _ROUNDING = 1e-12
+_STEP, _STEPS = 0.01, 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,31 @@ def multiple_comparisons_with_the_best(
         ends = sorted((sign * min(0.0, low), sign * max(0.0, float(highs[run]))))
         found.append(Standing(sign * float(differences[run]), ends[0], ends[1], bool(possible[run])))
     return found
+
+
+def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | None:
+    """Return how far the best of these runs' means is from its true one on average, if all runs are equal.
+
+    This is the expected maximum of as many normal errors, those of a run's mean without the part that all runs share.
+
+    Args:
+        scores: of shape (rows, runs), without gaps.
+        clusters: a number for every row; rows with equal ones are not independent.
+    """
+    rows, runs = scores.shape
+    apart = scores - scores.mean(axis=1, keepdims=True)
+    apart -= apart.mean(axis=0)
+    groups = as_clusters(clusters, rows)
+    if groups is not None:
+        apart = numpy.column_stack([groups.sums(column) for column in apart.T])
+    units = len(apart)
+    if units < 2 or runs < 2:
+        return None
+    error: float = math.sqrt(float((apart**2).sum()) / (runs - 1) * units / (units - 1)) / rows
+    chances: list[float] = [NormalDist().cdf(at * _STEP) ** runs for at in range(-_STEPS, _STEPS + 1)]
+    below, above = chances[:_STEPS], chances[_STEPS:]
+    highest: float = _STEP * (sum(1 - chance for chance in above) - sum(below))
+    return error * highest
 
 
 def _errors(covariance: Floats) -> Floats:
