@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.reference_environments import AZURE
 
-from tunecheck.evaluators._text.evaluators import (
+from tunecheck.evaluators._text import (
     BleuScoreEvaluator,
     F1ScoreEvaluator,
     GleuScoreEvaluator,

@@ -46,7 +46,7 @@ from .evaluation._ending import EvaluationResult as EvaluationResult, Unanswered
 from .evaluation._evaluate import evaluate as evaluate, score as score
 from .evaluation._settings import RunSettings as RunSettings
 from .evaluators._base import Evaluator as Evaluator, Metric as Metric
-from .evaluators._calls.evaluators import (
+from .evaluators._calls import (
     ArgumentMatchEvaluator as ArgumentMatchEvaluator,
     FunctionCallMatchEvaluator as FunctionCallMatchEvaluator,
     MatchEvaluator as MatchEvaluator,
@@ -60,7 +60,7 @@ from .evaluators._judges.shipped import (
     RelevanceEvaluator as RelevanceEvaluator,
 )
 from .evaluators._multi_turn_state import MultiTurnStateEvaluator as MultiTurnStateEvaluator
-from .evaluators._text.evaluators import (
+from .evaluators._text import (
     BleuScoreEvaluator as BleuScoreEvaluator,
     F1ScoreEvaluator as F1ScoreEvaluator,
     GleuScoreEvaluator as GleuScoreEvaluator,

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from tunecheck._codes import fault_titles
 from tunecheck._json import JSON, converted, dumps, plain
 from tunecheck._messages import clean
-from tunecheck.plugins import codes
+from tunecheck.plugins import Code, codes
 
 MAX_FAULTS = 20
 """Most faults that a row's properties hold, besides the first of each further code."""
@@ -334,3 +336,112 @@ def _result(passed: bool | None) -> str:
     if passed is None:
         return "not_applicable"
     return "pass" if passed else "fail"
+
+
+# -- codes of faults and causes
+
+Side: TypeAlias = Literal["serving", "model"]
+"""What has to change: how the model is served, or the model."""
+
+CAUSE_METRIC = "cause."
+"""Beginning of the metrics that hold a cause's share of all rows."""
+
+
+class _Table(msgspec.Struct, frozen=True):
+    causes: dict[str, Code]
+    faults: dict[str, str]
+    cause_of_fault: dict[str, str]
+
+
+@cache
+def _table() -> _Table:
+    text = files(__package__).joinpath("codes.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text), _Table)
+
+
+def fault_titles() -> Mapping[str, str]:
+    """Return the titles of the core's faults by code."""
+    return _table().faults
+
+
+def causes() -> Mapping[str, Code]:
+    """Return every cause by its code: the core's in the order in which they are looked for, then plug-ins'."""
+    return {**_table().causes, **{code: each for code, each in codes().items() if each.side}}
+
+
+def cause_named(code: str) -> Code:
+    """Return the cause of a code; a kind that is not listed stands in the title."""
+    known = _table().causes.get(code) or causes().get(code)
+    if known is not None:
+        return known
+    head, _, kind = code.partition(".")
+    title = f"{head.replace('_', ' ')}: {kind.replace('_', ' ')}".rstrip(": ")
+    return Code(title, "model", _table().causes["wrong_argument.other"].advice)
+
+
+def cause_of_fault(code: str) -> str:
+    """Return the code of the cause that a fault is."""
+    return _table().cause_of_fault.get(code, code)
+
+
+def place_of(code: str) -> int:
+    """Return the place of a cause in the order in which they are looked for; last for one that is not listed."""
+    return _places().get(code, len(_places()))
+
+
+@cache
+def _places() -> dict[str, int]:
+    return {code: place for place, code in enumerate(_table().causes)}
+
+
+def in_order(listed: Iterable[str]) -> list[str]:
+    """Return codes in the order in which causes are looked for; those that are not listed last."""
+    return sorted(listed, key=lambda code: (place_of(code), code))
+
+
+# -- symptoms of failures in answers and errors: cut off, repeating, refusing, asking back, too long
+
+CUT_OFF = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "token_limit"})
+"""The `finish_reason`s of answers that were cut off at the token limit, in the words of any service."""
+
+_LOOP = 40
+_BEGINNING = 300  # characters: refusals begin with what they are
+_END = 4_000
+_SENTENCE = r"[^.!?。！？\n]*+[.!?。！？\n]?"
+_FILTER = r"(?i)content[_ ]?(?:filter|policy|management)|ResponsibleAIPolicy"
+
+
+def repeats_itself(text: str) -> bool:
+    """Return whether a text ends in text that it holds twice before: more tokens do not help such a model."""
+    return len(text) > _LOOP and text.count(text[-_LOOP:]) > 2
+
+
+def error_cause(error: str) -> str:
+    """Return the cause of a row without an answer, by the words of its error: those of any server."""
+    if re.search(_FILTER, error):
+        return "filtered"
+    return "overflow" if _patterns()["overflows"].search(error) else "server_fault"
+
+
+def refuses(text: str) -> bool:
+    """Return whether a text begins as refusals do. Services do not mark them reliably."""
+    return _patterns()["refusals"].match(text.lstrip()[:_BEGINNING]) is not None
+
+
+def asks_back(text: str) -> bool:
+    """Return whether a text asks the user for something, beyond whether there is more to do."""
+    requests, offers = _patterns()["requests"], _patterns()["offers"]
+    sentences = re.findall(_SENTENCE, text[-_END:])
+    return any(requests.search(sentence) and not offers.search(sentence) for sentence in sentences)
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    table = tomllib.loads(files(__package__).joinpath("phrases.toml").read_text("utf-8"))
+    words, compiled = table.pop("words"), {}
+    for name, entry in table.items():
+        pattern = "|".join(entry["any"])
+        for word, spellings in words.items():
+            pattern = pattern.replace(f"{{{word}}}", spellings)
+        compiled[name] = re.compile(entry["around"].replace("{any}", pattern))
+    return compiled

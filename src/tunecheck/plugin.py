@@ -63,33 +63,29 @@ PLUGIN = Plugin(
     },
     evaluators={
         "bleu": Extension(
-            "tunecheck.evaluators._text.evaluators:BleuScoreEvaluator", "BLEU of the response against the ground truth."
+            "tunecheck.evaluators._text:BleuScoreEvaluator", "BLEU of the response against the ground truth."
         ),
         "gleu": Extension(
-            "tunecheck.evaluators._text.evaluators:GleuScoreEvaluator", "GLEU of the response against the ground truth."
+            "tunecheck.evaluators._text:GleuScoreEvaluator", "GLEU of the response against the ground truth."
         ),
         "meteor": Extension(
-            "tunecheck.evaluators._text.evaluators:MeteorScoreEvaluator",
-            "METEOR of the response against the ground truth.",
+            "tunecheck.evaluators._text:MeteorScoreEvaluator", "METEOR of the response against the ground truth."
         ),
         "rouge": Extension(
-            "tunecheck.evaluators._text.evaluators:RougeScoreEvaluator",
-            "ROUGE of the response against the ground truth.",
+            "tunecheck.evaluators._text:RougeScoreEvaluator", "ROUGE of the response against the ground truth."
         ),
         "f1_score": Extension(
-            "tunecheck.evaluators._text.evaluators:F1ScoreEvaluator", "F1 of words shared with the ground truth."
+            "tunecheck.evaluators._text:F1ScoreEvaluator", "F1 of words shared with the ground truth."
         ),
         "function_call_match": Extension(
-            "tunecheck.evaluators._calls.evaluators:FunctionCallMatchEvaluator",
+            "tunecheck.evaluators._calls:FunctionCallMatchEvaluator",
             "Called functions equal those of the ground truth.",
         ),
         "argument_match": Extension(
-            "tunecheck.evaluators._calls.evaluators:ArgumentMatchEvaluator",
-            "Arguments equal those of the ground truth.",
+            "tunecheck.evaluators._calls:ArgumentMatchEvaluator", "Arguments equal those of the ground truth."
         ),
         "match": Extension(
-            "tunecheck.evaluators._calls.evaluators:MatchEvaluator",
-            "Calls, names and arguments equal those of the ground truth.",
+            "tunecheck.evaluators._calls:MatchEvaluator", "Calls, names and arguments equal those of the ground truth."
         ),
         "multi_turn_state": Extension(
             "tunecheck.evaluators._multi_turn_state:MultiTurnStateEvaluator",

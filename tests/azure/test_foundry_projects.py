@@ -95,9 +95,9 @@ def test_upload_without_a_destination_is_wrong_use(capsys: pytest.CaptureFixture
 def test_only_evaluators_that_the_portal_knows_are_named_to_it() -> None:
     evaluators: dict[str, JSON] = {
         "a": {"type": "azure.ai.evaluation._evaluators._f1_score._f1_score.F1ScoreEvaluator"},
-        "b": {"type": "tunecheck.evaluators._text.evaluators.BleuScoreEvaluator"},
+        "b": {"type": "tunecheck.evaluators._text.BleuScoreEvaluator"},
         "c": {"type": "mine.F1ScoreEvaluator"},
-        "d": {"type": "tunecheck.evaluators._calls.evaluators.FunctionCallMatchEvaluator"},
+        "d": {"type": "tunecheck.evaluators._calls.FunctionCallMatchEvaluator"},
     }
     assert name_map(evaluators) == {"a": "f1_score", "b": "bleu_score"}
 

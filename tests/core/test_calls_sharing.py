@@ -124,7 +124,7 @@ def test_a_row_is_compared_once_for_each_policy(tmp_path: Path, monkeypatch: pyt
         compared.append(given)
         return match_calls(*given)
 
-    monkeypatch.setattr("tunecheck.evaluators._calls.evaluators.match_calls", counted)
+    monkeypatch.setattr("tunecheck.evaluators._calls.match_calls", counted)
     call = {"name": "f", "arguments": {"city": "Paris"}}
     rows = [{"response": {**call}, "ground_truth": {**call}, "tool_definitions": None} for _ in range(4)]
     rows[3]["response"] = {"name": "f", "arguments": {"city": "paris"}}

@@ -14,8 +14,7 @@ from tests.judge_parts import chat
 from tunecheck import EndpointError
 from tunecheck.endpoints import ChatRequest, Endpoint, Redactor, check_endpoint, load_endpoint
 from tunecheck.endpoints._api_facts import ApiFacts, remedy_for
-from tunecheck.endpoints._failures import error_failure
-from tunecheck.endpoints._transport import Reply
+from tunecheck.endpoints._transport import Reply, error_failure
 
 SCHEMA = {"type": "object", "properties": {"minimum": {"type": "integer", "minimum": 1}}, "required": ["minimum"]}
 FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": SCHEMA}}

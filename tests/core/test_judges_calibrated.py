@@ -30,7 +30,7 @@ from tunecheck.comparison._judged import corrections
 from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._wording import headline
 from tunecheck.report._serving import runs_page
-from tunecheck.runs._calibrations import calibration_file, find_calibration, save_calibration
+from tunecheck.runs._store import calibration_file, find_calibration, save_calibration
 from tunecheck.statistics._corrected import LabelCounts, prediction_powered, rogan_gladen
 
 JUDGE, OTHER = "0123456789abcdef", "fedcba9876543210"

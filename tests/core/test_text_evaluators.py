@@ -22,8 +22,7 @@ from tunecheck.evaluators import (
     RougeScoreEvaluator,
     RougeType,
 )
-from tunecheck.evaluators._text import tokens
-from tunecheck.evaluators._text.evaluators import rouge_l_f
+from tunecheck.evaluators._text import rouge_l_f, tokens
 
 ALL: tuple[Callable[..., Evaluator], ...] = (
     BleuScoreEvaluator,
@@ -314,7 +313,7 @@ def run(code: str, *, path: Path | None = None, cwd: Path) -> str:
 
 
 SCORE_ALL = """
-from tunecheck.evaluators._text.evaluators import *
+from tunecheck.evaluators._text import *
 kinds = (BleuScoreEvaluator, GleuScoreEvaluator, MeteorScoreEvaluator, RougeScoreEvaluator, F1ScoreEvaluator)
 def score(response, ground_truth):
     return [kind()(response=response, ground_truth=ground_truth) for kind in kinds]

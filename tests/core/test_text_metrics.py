@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 from tests.text_fragments import ascii_texts, international_texts
 
-from tunecheck.evaluators._text import evaluators as rouge
-from tunecheck.evaluators._text.evaluators import bleu, common_ngrams, gleu, rouge_l_f, token_f1
+from tunecheck.evaluators import _text as rouge
+from tunecheck.evaluators._text import bleu, common_ngrams, gleu, rouge_l_f, token_f1
 from tunecheck.evaluators._text.meteor import Synset, align, meteor, stem, wordnet
 
 Tokens = tuple[str, ...]

@@ -16,7 +16,7 @@ from tunecheck.cli._shared_options import JsonOptions
 from tunecheck.views import SIMULATED
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._config import Definition
+    from tunecheck.endpoints._base import Definition
     from tunecheck.endpoints._doctor.examination import Examination
 
 

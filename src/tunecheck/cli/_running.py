@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from tunecheck._codes import Side, cause_named, in_order
+from tunecheck._faults import Side, cause_named, in_order
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
 from tunecheck.cli._console import progress_bar

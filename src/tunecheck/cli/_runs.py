@@ -13,7 +13,7 @@ from tunecheck.cli._console import print_json
 from tunecheck.cli._main_figures import number_text
 from tunecheck.cli._options import DONE, FAILED, Invocation, argument, command, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
-from tunecheck.runs._mirrors import mirror_at
+from tunecheck.runs._store import mirror_at
 from tunecheck.views import Table, Text, View, Words, console, print_view
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from tunecheck.cli._options import (
     flag,
     option,
 )
-from tunecheck.runs._mirrors import is_remote, open_mirror
+from tunecheck.runs._store import is_remote, open_mirror
 
 
 @dataclass(frozen=True, kw_only=True)

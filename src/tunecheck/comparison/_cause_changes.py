@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tunecheck._codes import cause_named, in_order
+from tunecheck._faults import cause_named, in_order
 from tunecheck.comparison._comparison import CauseChange
 from tunecheck.comparison._families import corrected
 

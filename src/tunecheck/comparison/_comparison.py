@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tunecheck._codes import Side
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Fault
+from tunecheck._faults import Fault, Side
 from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean

@@ -16,8 +16,7 @@ from tunecheck.comparison._verdicts import JUDGES_DIFFER
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._journal_reader import recorded_verdicts
 from tunecheck.results import PASS_RATE, RunTable, read_run
-from tunecheck.runs._calibrations import find_calibration
-from tunecheck.runs._store import Run
+from tunecheck.runs._store import Run, find_calibration
 from tunecheck.statistics._results import Estimate, NonInferiority, Result
 
 if TYPE_CHECKING:

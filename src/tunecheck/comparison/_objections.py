@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from tunecheck import plugins
-from tunecheck._codes import cause_named
+from tunecheck._faults import cause_named
 from tunecheck._messages import clean, counted
 from tunecheck.comparison._cause_changes import causes_by_item
 from tunecheck.comparison._common_metrics import choose_metrics

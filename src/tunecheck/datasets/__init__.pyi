@@ -1,16 +1,24 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._columns import (
+from ._defaults import DatasetDefaults as DatasetDefaults, sidecar_path as sidecar_path, sidecar_text as sidecar_text
+from ._reading import SOURCE_ID as SOURCE_ID, TRIAL as TRIAL, Dataset as Dataset, open_dataset as open_dataset
+from ._right_calls import (
+    Judging as Judging,
+    RightCall as RightCall,
+    as_right as as_right,
+    is_plain as is_plain,
+    right_calls as right_calls,
+)
+from ._row_check import Finding as Finding, Value as Value, call_text as call_text, entry_name as entry_name
+from ._sources import (
+    Digest as Digest,
+    JsonLinesSource as JsonLinesSource,
+    Record as Record,
+    Source as Source,
     UnusableRowError as UnusableRowError,
     as_list as as_list,
     as_object as as_object,
     as_text as as_text,
     refuse as refuse,
 )
-from ._defaults import DatasetDefaults as DatasetDefaults, sidecar_path as sidecar_path, sidecar_text as sidecar_text
-from ._judging import Judging as Judging
-from ._reading import SOURCE_ID as SOURCE_ID, TRIAL as TRIAL, Dataset as Dataset, open_dataset as open_dataset
-from ._right_calls import RightCall as RightCall, as_right as as_right, is_plain as is_plain, right_calls as right_calls
-from ._row_check import Finding as Finding, Value as Value, call_text as call_text, entry_name as entry_name
-from ._sources import Digest as Digest, JsonLinesSource as JsonLinesSource, Record as Record, Source as Source
 from ._tables import CsvSource as CsvSource

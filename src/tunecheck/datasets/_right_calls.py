@@ -9,6 +9,7 @@ from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import FunctionDefinition, ToolDefinitions
 from tunecheck.calls.matching import named_arguments
+from tunecheck.datasets._sources import as_list, as_text, kind, refuse
 from tunecheck.formats._reading import read_calls
 
 _WITH_POSSIBLE_ANSWERS = ("simple", "multiple", "parallel")
@@ -111,3 +112,67 @@ def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -
     for needed in required if isinstance(required, list) else []:
         if needed not in right.accepted:
             yield f"{needed!r} is a required property"
+
+
+# -- a row's settings for the strict judgement of its conversation
+
+COLUMNS = ("free_calls", "final_state_only", "alternative_ground_truths", "ignored_state")
+
+_READ_ONLY = "read_only"
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How a row is judged.
+
+    `free` are functions that may also be called in turns that ask for no call, as long as the state stays right; with
+    `reads_are_free`, all may. `final_state_only`: nothing is judged but the state after the last turn. `alternatives`
+    are other ground truths; following any of them passes. `ignored` are paths in the state, as verdicts show them, that
+    are not compared.
+    """
+
+    free: frozenset[str] = frozenset()
+    reads_are_free: bool = False
+    final_state_only: bool = False
+    alternatives: tuple[list[list[JSON]], ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, row: Mapping[str, object], turns: int) -> Judging:
+        """Read a row's columns; `turns` is the number of turns of its ground truth.
+
+        Raises:
+            UnusableRowError: a column holds something else; the text says which.
+        """
+        free, final = row.get("free_calls"), row.get("final_state_only")
+        if final is not None and not isinstance(final, bool):
+            refuse(f"final_state_only must be true or false, not {kind(final)}")
+        if isinstance(free, str) and free != _READ_ONLY:
+            refuse(f"free_calls must be {_READ_ONLY!r} or a list of functions' names, not {free[:60]!r}")
+        reads = free == _READ_ONLY
+        return cls(
+            free=frozenset(_texts(row, "free_calls")) if not reads else frozenset(),
+            reads_are_free=reads,
+            final_state_only=final is True,
+            alternatives=tuple(_truth(each, at, turns) for at, each in enumerate(_list(row, COLUMNS[2]))),
+            ignored=tuple(_texts(row, "ignored_state")),
+        )
+
+    def ignores(self, path: str) -> bool:
+        """Return True if differences at this path are ignored."""
+        return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in self.ignored)
+
+
+def _list(row: Mapping[str, object], column: str) -> list[JSON]:
+    value = row.get(column)
+    return [] if value is None else as_list(value, column)
+
+
+def _texts(row: Mapping[str, object], column: str) -> list[str]:
+    return [as_text(each, f"{column}[{at}]") for at, each in enumerate(_list(row, column))]
+
+
+def _truth(value: JSON, at: int, turns: int) -> list[list[JSON]]:
+    name = f"{COLUMNS[2]}[{at}]"
+    truth = [as_list(turn, f"{name}[{number}]") for number, turn in enumerate(as_list(value, name))]
+    return truth if len(truth) == turns else refuse(f"{name} has {len(truth)} turns; ground_truth has {turns}")

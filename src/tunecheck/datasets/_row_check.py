@@ -8,9 +8,9 @@ from tunecheck._messages import clean, did_you_mean
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import FunctionDefinition, ToolDefinitions
 from tunecheck.calls._writing import canonical_text
-from tunecheck.datasets._columns import ROLES
 from tunecheck.datasets._reading import usable_id
 from tunecheck.datasets._right_calls import RightCall, is_plain, right_calls, violations
+from tunecheck.datasets._sources import ROLES
 
 PROBLEMS: Final = {
     "duplicate_id": "the id is not the row's own",

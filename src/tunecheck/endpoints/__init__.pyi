@@ -10,10 +10,14 @@ from ._auth import installed as installed
 from ._base import (
     ChatRequest as ChatRequest,
     Completion as Completion,
+    Definition as Definition,
     DirectCalls as DirectCalls,
     Endpoint as Endpoint,
+    EndpointConfig as EndpointConfig,
     ModelCalls as ModelCalls,
+    Place as Place,
     Price as Price,
+    Text as Text,
     Usage as Usage,
     content_parts as content_parts,
     masked as masked,
@@ -22,7 +26,6 @@ from ._base import (
 )
 from ._chat import ChatEndpoint as ChatEndpoint
 from ._client import Client as Client, Exchange as Exchange
-from ._config import Definition as Definition, EndpointConfig as EndpointConfig, Place as Place, Text as Text
 from ._definition import load_endpoint as load_endpoint, read_definition as read_definition
 from ._doctor.examination import CheckReport as CheckReport, check_endpoint as check_endpoint
 from ._http_endpoint import HttpConfig as HttpConfig, HttpEndpoint as HttpEndpoint, time_header as time_header

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from tunecheck._describe import Written
 from tunecheck._errors import MissingExtraError, RefusedError
-from tunecheck.endpoints._config import Place, Text
+from tunecheck.endpoints._base import Place, Text
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor, Secret, sent_secret
 

@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 from tunecheck._json import JSON, Missing, find_value, parse_path
 from tunecheck.endpoints._answers import UnreadableReplyError, keys_of, read_answer, read_json, says_error
 from tunecheck.endpoints._auth import AuthConfig
-from tunecheck.endpoints._base import ChatRequest, Completion
-from tunecheck.endpoints._config import Definition, Text
+from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Text
 from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
 
 

@@ -10,9 +10,8 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.endpoints._answers import read_chat
 from tunecheck.endpoints._api_facts import FORMAT, LIMITS
-from tunecheck.endpoints._base import ChatRequest, Completion
+from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Text
 from tunecheck.endpoints._client import Client
-from tunecheck.endpoints._config import Definition, Text
 from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
 
 _OPERATION = "/chat/completions"

@@ -20,9 +20,7 @@ from tunecheck._messages import clean, printable
 from tunecheck._targets import Load
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage
 from tunecheck.endpoints._auth import Auth
-from tunecheck.endpoints._base import Usage, unanswered
-from tunecheck.endpoints._config import ConcurrencyLimit
-from tunecheck.endpoints._failures import CallFailure, error_failure, is_page, request_id
+from tunecheck.endpoints._base import ConcurrencyLimit, Usage, unanswered
 from tunecheck.endpoints._limits import (
     TOKEN_BURST_S,
     AdaptiveGate,
@@ -34,7 +32,15 @@ from tunecheck.endpoints._limits import (
 )
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._streams import read_stream
-from tunecheck.endpoints._transport import AttemptFailed, HttpTransport, Reply
+from tunecheck.endpoints._transport import (
+    AttemptFailed,
+    CallFailure,
+    HttpTransport,
+    Reply,
+    error_failure,
+    is_page,
+    request_id,
+)
 
 MOST_REFUSALS = 10
 """Refused calls (401, 403, no quota left, a long wait asked for) in a row after which the run stops: every further one

@@ -12,8 +12,7 @@ from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import plain
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
-from tunecheck.endpoints._base import Endpoint
-from tunecheck.endpoints._config import Definition, Place
+from tunecheck.endpoints._base import Definition, Endpoint, Place
 from tunecheck.formats._reading import AUTO, chosen
 
 if TYPE_CHECKING:

@@ -9,17 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import inspect
+import os
 import pickle
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from tunecheck._errors import TunecheckError, WorkerDied
-from tunecheck._loops import LateError
-from tunecheck._worker_process import ProcessEndedError, WorkerProcess
+from tunecheck._json import plain
+from tunecheck._loops import LateError, LoopThread
+from tunecheck._worker_process import Pipes, ProcessEndedError, WorkerProcess
+from tunecheck.endpoints._base import Completion
 from tunecheck.plugins import load_file
 
 
@@ -101,7 +106,7 @@ class FunctionProcess:
                 await process.close()
 
     async def _start(self) -> WorkerProcess:
-        process = await WorkerProcess.start("tunecheck.endpoints._python_process")
+        process = await WorkerProcess.start("tunecheck.endpoints._function_process")
         try:
             await process.ask(pickle.dumps(self._place))  # the function is loaded: limits count from here
         except ProcessEndedError:
@@ -136,3 +141,49 @@ def _value(reply: object) -> object:
 
 class FunctionError(Exception):
     """An error that a function raised in its process, as its type and text."""
+
+
+# -- the process of an endpoint of kind `python`: `python -m tunecheck.endpoints._function_process`
+
+
+def main() -> None:
+    """Answer calls until the input ends."""
+    pipes = Pipes()
+    caller = None
+    for number, body in pipes.requests():
+        if caller is None:
+            place: FunctionPlace = pickle.loads(body)  # noqa: S301 - from the parent process
+            caller = _Caller(place.load(), pipes)
+            pipes.reply(number, None)
+        else:
+            threading.Thread(target=caller.call, args=(number, body), daemon=True).start()
+    os._exit(0)
+
+
+class _Caller:
+    """Calls the function, each time in a thread of its own; coroutines are awaited in one event loop."""
+
+    def __init__(self, function: Callable[..., object], pipes: Pipes) -> None:
+        self._function = function
+        self._pipes = pipes
+        self._loop = LoopThread("tunecheck-function")
+
+    def call(self, number: int, body: bytes) -> None:
+        """Answer one frame; a frame without arguments asks for a sign of life."""
+        arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from the parent process
+        try:
+            value: object = None if arguments is None else self._function(**arguments)
+            if inspect.isawaitable(value):
+                value = self._loop.submit(_awaited(value)).result()
+            reply: object = value if isinstance(value, Completion) else plain(value)
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+            reply = Raised(error if isinstance(error, TunecheckError) else None, f"{type(error).__name__}: {error}")
+        self._pipes.reply(number, reply)
+
+
+async def _awaited(value: Awaitable[object]) -> object:
+    return await value
+
+
+if __name__ == "__main__":  # pickles name the classes of the module, not those of `__main__`
+    importlib.import_module("tunecheck.endpoints._function_process").main()

@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 import msgspec
 
 from tunecheck._errors import EndpointError
+from tunecheck._faults import CUT_OFF
 from tunecheck._json import JSON, content_hash, dumps
-from tunecheck._symptoms import CUT_OFF
 from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
@@ -30,15 +30,18 @@ from tunecheck.endpoints._auth import (
 from tunecheck.endpoints._base import (
     ChatRequest,
     Completion,
+    Definition,
     Endpoint,
+    EndpointConfig,
+    Place,
     Price,
     SentBack,
+    Text,
     masked,
     output_limit,
     time_text,
 )
 from tunecheck.endpoints._client import Client, Limits
-from tunecheck.endpoints._config import Definition, EndpointConfig, Place, Text
 from tunecheck.endpoints._limits import Backoff, Clock, SharedLimits
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._urls import checked_url

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from tunecheck._json import JSON, content_hash
 from tunecheck._messages import clean, printable
-from tunecheck.endpoints._config import Place
+from tunecheck.endpoints._base import Place
 
 MASK = "***"
 

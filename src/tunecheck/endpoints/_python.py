@@ -21,8 +21,16 @@ from tunecheck._errors import ContentFilterError, EndpointError, PluginError, Re
 from tunecheck._json import JSON, plain
 from tunecheck._loops import LateError, PerLoop, Threads, UserLoop
 from tunecheck.endpoints._answers import FilteredError, read_answer
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, masked
-from tunecheck.endpoints._config import ConcurrencyLimit, Definition, EndpointConfig, Text
+from tunecheck.endpoints._base import (
+    ChatRequest,
+    Completion,
+    ConcurrencyLimit,
+    Definition,
+    Endpoint,
+    EndpointConfig,
+    Text,
+    masked,
+)
 from tunecheck.endpoints._function_process import FunctionError, FunctionPlace, FunctionProcess
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor

@@ -21,8 +21,7 @@ from tunecheck._errors import (
 from tunecheck._json import JSON, canonical, loads, value_of, whole_number
 from tunecheck._targets import Row
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_answer, read_usage
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, text_or_none
-from tunecheck.endpoints._config import Definition, EndpointConfig, Text
+from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpoint, EndpointConfig, Text, text_or_none
 
 _BFCL_RESULT = "_result.json"  # JSON Lines despite the name, as BFCL writes it
 

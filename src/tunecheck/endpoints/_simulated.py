@@ -23,8 +23,7 @@ from tunecheck._json import JSON, canonical, dumps
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
-from tunecheck.endpoints._config import Definition, EndpointConfig, Text
+from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpoint, EndpointConfig, Text, Usage
 from tunecheck.endpoints._mistakes import ANSWER_MISTAKES, CALL_MISTAKES, SimulatedAnswer, Situation
 from tunecheck.formats._reading import read_calls
 

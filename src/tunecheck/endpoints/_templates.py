@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from tunecheck._json import JSON, Missing, dumps, find_value, parse_path
 from tunecheck._messages import did_you_mean
-from tunecheck.endpoints._base import ChatRequest, time_text
-from tunecheck.endpoints._config import Place
+from tunecheck.endpoints._base import ChatRequest, Place, time_text
 from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, resolved
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}")

@@ -9,13 +9,26 @@ import ssl
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Literal
 
 import aiohttp
 import yarl
 
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import (
+    ConfigurationError,
+    ContentFilterError,
+    EndpointError,
+    RefusedError,
+    ReplyError,
+    ThrottledError,
+    TimedOutError,
+)
+from tunecheck._json import JSON
+from tunecheck.endpoints._base import Usage
+from tunecheck.endpoints._limits import is_passing
+from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._urls import proxy_for
 
 MAX_REPLY_BYTES = 64 << 20
@@ -189,3 +202,174 @@ def tls_context() -> ssl.SSLContext:
         except (OSError, ssl.SSLError) as error:
             raise ConfigurationError(f"{variable} names certificates that cannot be read: {place}: {error}") from None
     return ssl.create_default_context()
+
+
+# -- replies that are not an answer, as typed errors: one line that says what happened and what to do about it
+
+_REQUEST_IDS = ("x-request-id", "x-ms-request-id", "apim-request-id", "x-ms-client-request-id", "request-id")
+
+_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+
+_SPENT_CODES = frozenset(
+    """insufficient_quota insufficient_funds insufficient_balance insufficient_credits billing_error billing_not_active
+    billing_hard_limit_reached spend_limit_reached account_deactivated account_disabled account_suspended
+    organization_deactivated deactivated_workspace access_terminated SubscriptionDisabled""".split()
+)
+"""The account can buy nothing more: no retry changes that, whatever the status (OpenAI says 429) and the wording."""
+
+_MOST_SAID = 4_000
+"""Characters kept of a service's own words, for who reads what it refuses; fewer are shown."""
+
+_FOR_GOOD = re.compile(r"\bunsupported (?:param|value)|\bnot supported\b|\bdoes not support\b", re.I)
+"""What some servers say of a request with status 500: the next one would be refused as well."""
+
+_MODEL_STATUS = "ms-azureml-model-error-statuscode"
+"""Azure ML answers 424 where the container behind it failed, and puts the container's own status here."""
+
+_KINDS: Mapping[int, type[EndpointError]] = {
+    401: RefusedError,
+    402: RefusedError,
+    403: RefusedError,
+    408: TimedOutError,
+    429: ThrottledError,
+    504: TimedOutError,
+}
+
+_ADVICE = {
+    301: "redirects are not followed: write the final url",
+    401: "check the key or sign-in",
+    402: "the account has nothing left to spend",
+    403: "check the key's or identity's rights",
+    404: "check the url and the deployment's name",
+    413: "the request is too large",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailure:
+    """An attempt that gave no answer.
+
+    `retry`: another one may; `overload`: the service is overloaded or throttles; `refused`: every further call would be
+    refused as well; `usage`: the tokens that it may have used, None if it used none.
+    """
+
+    error: EndpointError
+    retry: bool
+    retry_after_s: float | None = None
+    overload: bool = False
+    refused: bool = False
+    usage: Usage | None = None
+
+
+def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
+    """The service's own id of a call, from the first header that has one."""
+    for name in _REQUEST_IDS:
+        value = headers.get(name)
+        if value:
+            return redactor.line(value, 128) or None
+    return None
+
+
+def error_failure(
+    reply: Reply, body: JSON, who: str, redactor: Redactor, retry_after: float | None = None
+) -> CallFailure:
+    """Return what a reply means that is an error by its status, or by its body if the status says 200."""
+    status = _own_status(reply, body)
+    id_ = request_id(reply.headers, redactor)
+    codes = _codes(body)
+    if not _FILTER_CODES.isdisjoint(codes):
+        text = redactor.line(_filter_reason(body))
+        return CallFailure(
+            ContentFilterError(f"{who} declined the content: {text}", status=status, request_id=id_), False
+        )
+    spent = not _SPENT_CODES.isdisjoint(codes)
+    if 300 <= status < 400:
+        # The query of a redirect may carry a token.
+        said = f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
+        advice = _ADVICE.get(301)
+    else:
+        said, advice = _said(body, reply), _ADVICE.get(402 if spent else status)
+    message = f"{who} answered {_status_name(reply.status)}{' with an error' if reply.status < 300 else ''}"
+    if status != reply.status:
+        message += f" (the model's own status: {_status_name(status)})"
+    message += f": {redactor.line(said)}" if said else ""
+    message += f" ({advice})" if advice else ""
+    kind = RefusedError if spent else _KINDS.get(status, ReplyError if status < 300 else EndpointError)
+    error = kind(message, status=status, request_id=id_)
+    error.said = redactor.line(said, _MOST_SAID)
+    error.code, error.param = (
+        next((redactor.line(told) for told in _told(body, key) if isinstance(told, str)), None)
+        for key in ("code", "param")
+    )
+    for_good = spent or (status == 500 and _FOR_GOOD.search(said) is not None)
+    return CallFailure(
+        error,
+        retry=not for_good and (status < 300 or is_passing(status)),
+        retry_after_s=retry_after,
+        overload=not spent and status in (429, 503),
+        refused=kind is RefusedError,
+    )
+
+
+def _own_status(reply: Reply, body: JSON) -> int:
+    """The status of what is behind the service: as Azure ML tells it, or as the body of a 200 does."""
+    told: JSON = None
+    if reply.status == HTTPStatus.FAILED_DEPENDENCY:
+        told = reply.headers.get(_MODEL_STATUS)
+    elif reply.status < 300:
+        told = next(
+            (value for value in _told(body, "code", "status") if re.fullmatch(r"[45][0-9]{2}", str(value))), None
+        )
+    return int(str(told)) if re.fullmatch(r"[3-5][0-9]{2}", str(told), re.ASCII) else reply.status
+
+
+def _told(body: JSON, *keys: str) -> list[JSON]:
+    """Return the values of these keys in an error's body: first in its `error`, then at the top level."""
+    body = body[0] if isinstance(body, list) and len(body) == 1 else body  # Gemini's errors stand in a list
+    error = body.get("error") if isinstance(body, dict) else None
+    holders = [holder for holder in (error, body) if isinstance(holder, dict)]
+    return [holder[key] for holder in holders for key in keys if holder.get(key)]
+
+
+def _codes(body: JSON) -> set[str]:
+    """The codes by which an error says what it is."""
+    inner = [inner for inner in _told(body, "innererror") if isinstance(inner, dict)]
+    told = [*_told(body, "code", "type", "error"), *(each.get("code") for each in inner)]
+    return {code for code in told if isinstance(code, str)}
+
+
+def _status_name(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _said(body: JSON, reply: Reply) -> str:
+    """The words of an error reply: its JSON's message, a page's title, or the text itself."""
+    words = _told(body, "message", "detail", "error", "title", "error_description")
+    behind = [held["raw"] for held in _told(body, "metadata") if isinstance(held, dict) and "raw" in held]  # OpenRouter
+    if text := next((word for word in words if isinstance(word, str)), None):
+        return ": ".join([text, *(raw for raw in behind if isinstance(raw, str))])
+    # Much more than is shown: a secret cut in half at the end would not be recognised.
+    text = reply.body[: 1 << 16].decode("utf-8", "replace")
+    if is_page(reply):
+        title = re.search(r"<title[^>]*>([^<]{1,200})", text, re.IGNORECASE)
+        return f"a web page titled {title.group(1).strip()!r}" if title else "a web page"
+    return text
+
+
+def is_page(reply: Reply) -> bool:
+    """Whether the reply is a web page, whatever it says of itself."""
+    kind = reply.headers.get("content-type", "")
+    return "html" in kind.lower() or reply.body[:200].lstrip()[:1] == b"<"
+
+
+def _filter_reason(body: JSON) -> str:
+    inner = [inner for inner in _told(body, "innererror") if isinstance(inner, dict)]
+    results = [*(each.get("content_filter_result") for each in inner), *_told(body, "content_filter_result")]
+    for verdicts in results:
+        named = verdicts.items() if isinstance(verdicts, dict) else ()
+        if names := [name for name, each in named if isinstance(each, dict) and each.get("filtered") is True]:
+            return ", ".join(names)
+    return next((text for text in _told(body, "message") if isinstance(text, str)), "content filter")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.endpoints._config import Place
+from tunecheck.endpoints._base import Place
 from tunecheck.endpoints._masking import LEAST_ECHO, Redactor, Secret, environment, hides, looks_secret
 
 _PORTS = {"http": 80, "https": 443}

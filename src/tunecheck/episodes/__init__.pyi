@@ -27,8 +27,10 @@ from ._decoding import (
 )
 from ._dialects import (
     Dialect as Dialect,
+    OwnWording as OwnWording,
     TextDialect as TextDialect,
     ToolsDialect as ToolsDialect,
+    Wording as Wording,
     answer_step as answer_step,
     answer_text as answer_text,
 )
@@ -60,15 +62,19 @@ from ._speakers import (
     step_row as step_row,
 )
 from ._state_check import (
+    INVALID_ENTRY as INVALID_ENTRY,
     PASSED as PASSED,
     Given as Given,
     Results as Results,
+    RowVerdict as RowVerdict,
     StateCheck as StateCheck,
     Turn as Turn,
     made_results as made_results,
     missing_result as missing_result,
     no_call as no_call,
     results_of as results_of,
+    shown as shown,
+    unscored as unscored,
     wrong_state as wrong_state,
 )
 from ._states import (
@@ -81,5 +87,3 @@ from ._states import (
     path_text as path_text,
 )
 from ._target import STEP_LIMIT as STEP_LIMIT, ConversationTarget as ConversationTarget
-from ._verdicts import INVALID_ENTRY as INVALID_ENTRY, RowVerdict as RowVerdict, shown as shown, unscored as unscored
-from ._wording import OwnWording as OwnWording, Wording as Wording

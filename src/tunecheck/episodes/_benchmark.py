@@ -14,11 +14,10 @@ from tunecheck.plugins import discover, find
 
 if TYPE_CHECKING:
     from tunecheck._targets import Row
-    from tunecheck.episodes._dialects import Dialect
+    from tunecheck.episodes._dialects import Dialect, Wording
     from tunecheck.episodes._playing import Services
     from tunecheck.episodes._scenario import Offer
     from tunecheck.episodes._state_check import StateCheck
-    from tunecheck.episodes._wording import Wording
     from tunecheck.formats._profiles import Profile
 
 _KIND = "dialects"

@@ -9,9 +9,8 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from tunecheck._faults import Fault, cut, shown_value, title
+from tunecheck._faults import CUT_OFF, Fault, cut, shown_value, title
 from tunecheck._json import JSON, canonical, dumps
-from tunecheck._symptoms import CUT_OFF
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._writing import canonical_text

@@ -19,10 +19,9 @@ from tunecheck._messages import clean, did_you_mean
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.datasets import _row_check
-from tunecheck.datasets._columns import UnusableRowError, as_list, refuse
-from tunecheck.datasets._judging import COLUMNS, Judging
-from tunecheck.datasets._right_calls import as_right
+from tunecheck.datasets._right_calls import COLUMNS, Judging, as_right
 from tunecheck.datasets._row_check import Finding, RowCheck, call_text, entry_name, schema_findings
+from tunecheck.datasets._sources import UnusableRowError, as_list, refuse
 from tunecheck.episodes._episode import Called
 from tunecheck.episodes._playing import Player, Services
 from tunecheck.episodes._scenario import configuration_of, held_out_of, simulators_of

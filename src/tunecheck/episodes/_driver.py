@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tunecheck._errors import EndpointError
+from tunecheck._faults import error_cause
 from tunecheck._json import JSON
-from tunecheck._symptoms import error_cause
 from tunecheck._targets import CallContext
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.endpoints._base import SentBack

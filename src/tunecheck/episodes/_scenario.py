@@ -8,7 +8,7 @@ from typing import cast
 
 from tunecheck._json import JSON
 from tunecheck._targets import Row
-from tunecheck.datasets._columns import as_list, as_object, as_text, refuse
+from tunecheck.datasets._sources import as_list, as_object, as_text, refuse
 from tunecheck.endpoints._target import openai_tools
 from tunecheck.episodes._speakers import Message
 from tunecheck.simulators._backend import Backends

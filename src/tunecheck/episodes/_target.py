@@ -15,7 +15,7 @@ from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Endpoint
 from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase, ask
 from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_benchmark
 from tunecheck.episodes._decoding import CallMode
-from tunecheck.episodes._dialects import Dialect, TextDialect, ToolsDialect
+from tunecheck.episodes._dialects import Dialect, FamilyWording, OwnWording, TextDialect, ToolsDialect, Wording
 from tunecheck.episodes._driver import Conversation
 from tunecheck.episodes._episode import (
     OUTPUT_COLUMNS,
@@ -29,7 +29,6 @@ from tunecheck.episodes._episode import (
 from tunecheck.episodes._playing import Services
 from tunecheck.episodes._scenario import COLUMNS, Offer, Scenario, read_scenario
 from tunecheck.episodes._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User, question_row
-from tunecheck.episodes._wording import FamilyWording, OwnWording, Wording
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import AUTO, chosen
 

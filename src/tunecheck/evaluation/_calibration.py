@@ -21,8 +21,7 @@ from tunecheck.evaluation._settings import RunArguments
 from tunecheck.pipeline._finished_rows import RESULT, WORDS, ResultRow, counted_metric
 from tunecheck.pipeline._journal_reader import recorded_verdicts
 from tunecheck.plugins import find
-from tunecheck.runs._calibrations import save_calibration
-from tunecheck.runs._store import Run
+from tunecheck.runs._store import Run, save_calibration
 from tunecheck.statistics._agreement import Agreement, Kappa
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion
 from tunecheck.statistics._results import Result

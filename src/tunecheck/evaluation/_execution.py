@@ -21,8 +21,7 @@ from tunecheck._messages import did_you_mean
 from tunecheck._progress import ProgressCallback, progress_of
 from tunecheck._targets import Target
 from tunecheck.datasets._reading import Dataset, Scan
-from tunecheck.evaluation._ending import EvaluationResult, now, stopped_by
-from tunecheck.evaluation._facts import EndpointFacts
+from tunecheck.evaluation._ending import EndpointFacts, EvaluationResult, now, stopped_by
 from tunecheck.evaluation._loop import Closable, run_engine
 from tunecheck.evaluation._settings import RunsElsewhere, RunSettings
 from tunecheck.pipeline._aggregate import Aggregator, trial_metrics

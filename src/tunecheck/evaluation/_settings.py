@@ -15,7 +15,7 @@ from tunecheck._json import JSON
 from tunecheck._progress import ProgressCallback
 from tunecheck._trust import Trust
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
-from tunecheck.runs._mirrors import is_remote
+from tunecheck.runs._store import is_remote
 
 if TYPE_CHECKING:
     from tunecheck.comparison._deciding import Question

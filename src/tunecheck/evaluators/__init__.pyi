@@ -11,7 +11,7 @@ from ._judges.model import ModelConfig as ModelConfig, judge_endpoint as judge_e
 from ._judges.output import judge_settings as judge_settings, resolve_output as resolve_output
 from ._judges.prompty import data_mark as data_mark, given as given, shown as shown
 from ._multi_turn_state import MODES as MODES, AnyMode as AnyMode
-from ._text.evaluators import (
+from ._text import (
     BleuScoreEvaluator as BleuScoreEvaluator,
     F1ScoreEvaluator as F1ScoreEvaluator,
     GleuScoreEvaluator as GleuScoreEvaluator,

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeAlias
 
-from tunecheck._codes import CAUSE_METRIC, in_order
 from tunecheck._errors import ConfigurationError
+from tunecheck._faults import CAUSE_METRIC, in_order
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread

@@ -20,10 +20,9 @@ from typing import BinaryIO, Literal, TypeAlias, overload
 
 import msgspec
 
-from tunecheck._codes import cause_named
 from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError
-from tunecheck._faults import Fault, checked, read_faults, sentence, title
+from tunecheck._faults import Fault, cause_named, checked, read_faults, sentence, title
 from tunecheck._json import JSON, loads
 from tunecheck._messages import clean
 

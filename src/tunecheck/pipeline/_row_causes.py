@@ -15,10 +15,19 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from tunecheck._codes import cause_of_fault, causes, place_of
-from tunecheck._faults import Fault, read_faults
+from tunecheck._faults import (
+    CUT_OFF,
+    Fault,
+    asks_back,
+    cause_of_fault,
+    causes,
+    error_cause,
+    place_of,
+    read_faults,
+    refuses,
+    repeats_itself,
+)
 from tunecheck._json import JSON, canonical, value_of
-from tunecheck._symptoms import CUT_OFF, asks_back, error_cause, refuses, repeats_itself
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.formats._reading import cached_reading, tools_of, without_thoughts

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError, RunError
+from tunecheck._faults import error_cause
 from tunecheck._files import Failure
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._loops import end_if_forked
-from tunecheck._symptoms import error_cause
 from tunecheck.pipeline._mapping import Binder, Mapped, Reference, Signature, is_async, make_binder, read_signature
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from .._codes import cause_named as cause_named, causes as causes, in_order as in_order
 from .._describe import Written as Written, one_of as one_of, read_as as read_as, read_fitting as read_fitting
 from .._disk import (
     cache_folder as cache_folder,
@@ -14,7 +13,16 @@ from .._disk import (
     write_file as write_file,
 )
 from .._errors import MissingExtraError as MissingExtraError, told_as as told_as
-from .._faults import Verdict as Verdict, sentence as sentence, to_json as to_json, verdict as verdict
+from .._faults import (
+    Verdict as Verdict,
+    cause_named as cause_named,
+    causes as causes,
+    in_order as in_order,
+    refuses as refuses,
+    sentence as sentence,
+    to_json as to_json,
+    verdict as verdict,
+)
 from .._files import (
     FORMAT_VERSION as FORMAT_VERSION,
     EvaluatorEntry as EvaluatorEntry,
@@ -52,7 +60,6 @@ from .._messages import (
     printable as printable,
 )
 from .._records import RecordFile as RecordFile, WholeRecords as WholeRecords, synced_file as synced_file
-from .._symptoms import refuses as refuses
 from .._targets import (
     CallsMade as CallsMade,
     CostTracker as CostTracker,
@@ -62,7 +69,6 @@ from .._targets import (
 from .._trust import Trust as Trust, is_signed as is_signed, signature as signature
 from .._version import is_shipped as is_shipped
 from .._yaml import Document as Document, load_yaml as load_yaml, parse_yaml as parse_yaml, read_yaml as read_yaml
-from ._files import WORKSPACE_MODULES as WORKSPACE_MODULES, load_file as load_file, offered_by as offered_by
 from ._interface import (
     ClusterRule as ClusterRule,
     Code as Code,
@@ -81,6 +87,7 @@ from ._interface import (
     UploaderLike as UploaderLike,
 )
 from ._names import (
+    WORKSPACE_MODULES as WORKSPACE_MODULES,
     AbsentPlugin as AbsentPlugin,
     Candidate as Candidate,
     absence_hint as absence_hint,
@@ -96,8 +103,10 @@ from ._names import (
     installed_plugins as installed_plugins,
     kinds as kinds,
     load as load,
+    load_file as load_file,
     mirror as mirror,
     objection_rules as objection_rules,
+    offered_by as offered_by,
     panels as panels,
     runner as runner,
     sources as sources,

@@ -12,7 +12,7 @@ from tunecheck._describe import shown_value
 from tunecheck._errors import ConfigurationError, PromptError
 from tunecheck._json import JSON, loads
 from tunecheck._yaml import Document, parse_document
-from tunecheck.endpoints._config import Place
+from tunecheck.endpoints._base import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
 
 # -- the files that a prompt refers to: ordinary ones in its folder, or shared data of its workspace

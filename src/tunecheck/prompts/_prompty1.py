@@ -23,8 +23,7 @@ from tunecheck.prompts._fragments import Skeleton
 from tunecheck.prompts._front_matter import Front, file_value, refuse_secrets, request_parameters
 from tunecheck.prompts._images import ImageFiles, find_images
 from tunecheck.prompts._judge_section import read_judge
-from tunecheck.prompts._model_config import AZURE, OPENAI, OPENAI_URL, definition_of
-from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
+from tunecheck.prompts._prompt import AZURE, OPENAI, OPENAI_URL, Prompt, PromptFile, PromptInput, definition_of, digest
 from tunecheck.prompts._template import Template
 
 _ROLES = ("system", "user", "assistant", "function")

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tunecheck._codes import causes
+from tunecheck._faults import causes
 from tunecheck._json import JSON, loads
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.report._index import FAIL, PASS, Coded, Outcomes, RowIndex

@@ -6,7 +6,7 @@ from itertools import chain
 
 import msgspec
 
-from tunecheck._codes import cause_named
+from tunecheck._faults import cause_named
 from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._finished_rows import Verdict, evidence_of
 from tunecheck.report._blocks import Shared

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tunecheck._codes import cause_named
+from tunecheck._faults import cause_named
 from tunecheck._files import MetricEntry
 from tunecheck._json import JSON, dumps
 from tunecheck.comparison._pairs import tags_of

@@ -12,8 +12,8 @@ from tunecheck.calls.matching import MatchPolicy
 from tunecheck.pipeline._finished_rows import ResultRow, Verdict, VerdictReader
 from tunecheck.results import PASS_RATE, EvaluatorColumns as JudgedColumns, RunTable
 from tunecheck.results._run_lines import answered_by, data_of
+from tunecheck.runs._manifest import ValueReader, value_reader
 from tunecheck.runs._store import Run
-from tunecheck.runs._values import ValueReader, value_reader
 
 _EIGHT = ("", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties")
 """Endings of the keys of a verdict."""

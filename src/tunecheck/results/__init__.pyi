@@ -1,12 +1,5 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._clusters import (
-    NONE as NONE,
-    Clusters as Clusters,
-    Labels as Labels,
-    clusters_of as clusters_of,
-    may_cluster as may_cluster,
-)
 from ._opening import (
     AboutToRun as AboutToRun,
     OpenedRun as OpenedRun,
@@ -16,14 +9,19 @@ from ._opening import (
     read_runs as read_runs,
 )
 from ._run_lines import MainFigure as MainFigure, RunLine as RunLine, describe_run as describe_run
-from ._sources import RowSource as RowSource
 from ._table import (
+    NONE as NONE,
     OWN_SOURCES as OWN_SOURCES,
     PASS_RATE as PASS_RATE,
+    Clusters as Clusters,
     EvaluatorColumns as EvaluatorColumns,
     Kind as Kind,
+    Labels as Labels,
     MetricColumn as MetricColumn,
+    RowSource as RowSource,
     RunInfo as RunInfo,
     RunTable as RunTable,
     State as State,
+    clusters_of as clusters_of,
+    may_cluster as may_cluster,
 )

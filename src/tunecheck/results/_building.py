@@ -12,10 +12,8 @@ from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON, dumps
 from tunecheck.datasets._reading import SOURCE_ID, TRIAL, fingerprint, usable_id
 from tunecheck.pipeline._finished_rows import ResultRow
-from tunecheck.results._clusters import Labels, may_cluster
 from tunecheck.results._columns import EvaluatorPart, choose_main_metric, evaluator_names, number_of
-from tunecheck.results._sources import RowSource
-from tunecheck.results._table import EvaluatorColumns, Items, MetricColumn, State
+from tunecheck.results._table import EvaluatorColumns, Items, Labels, MetricColumn, RowSource, State, may_cluster
 
 _BLOCK_ROWS = 256
 _MOST_NAMES = 1_000

@@ -14,9 +14,17 @@ from tunecheck._files import EarlyStop, EvaluatorEntry
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import Reference, parse_mapping
 from tunecheck.results._building import TableBuilder
-from tunecheck.results._clusters import NONE, clusters_of
-from tunecheck.results._sources import AskedRows, AzureFile, GivenRows, ResultsFile, RowSource
-from tunecheck.results._table import RunInfo, RunTable
+from tunecheck.results._table import (
+    NONE,
+    AskedRows,
+    AzureFile,
+    GivenRows,
+    ResultsFile,
+    RowSource,
+    RunInfo,
+    RunTable,
+    clusters_of,
+)
 from tunecheck.runs._store import Run, find_run
 from tunecheck.runs._verify import changed_since
 

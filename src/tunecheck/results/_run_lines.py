@@ -11,8 +11,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._files import EvaluatorEntry, NewerFileError, RunFile
 from tunecheck._json import JSON
 from tunecheck.results._table import PASS_RATE
-from tunecheck.runs._calibrations import is_uncalibrated
-from tunecheck.runs._store import Run, stopped_text
+from tunecheck.runs._store import Run, is_uncalibrated, stopped_text
 from tunecheck.statistics._proportions import wilson
 
 

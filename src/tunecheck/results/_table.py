@@ -4,16 +4,180 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
+from tunecheck._disk import lines, open_regular
+from tunecheck._errors import DataError, told_as
 from tunecheck._files import EarlyStop
-from tunecheck._json import JSON
-from tunecheck.results._clusters import Clusters, Labels
-from tunecheck.results._sources import RowSource
+from tunecheck._json import JSON, dumps, loads
+from tunecheck._messages import counted
+from tunecheck.pipeline._finished_rows import ResultRow, read_row
+
+if TYPE_CHECKING:
+    from tunecheck.datasets._reading import Dataset
+
+NONE = "none"
+"""Named as the column, it takes all rows as independent."""
+
+_FIRST = "conversation_id"
+_LEAST_VALUES, _MOST_ROWS = 10, 20
+"""What a column must have to be found: so many values at least, on average of so many rows at most. A category, or who
+wrote the rows, has fewer values or more rows."""
+
+How = Literal["named", "declared", "found"]
+"""Who says that rows are not independent: who asks, the data, or a column's values."""
+
+Labels = Sequence[str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """A label for each item: items with equal labels are dependent, items labelled None are independent.
+
+    `by` names the column of the labels, `how` where it came from.
+    """
+
+    by: str
+    how: How
+    labels: Labels
+
+    @property
+    def count(self) -> int:
+        """The number of clusters."""
+        return _values(self.labels) + self.labels.count(None)
+
+    def __str__(self) -> str:
+        why = {"named": "", "declared": ", as the data says", "found": ", whose values repeat"}[self.how]
+        start = f"{counted(self.count, 'cluster')} by {self.by}{why}"
+        return f"{start}: the rows of one are not independent; --cluster none takes them to be"
+
+
+def may_cluster(column: str) -> bool:
+    """Whether a column of the data is looked at where none is named."""
+    return column.endswith("_id")
+
+
+def clusters_of(named: str | None, declared: str | None, labels: Mapping[str, Labels]) -> Clusters | None:
+    """The clusters by the column that is named, else by the declared one, else by one that is found.
+
+    Found is `conversation_id`, else the column `…_id` of the fewest values, where values repeat.
+    """
+    if named is not None:
+        return Clusters(named, "named", labels[named]) if named in labels else None
+    if declared is not None and declared in labels:
+        return Clusters(declared, "declared", labels[declared])
+    found = {name: _values(each) for name, each in labels.items() if may_cluster(name) and _groups(name, each)}
+    if not found:
+        return None
+    name = _FIRST if _FIRST in found else min(found, key=found.__getitem__)
+    return Clusters(name, "found", labels[name])
+
+
+def _values(labels: Labels) -> int:
+    return len(set(labels) - {None})
+
+
+def _groups(name: str, labels: Labels) -> bool:
+    values, rows = _values(labels), len(labels) - labels.count(None)
+    least, most = (2, rows) if name == _FIRST else (_LEAST_VALUES, _MOST_ROWS)
+    return least <= values < rows <= most * values
+
+
+_BLOCK = 1 << 20
+
+
+class RowSource(Protocol):
+    """A source of result rows; it can be read again."""
+
+    def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
+        """Yield each row's values by column, or those of some rows by their number from 0.
+
+        Raises:
+            DataError: a row that cannot be read.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsFile:
+    """`eval_results.jsonl`: an object a line."""
+
+    path: Path
+
+    def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
+        """See RowSource."""
+        with told_as(DataError, self.path), open_regular(self.path, buffering=_BLOCK) as file:
+            for number, line in enumerate(lines(file)):
+                if (only is None or number in only) and not line.isspace():
+                    yield read_row(line, self.path, number)
+
+
+@dataclass(frozen=True, slots=True)
+class AzureFile:
+    """`evaluation_results.json`: one object with `rows`; as Azure writes it, NaN stands where a value is missing."""
+
+    path: Path
+
+    def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
+        """See RowSource."""
+        with told_as(DataError, self.path):
+            content = self.path.read_bytes()
+        try:
+            value = loads(content)
+        except ValueError as error:
+            what = " ".join(str(error).split())
+            raise DataError(
+                f"{self.path}: not JSON ({what}): the file is half-written, or holds no results; write it again"
+            ) from None
+        rows = value.get("rows") if isinstance(value, dict) else None
+        if not isinstance(rows, list):
+            raise DataError(f'{self.path}: no results: expected an object {{"rows": […], "metrics": {{…}}}}')
+        for number, row in enumerate(rows):
+            if only is None or number in only:
+                yield _checked(row, f"{self.path}: row {number + 1}")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRows:
+    """The rows of a data set, as the results of a run over them will name them."""
+
+    dataset: Dataset
+
+    def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
+        """See RowSource."""
+        for number, row in enumerate(self.dataset.rows()):
+            if only is None or number in only:
+                values = {f"inputs.{name}": value for name, value in row.values.items()}
+                yield {"row_id": row.id, "row_fingerprint": row.fingerprint, **values}
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRows:
+    """Rows in memory: `result["rows"]` of either `evaluate`."""
+
+    rows: Sequence[Mapping[str, object]]
+
+    def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
+        """See RowSource."""
+        for number, row in enumerate(self.rows):
+            if only is not None and number not in only:
+                continue
+            try:
+                written = loads(dumps(row))  # a float's NaN becomes null, as in a file
+            except TypeError as error:
+                raise DataError(f"row {number + 1}: {error}") from None
+            yield _checked(written, f"row {number + 1}")
+
+
+def _checked(row: JSON, where: str) -> ResultRow:
+    if not isinstance(row, dict):
+        raise DataError(f"{where} is not a JSON object: damaged or half-written; copy or write it again")
+    return row
+
 
 Kind = Literal["binary", "score", "count"]
 

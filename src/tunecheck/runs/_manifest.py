@@ -2,10 +2,11 @@
 
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import TypeAlias
 
 from msgspec import structs
 
@@ -18,7 +19,7 @@ from tunecheck._targets import Target
 from tunecheck._version import is_shipped
 from tunecheck.endpoints._base import deciding
 from tunecheck.endpoints._masking import shown
-from tunecheck.pipeline._mapping import Mapped, Reference
+from tunecheck.pipeline._mapping import Constant, Mapped, Reference, parse_mapping
 from tunecheck.pipeline._scoring import BoundEvaluator, MetricDeclaration
 
 _SHOWN_VERSIONS = ("tunecheck", "nltk", "rapidfuzz", "jsonschema-rs", "aiohttp", "msgspec")
@@ -204,3 +205,31 @@ def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, Eva
             how = f"has other arguments ({', '.join(changed)})" if changed else "has other code"
             changes.append(f"evaluator {name!r} {how}")
     return changes
+
+
+# -- values of evaluators' parameters in a run's rows, by the mapping that the run was made with
+
+ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON]
+"""From a row's data and target columns to a value."""
+
+
+def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> ValueReader:
+    """Return a function that finds a parameter's value: by the run's mapping, else in a column of its name."""
+    mapped = next(_mapped(manifest, parameter), None)
+    if mapped is None:
+        return lambda data, target: next((each[key] for key in columns for each in (target, data) if key in each), None)
+    if isinstance(mapped, Constant):
+        value = mapped.value
+        return lambda data, target: value
+    reference = mapped
+    return lambda data, target: reference.value_in(data, target)  # type: ignore[return-value]  # rows hold JSON
+
+
+def _mapped(manifest: RunFile, parameter: str) -> Iterator[Mapped]:
+    layers = manifest.mapping
+    for name in dict.fromkeys(["default", *layers]):
+        if parameter in layers.get(name, {}):
+            try:
+                yield from parse_mapping({parameter: layers[name][parameter]}, name).values()
+            except ConfigurationError:  # written by another version
+                continue

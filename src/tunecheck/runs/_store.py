@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import hashlib
 import os
 import re
 import secrets
@@ -16,17 +17,27 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from tunecheck._describe import read_fitting
-from tunecheck._disk import is_held, odd_file, write_file
+from tunecheck import plugins
+from tunecheck._describe import read_as, read_fitting
+from tunecheck._disk import cache_folder, is_held, odd_file, write_file
 from tunecheck._errors import ConfigurationError, RunError, told_as
-from tunecheck._files import EarlyStop, NewerFileError, RunFile, check_first_record, check_if_readable, read_object
+from tunecheck._files import (
+    EarlyStop,
+    EvaluatorEntry,
+    JudgeCalibration,
+    NewerFileError,
+    RunFile,
+    check_first_record,
+    check_if_readable,
+    read_object,
+)
 from tunecheck._json import JSON, dumps, plain
 from tunecheck._messages import counted, did_you_mean
 from tunecheck._trust import is_signed, signature
-from tunecheck.runs._mirrors import mirror_at
 
 if TYPE_CHECKING:
     from tunecheck.pipeline._finished_rows import RowsView
+    from tunecheck.plugins import MirrorLike
 
 Manifest = dict[str, JSON]
 
@@ -322,3 +333,96 @@ def holds_own_run(results_dir: Path) -> bool:
 
 def _content(manifest: RunFile) -> JSON:
     return [str(Path().resolve()), *(plain(getattr(manifest, name)) for name in _SIGNED)]
+
+
+# -- storage that a folder mirrors
+
+MIRROR_STATE = ".mirror.json"
+"""File of a mirror: a JSON object whose `address` is what the folder mirrors."""
+
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+)://.*", re.DOTALL | re.IGNORECASE)
+
+
+def is_remote(place: str) -> bool:
+    """Return whether a place is the address of a storage service, not a folder."""
+    return _URL.fullmatch(place) is not None
+
+
+def open_mirror(address: str) -> MirrorLike:
+    """Open the mirror of the runs at an address.
+
+    Raises:
+        ConfigurationError: No plug-in knows the address's scheme, or the address is wrong.
+        MissingExtraError: The package for this storage is not installed.
+    """
+    scheme = address.partition("://")[0].lower()
+    known = [each.name for each in plugins.discover("mirrors")]
+    if scheme not in known:
+        offered = ", ".join(f"{name}://" for name in known)
+        raise ConfigurationError(f"{scheme}://… was never tried as storage: give a folder, or an address of {offered}")
+    return plugins.mirror(scheme)(address)
+
+
+def mirror_folder(address: str, *account: str) -> Path:
+    """Return the folder in the user's cache that mirrors an address; each account has its own."""
+    digest = hashlib.sha256("\n".join([address.rstrip("/"), *account]).encode())
+    return _mirrors() / digest.hexdigest()[:16]
+
+
+def mirror_at(folder: Path) -> MirrorLike | None:
+    """Return the mirror that a folder is, if it stands where mirrors do and its file names an address."""
+    if folder.parent != _mirrors():
+        return None
+    try:
+        address = read_object(folder / MIRROR_STATE).get("address")
+    except ConfigurationError:
+        return None
+    return open_mirror(address) if isinstance(address, str) else None
+
+
+def _mirrors() -> Path:
+    return cache_folder() / "results"
+
+
+# -- calibrations of judges
+
+_JUDGE = re.compile(r"[0-9a-f]{16}")
+
+
+def calibration_file(results_dir: Path, judge: str) -> Path:
+    """Return the path of a judge's calibration."""
+    return results_dir / "judges" / f"{judge}.json"
+
+
+def is_uncalibrated(results_dir: Path, evaluator: EvaluatorEntry) -> bool:
+    """Return whether a model judges and has no calibration."""
+    return evaluator.judge is not None and not calibration_file(results_dir, evaluator.judge).is_file()
+
+
+def save_calibration(results_dir: Path, calibration: JudgeCalibration) -> Path:
+    """Write a calibration, replace an earlier one of the same judge, and return the file's path.
+
+    Raises:
+        RunError: The file cannot be written.
+    """
+    path = calibration_file(results_dir, calibration.judge)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        write_file(path, dumps_readably(calibration))
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror}; run {calibration.run} is finished") from error
+    return path
+
+
+def find_calibration(results_dir: Path, judge: str | None) -> JudgeCalibration | None:
+    """Return the calibration of a judge, or None.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or a later version wrote it.
+    """
+    if judge is None or _JUDGE.fullmatch(judge) is None:
+        return None
+    path = calibration_file(results_dir, judge)
+    if not path.is_file():
+        return None
+    return read_as(read_object(path), JudgeCalibration, str(path))

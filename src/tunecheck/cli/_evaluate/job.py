@@ -27,8 +27,7 @@ from tunecheck.cli._named_endpoints import load_named
 from tunecheck.cli._options import Invocation
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._stored_options import command_of, options_of_file, options_of_run, resumed
-from tunecheck.runs._mirrors import is_remote
-from tunecheck.runs._store import Run, find_run
+from tunecheck.runs._store import Run, find_run, is_remote
 
 if TYPE_CHECKING:
     from tunecheck.cli._gates.baseline import Base

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tunecheck._codes import CAUSE_METRIC
+from tunecheck._faults import CAUSE_METRIC
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted

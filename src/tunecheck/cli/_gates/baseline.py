@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._codes import CAUSE_METRIC
 from tunecheck._errors import ConfigurationError
+from tunecheck._faults import CAUSE_METRIC
 from tunecheck._messages import did_you_mean
 from tunecheck.cli._gates.gates import Gate, GateOutcome
 from tunecheck.cli._gates.options import GateOptions

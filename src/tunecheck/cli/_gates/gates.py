@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from tunecheck._codes import CAUSE_METRIC, causes
 from tunecheck._errors import ConfigurationError
+from tunecheck._faults import CAUSE_METRIC, causes
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._model import Reading
-from tunecheck.datasets._columns import ROLES
+from tunecheck.datasets._sources import ROLES
 from tunecheck.datasets._training.turns import ConversationError, Record, Turns, as_tools
 from tunecheck.formats._reading import read_calls
 

@@ -14,9 +14,9 @@ from tunecheck._errors import (
     ThrottledError,
     TimedOutError,
 )
+from tunecheck._faults import CUT_OFF
 from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import clean
-from tunecheck._symptoms import CUT_OFF
 from tunecheck.calls._model import FunctionCall, Reading, plain_name
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import ChatRequest, Completion

@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tunecheck._codes import cause_named
+from tunecheck._faults import cause_named, repeats_itself
 from tunecheck._json import JSON
 from tunecheck._messages import clean
-from tunecheck._symptoms import repeats_itself
 from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import output_limit
 from tunecheck.endpoints._doctor import call_checks, questions

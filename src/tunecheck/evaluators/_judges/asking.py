@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tunecheck._errors import EndpointError
+from tunecheck._faults import CUT_OFF, refuses, repeats_itself
 from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread
-from tunecheck._symptoms import CUT_OFF, refuses, repeats_itself
 from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
 from tunecheck.evaluators._judges.answer import AnswerForm, JudgeAnswer, JudgementError, JudgeRefusalError, shortened

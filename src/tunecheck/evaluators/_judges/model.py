@@ -13,7 +13,7 @@ from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint, read_definition
 from tunecheck.endpoints._masking import ENV_REFERENCE, Secret, looks_secret
 from tunecheck.prompts._judge_section import Name
-from tunecheck.prompts._model_config import AZURE, OPENAI, OPENAI_URL, definition_of
+from tunecheck.prompts._prompt import AZURE, OPENAI, OPENAI_URL, definition_of
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._http_endpoint import GivenSecrets

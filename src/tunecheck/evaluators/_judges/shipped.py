@@ -12,7 +12,7 @@ from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
 from tunecheck.calls.matching import MatchPolicy, schema_faults
-from tunecheck.evaluators._calls.evaluators import CallComparison, compare_calls
+from tunecheck.evaluators._calls import CallComparison, compare_calls
 from tunecheck.evaluators._judges.model import ModelConfig
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator, VerdictWithoutModel, defined_tools, shown
 from tunecheck.formats._reading import AUTO

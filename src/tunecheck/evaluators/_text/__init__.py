@@ -1,4 +1,480 @@
-"""The text metrics, with the arithmetic and the language data behind them, without anything to download.
+"""The text metrics of Azure AI Evaluation, with its names, parameters and numbers: BLEU, GLEU, METEOR, ROUGE and F1.
 
-`tokens` splits texts; `overlap` and `meteor` turn tokens into numbers, those of nltk and rouge-score.
+All of them compare the text of a response with that of the ground truth, need no network and no downloads, and share
+one tokenisation of a text. A row with a function call as ground truth is not applicable, unless `render_calls` is set;
+calls are then scored as text in canonical form.
+
+BLEU and GLEU have the numbers of nltk's `sentence_bleu` and `sentence_gleu`, to the last bit, ROUGE those of Google's
+rouge-score.
 """
+
+import math
+import re
+import string
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from enum import Enum, StrEnum
+from functools import lru_cache
+from itertools import chain
+from typing import ClassVar, NamedTuple
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._faults import Fault, Verdict, verdict
+from tunecheck._json import JSON
+from tunecheck.calls._model import Reading
+from tunecheck.calls._writing import canonical_text
+from tunecheck.evaluators._base import Evaluator, Metric
+from tunecheck.evaluators._text.meteor import Tokens, meteor, stem
+from tunecheck.evaluators._text.tokens import tokens_of
+from tunecheck.formats._reading import cached_reading
+
+
+class TextPair(NamedTuple):
+    """The two texts to compare, and what is wrong with the response."""
+
+    reference: str
+    candidate: str
+    fault: Fault | None = None
+
+
+def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> TextPair | None:
+    """Return the texts to compare; None if the ground truth is a call that is not rendered as text.
+
+    Texts are unchanged. If the response calls a function, only its other text counts, which is often empty. With
+    `render_calls`, a call on either side counts as its canonical text.
+
+    Raises:
+        ValueError: there is no ground truth.
+        TypeError: a value is neither text nor a call nor a message.
+    """
+    if ground_truth is None:
+        raise ValueError("ground_truth is missing")
+    reading = cached_reading(ground_truth)
+    if reading.complete_calls:
+        if not render_calls:
+            return None
+        reference = canonical_text(reading.calls)
+    elif isinstance(ground_truth, str):
+        reference = ground_truth
+    else:
+        reference = _message_text("ground_truth", ground_truth, reading)
+    return TextPair(reference, *_candidate(response, render_calls=render_calls))
+
+
+def _candidate(response: object, *, render_calls: bool) -> tuple[str, Fault | None]:
+    if response is None or response == []:
+        return "", Fault(code="no_response", message="no response")
+    if isinstance(response, str) and not render_calls:
+        return response, None
+    reading = cached_reading(response)
+    if reading.complete_calls and render_calls:
+        return canonical_text(reading.calls), None
+    if isinstance(response, str):
+        return response, None
+    if reading.complete_calls:
+        names = ", ".join(dict.fromkeys(call.name for call in reading.calls))
+        scored = "its text beside the call is scored" if reading.text else "there is no text to score"
+        words = f"the response calls {names}; {scored}"
+        return reading.text, Fault(code="called_instead_of_answering", call=reading.calls[0].name, message=words)
+    if reading.problem:
+        words = f"the response holds a call that cannot be read: {reading.problem}"
+        return reading.text, Fault(code="unreadable_call", message=words)
+    return _message_text("response", response, reading), None
+
+
+def _message_text(parameter: str, value: object, reading: Reading) -> str:
+    """Return the text of a chat message, or of a list of messages."""
+    items = value if isinstance(value, list) else [value]
+    if items and all(isinstance(item, Mapping) and "role" in item and "content" in item for item in items):
+        return reading.text
+    kind = type(value).__name__
+    kind = f"a {kind} without a function call" if isinstance(value, (list, dict)) else kind
+    raise TypeError(f"{parameter} must be text or function calls, not {kind}")
+
+
+# -- BLEU and GLEU, from the same counts of common n-grams. K. Papineni et al., "BLEU: a method for automatic evaluation
+# of machine translation", ACL 2002; smoothing method 4 of B. Chen and C. Cherry, "A systematic comparison of smoothing
+# techniques for sentence-level BLEU", WMT 2014, as nltk's `SmoothingFunction().method4` has it. GLEU: Y. Wu et al.,
+# "Google's neural machine translation system", 2016.
+
+ORDERS = (1, 2, 3, 4)
+
+_SMOOTHING_K = 5
+
+
+def bleu(reference: Tokens, candidate: Tokens) -> float:
+    """BLEU-4 with equal weights, from 0 to 1; 0 where no word is common."""
+    common = common_ngrams(reference, candidate)
+    if not common[0]:
+        return 0.0
+    length = len(candidate)
+    brevity = 1.0 if length > len(reference) else math.exp(1 - len(reference) / length)
+    return brevity * math.exp(math.fsum(0.25 * math.log(value) for value in _precisions(common, length)))
+
+
+def _precisions(common: Sequence[int], length: int) -> list[float]:
+    """Precision by order; orders without a common n-gram are smoothed, or left out where there is but one word."""
+    precisions: list[float] = []
+    smoothed = 0
+    for order, count in zip(ORDERS, common, strict=True):
+        total = max(1, length - order + 1)
+        if count:
+            precisions.append(count / total)
+        elif length > 1:
+            smoothed += 1
+            precisions.append(1 / (2**smoothed * _SMOOTHING_K / math.log(length)) / total)
+    return precisions
+
+
+def gleu(reference: Tokens, candidate: Tokens) -> float:
+    """Return the smaller of n-gram precision and recall over orders 1 to 4, from 0 to 1."""
+    longest = max(len(reference), len(candidate))
+    total = sum(max(0, longest - order + 1) for order in ORDERS)
+    return sum(common_ngrams(reference, candidate)) / total if total else 0.0
+
+
+@lru_cache(maxsize=512)  # of BLEU and GLEU on the same row
+def common_ngrams(reference: Tokens, candidate: Tokens) -> tuple[int, ...]:
+    """Count the common n-grams of orders 1 to 4, repeated ones as often as both sides have them."""
+    counts: list[int] = []
+    for wanted, given in zip(_ngrams(reference), _ngrams(candidate), strict=True):
+        common = _overlap(wanted, given)
+        if not common:
+            break  # where no n-gram is common, no longer one is
+        counts.append(common)
+    return tuple(counts) + (0,) * (len(ORDERS) - len(counts))
+
+
+def _ngrams(tokens: Tokens) -> Iterator[Sequence[Hashable]]:
+    yield tokens
+    second = tokens[1:]
+    yield [*zip(tokens, second, strict=False)]
+    third = tokens[2:]
+    yield [*zip(tokens, second, third, strict=False)]
+    yield [*zip(tokens, second, third, tokens[3:], strict=False)]
+
+
+def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    kinds, others = set(first), set(second)
+    shared = kinds & others
+    if len(kinds) == len(first) or len(others) == len(second):
+        return len(shared)  # nothing is repeated in both
+    counts, other_counts = Counter(first), Counter(second)
+    return sum(min(counts[gram], other_counts[gram]) for gram in shared)
+
+
+# -- ROUGE. C.-Y. Lin, "ROUGE: a package for automatic evaluation of summaries", 2004.
+
+_WORD = re.compile("[a-z0-9]+")
+_ARTICLES = re.compile(r"\b(?:an?|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_MIN_STEMMED = 4
+_MAX_CELLS = 10_000_000
+
+
+class RougeScore(NamedTuple):
+    """Precision, recall and their harmonic mean, each from 0 to 1."""
+
+    precision: float
+    recall: float
+    f1_score: float
+
+
+def rouge_tokens(text: str, *, stemmer: bool = False) -> list[str]:
+    """Runs of the letters a to z and digits, in lower case; with a stemmer, words of four letters on are stemmed."""
+    words = _WORD.findall(text.lower())
+    return [stem(word) if len(word) >= _MIN_STEMMED else word for word in words] if stemmer else words
+
+
+def rouge_l(reference: list[str], candidate: list[str]) -> RougeScore:
+    """Score the longest common subsequence of words against the words of each text."""
+    from rapidfuzz.distance import LCSseq  # loaded when used: 15 ms
+
+    common = LCSseq.similarity(reference, candidate)
+    return _rouge_score(common, len(reference), len(candidate))
+
+
+def rouge_l_f(reference: str, candidate: str, *, stemmer: bool = False) -> float:
+    """ROUGE-L's F measure of two texts, from 0 to 1, as rouge-score gives it."""
+    wanted, given = (rouge_tokens(text, stemmer=stemmer) for text in (reference, candidate))
+    return rouge_l(wanted, given).f1_score
+
+
+def rouge_n(reference: list[str], candidate: list[str], order: int) -> RougeScore:
+    """Common n-grams of one order against the n-grams of each text."""
+    wanted, given = (
+        Counter(zip(*(words[start:] for start in range(order)), strict=False)) for words in (reference, candidate)
+    )
+    common = sum(min(wanted[gram], given[gram]) for gram in wanted.keys() & given.keys())
+    return _rouge_score(common, wanted.total(), given.total())
+
+
+def rouge_lsum(reference: str, candidate: str) -> RougeScore:
+    """ROUGE-L over lines: for each line of the reference, the words it has in common with any line of the other.
+
+    A word counts at most as often as both texts have it, as in version 1.5.5 of the original script.
+
+    Raises:
+        ValueError: the texts are so long that comparing them would take minutes.
+    """
+    wanted, given = ([rouge_tokens(line) for line in text.split("\n")] for text in (reference, candidate))
+    words, others = ([*chain.from_iterable(lines)] for lines in (wanted, given))
+    if len(words) * len(others) > _MAX_CELLS:
+        raise ValueError("rougeLsum compares all words with all: these texts are too long for it, use rougeL")
+    free, common = Counter(words) & Counter(others), 0
+    for line in wanted:
+        places = set(chain.from_iterable(_common_places(line, other) for other in given))
+        taken = Counter(line[place] for place in places) & free
+        free -= taken
+        common += taken.total()
+    return _rouge_score(common, len(words), len(others))
+
+
+def _common_places(reference: list[str], candidate: list[str]) -> Iterator[int]:
+    """Yield the places, in the reference, of the longest common subsequence that rouge-score finds."""
+    lengths = [[0] * (len(candidate) + 1)]
+    for word in reference:
+        above, row = lengths[-1], [0]
+        for at, other in enumerate(candidate):
+            row.append(above[at] + 1 if word == other else max(above[at + 1], row[at]))
+        lengths.append(row)
+    i, j = len(reference), len(candidate)
+    while i and j:
+        if reference[i - 1] == candidate[j - 1]:
+            i, j = i - 1, j - 1
+            yield i
+        elif lengths[i][j - 1] > lengths[i - 1][j]:
+            j -= 1
+        else:
+            i -= 1
+
+
+def _rouge_score(common: int, reference_total: int, candidate_total: int) -> RougeScore:
+    if not common:
+        return RougeScore(0.0, 0.0, 0.0)
+    precision = common / candidate_total
+    recall = common / reference_total
+    return RougeScore(precision, recall, 2 * precision * recall / (precision + recall))
+
+
+def token_f1(reference: str, candidate: str) -> float:
+    """Return the harmonic mean of word precision and recall, from 0 to 1, as in SQuAD's evaluation.
+
+    P. Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension of text", EMNLP 2016. Words
+    are compared in lower case, without ASCII punctuation and English articles; 0 where none is common.
+    """
+    wanted, given = _squad_words(reference), _squad_words(candidate)
+    common = (Counter(wanted) & Counter(given)).total()
+    return _rouge_score(common, len(wanted), len(given)).f1_score
+
+
+def _squad_words(text: str) -> list[str]:
+    return _ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split()
+
+
+# -- the evaluators
+
+
+class TextEvaluator(Evaluator, ABC):
+    """Base of the text metrics.
+
+    Called with `response` and `ground_truth`: text, function calls in any readable format, or chat messages. Without
+    a response the score is 0. If the ground truth is text and the response a call, the rest of its text is scored.
+
+    Raises, when called:
+        ValueError: there is no ground truth.
+        TypeError: a value is neither text nor a call nor a message.
+    """
+
+    cpu_bound: ClassVar[bool] = True
+    _not_applicable: ClassVar[str] = "the ground truth is a function call; render_calls=True scores calls as text"
+
+    def __init__(self, pass_mark: float, *, render_calls: bool, **arguments: JSON) -> None:
+        super().__init__(**arguments, render_calls=render_calls)
+        self._pass_mark = pass_mark
+        self._render_calls = render_calls
+
+    def __call__(self, *, response: object, ground_truth: object) -> Verdict:
+        """The verdict on one row: the metric's eight keys."""
+        pair = self._read(response, ground_truth)
+        return self._judge(pair) if isinstance(pair, TextPair) else pair
+
+    def _read(self, response: object, ground_truth: object) -> TextPair | Verdict:
+        pair = read_pair(response, ground_truth, render_calls=self._render_calls)
+        if pair is None:
+            return verdict(self.primary, threshold=self._pass_mark, reason=self._not_applicable, not_applicable=True)
+        return pair
+
+    @abstractmethod
+    def _judge(self, pair: TextPair) -> Verdict:
+        """The verdict on two texts."""
+
+    def _scored(self, score: float, fault: Fault | None, properties: Mapping[str, JSON] | None = None) -> Verdict:
+        return verdict(
+            self.primary,
+            score=score,
+            passed=score >= self._pass_mark,
+            threshold=self._pass_mark,
+            reason=fault.message if fault else None,
+            faults=(fault,) if fault else (),
+            properties=properties,
+        )
+
+
+class ScoreEvaluator(TextEvaluator):
+    """A metric of two texts that is one number; a row passes from `threshold` on."""
+
+    def __init__(self, *, threshold: float = 0.5, render_calls: bool = False) -> None:
+        threshold = finite_number("threshold", threshold)
+        super().__init__(threshold, threshold=threshold, render_calls=render_calls)
+
+    def _judge(self, pair: TextPair) -> Verdict:
+        return self._scored(self._score(pair.reference, pair.candidate), pair.fault)
+
+    @abstractmethod
+    def _score(self, reference: str, candidate: str) -> float:
+        """How much alike two texts are."""
+
+
+class BleuScoreEvaluator(ScoreEvaluator):
+    """BLEU-4 with smoothing method 4 of Chen and Cherry (2014), from 0 to 1; a text of two or three words stays low."""
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("bleu"),)
+    primary = "bleu"
+
+    def _score(self, reference: str, candidate: str) -> float:
+        return bleu(tokens_of(reference), tokens_of(candidate))
+
+
+class GleuScoreEvaluator(ScoreEvaluator):
+    """GLEU of Wu et al. (2016), the smaller of n-gram precision and recall, from 0 to 1."""
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("gleu"),)
+    primary = "gleu"
+
+    def _score(self, reference: str, candidate: str) -> float:
+        return gleu(tokens_of(reference), tokens_of(candidate))
+
+
+class MeteorScoreEvaluator(ScoreEvaluator):
+    """METEOR of Lavie and Agarwal (2007), with stems and WordNet's synonyms, from 0 to 1.
+
+    `alpha` weighs precision against recall, `beta` and `gamma` shape the penalty for words in another order.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("meteor"),)
+    primary = "meteor"
+
+    def __init__(
+        self,
+        alpha: float = 0.9,
+        beta: float = 3.0,
+        gamma: float = 0.5,
+        *,
+        threshold: float = 0.5,
+        render_calls: bool = False,
+    ) -> None:
+        self._weights = {
+            name: finite_number(name, value) for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma))
+        }
+        super().__init__(threshold=threshold, render_calls=render_calls)
+        self._arguments = {**self._weights, **self._arguments}
+
+    def _score(self, reference: str, candidate: str) -> float:
+        return meteor(tokens_of(reference), tokens_of(candidate), **self._weights)
+
+
+class F1ScoreEvaluator(ScoreEvaluator):
+    """The F1 of words in common, without case, punctuation and English articles, from 0 to 1, as for SQuAD."""
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("f1_score"),)
+    primary = "f1_score"
+
+    def _score(self, reference: str, candidate: str) -> float:
+        return token_f1(reference, candidate)
+
+
+class RougeType(StrEnum):
+    """What ROUGE counts: common n-grams of one length, or the longest common subsequence of words.
+
+    `ROUGE_LSUM` takes that line by line; Azure knows it by its text `rougeLsum` only.
+    """
+
+    ROUGE_1 = "rouge1"
+    ROUGE_2 = "rouge2"
+    ROUGE_3 = "rouge3"
+    ROUGE_4 = "rouge4"
+    ROUGE_5 = "rouge5"
+    ROUGE_L = "rougeL"
+    ROUGE_LSUM = "rougeLsum"
+
+
+class RougeScoreEvaluator(TextEvaluator):
+    """ROUGE of Lin (2004), without a stemmer; the score is F1, the rest stands in `rouge_properties`.
+
+    `rouge_type` is a `RougeType` or its text. A row passes by its F1. Words are runs of the letters a to z and digits:
+    text in other scripts has none and scores 0.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("rouge"),)
+    primary = "rouge"
+
+    def __init__(
+        self,
+        rouge_type: RougeType | str = RougeType.ROUGE_L,
+        *,
+        precision_threshold: float = 0.5,
+        recall_threshold: float = 0.5,
+        f1_score_threshold: float = 0.5,
+        render_calls: bool = False,
+    ) -> None:
+        self._type = _rouge_type(rouge_type)
+        self._thresholds = RougeScore(
+            finite_number("precision_threshold", precision_threshold),
+            finite_number("recall_threshold", recall_threshold),
+            finite_number("f1_score_threshold", f1_score_threshold),
+        )
+        thresholds = {f"{name}_threshold": value for name, value in self._thresholds._asdict().items()}
+        pass_mark = self._thresholds.f1_score
+        super().__init__(pass_mark, rouge_type=self._type.value, **thresholds, render_calls=render_calls)
+
+    def _judge(self, pair: TextPair) -> Verdict:
+        score = self._score(pair.reference, pair.candidate)
+        return self._scored(score.f1_score, pair.fault, self._properties(score))
+
+    def _score(self, reference: str, candidate: str) -> RougeScore:
+        if self._type is RougeType.ROUGE_LSUM:
+            return rouge_lsum(reference, candidate)
+        wanted, given = rouge_tokens(reference), rouge_tokens(candidate)
+        if self._type is RougeType.ROUGE_L:
+            return rouge_l(wanted, given)
+        return rouge_n(wanted, given, int(self._type.value[-1]))
+
+    def _properties(self, score: RougeScore) -> dict[str, JSON]:
+        names = [f"rouge_{name}" for name in score._fields]
+        passed = [value >= threshold for value, threshold in zip(score, self._thresholds, strict=True)]
+        columns: tuple[tuple[str, list[JSON]], ...] = (
+            ("", [*score]),
+            ("_result", ["pass" if well else "fail" for well in passed]),
+            ("_passed", [*passed]),
+            ("_threshold", [*self._thresholds]),
+        )
+        return {name + ending: value for ending, values in columns for name, value in zip(names, values, strict=True)}
+
+
+def _rouge_type(given: object) -> RougeType:
+    value = given.value if isinstance(given, Enum) else given
+    kinds = {kind.value: kind for kind in RougeType}
+    if isinstance(value, str) and value in kinds:
+        return kinds[value]
+    close = get_close_matches(str(value), kinds, 1)
+    hint = f", did you mean {close[0]}?" if close else ""
+    raise ConfigurationError(f"rouge_type must be one of {', '.join(kinds)}, not {value!r}{hint}")
+
+
+def finite_number(name: str, value: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return value
+    raise ConfigurationError(f"{name} must be a number, not {value!r}")

@@ -425,7 +425,7 @@ class MatchEvaluator(CallEvaluator):
         return self._scored(float(passed), passed, faults, functions=functions, arguments=arguments)
 
     def _judge_answer(self, comparison: CallComparison) -> Verdict:
-        from tunecheck.evaluators._text.evaluators import rouge_l_f  # rouge is loaded for answers only
+        from tunecheck.evaluators._text import rouge_l_f  # rouge is loaded for answers only
 
         if not comparison.ground_truth.text.strip():
             raise ValueError("there is no ground truth: neither a call nor a text to compare the answer with")

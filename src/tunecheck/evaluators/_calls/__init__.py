@@ -1,1 +1,0 @@
-"""Evaluators of function calls: functions, arguments, whole rows, BFCL's check."""
