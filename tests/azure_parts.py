@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import tunecheck_azure as azure
+from tunecheck_azure._adopted import _subclass
 
 QA = (
     {"query": "q1", "response": "blue sky", "ground_truth": "a blue sky", "context": "c1"},
@@ -27,7 +28,26 @@ CONVERSATION = {
 }
 
 
+THEIR_EXCEPTIONS = """
+from enum import Enum
+
+Category, Target, Blame = (
+    Enum(*names) for names in (("C", "INVALID_VALUE"), ("T", "DOCUMENT_RETRIEVAL_EVALUATOR"), ("B", "USER_ERROR"))
+)
+
+
+class EvaluationException(Exception):
+    def __init__(self, message):
+        super().__init__(message)
+        self.message, self.internal_message, self.tsg_link = message, None, None
+        self.category, self.target, self.blame = *Category, *Target, *Blame
+"""
 THEIR_EVALUATORS = """
+from typing import overload
+
+from azure.ai.evaluation._exceptions import EvaluationException
+
+
 class AzureOpenAIGrader:
     def __init__(self, passing):
         self.passing = passing
@@ -38,8 +58,18 @@ class AzureOpenAILabelGrader(AzureOpenAIGrader):
 
 
 class DocumentRetrievalEvaluator:
-    def __call__(self, *, documents):
-        return {"found": len(documents)}
+    @overload
+    def __call__(self, *, documents: list) -> dict: ...
+
+    def __call__(self, *args, **kwargs):
+        if not kwargs.get("documents"):
+            raise EvaluationException("documents are missing")
+        return {"found": len(kwargs["documents"])}
+
+
+class ViolenceEvaluator:
+    async def __call__(self, **kwargs):
+        raise EvaluationException("no service")
 """
 
 
@@ -48,6 +78,7 @@ def their_package(folder: Path) -> Iterator[None]:
     """A package that stands for azure-ai-evaluation, with classes of its own."""
     package = folder / "site" / "azure" / "ai" / "evaluation"
     package.mkdir(parents=True)
+    (package / "_exceptions.py").write_text(THEIR_EXCEPTIONS)
     (package / "_constants.py").write_text('PASS_FAIL = {True: "pass", False: "fail"}')
     for name in ("__init__", "simulator"):
         (package / f"{name}.py").write_text(THEIR_EVALUATORS)
@@ -56,6 +87,7 @@ def their_package(folder: Path) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(str(folder / "site"))
+        _subclass.cache_clear()
         for name in [name for name in sys.modules if name == "azure.ai" or name.startswith("azure.ai.")]:
             del sys.modules[name]
 

@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.foundry_azurite import ACCOUNT, KEY
+from tests.foundry_evals import KEYS, STEPS, EvalsService
 
 __all__ = ["FAILURES", "SCOPE", "Asked", "Failure", "Fake", "certificate", "serving"]
 
@@ -127,10 +128,11 @@ _STEPS = (
 )
 
 
-class Fake:
+class Fake(EvalsService):
     """Both kinds of project. `violations` says what no real service would have taken."""
 
     def __init__(self, azurite_port: int) -> None:
+        super().__init__()
         self.azurite = f"http://127.0.0.1:{azurite_port}"
         self.port = 0
         self.session: aiohttp.ClientSession
@@ -220,7 +222,7 @@ class Fake:
     def _step(self, request: web.Request) -> str:
         if request.host.startswith(f"{ACCOUNT}.blob.") or request.path.startswith(f"/{ACCOUNT}/"):
             return "blob"
-        for step, method, path in _STEPS:
+        for step, method, path in (*_STEPS, *STEPS):
             if request.method == method and re.fullmatch(path, request.path):
                 return step
         return "unknown"
@@ -276,6 +278,7 @@ class Fake:
             "finish": {"run_uuid", "status", "end_time", "run_id"},
             "register artifact": {"origin", "container", "path", "dataPath"},
             "properties": {"runId", "properties"},
+            **KEYS,
         }.get(asked.step)
         if keys is None:
             return

@@ -15,6 +15,7 @@ from ._exceptions import (
     EvaluationException as EvaluationException,
 )
 from ._flows import AsyncPrompty as AsyncPrompty, Prompty as Prompty, load_flow as load_flow
+from ._foundry.evaluation import as_verdict as as_verdict
 from ._foundry.upload import FoundryUploader as FoundryUploader
 from ._judges import (
     CoherenceEvaluator as CoherenceEvaluator,

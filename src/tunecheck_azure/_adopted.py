@@ -1,28 +1,33 @@
-"""Names that only azure-ai-evaluation has."""
+"""Classes that only azure-ai-evaluation has. Their errors become those of `tunecheck_azure`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any, cast
 
-from tunecheck_azure._exceptions import not_installed
+from tunecheck_azure._exceptions import ErrorBlame, ErrorCategory, ErrorTarget, EvaluationException, not_installed
 
 _PACKAGE = "azure.ai.evaluation"
 
 
 def adopted(name: str, module: str = _PACKAGE) -> object:
-    """Return that name of the package. If the package is not installed, return a class that says so when it is made.
+    """That name of the package; a class of it as a subclass of the same name that raises our EvaluationException.
+
+    If the package is not installed, return a class that says so when an instance is made.
 
     Raises:
         AttributeError: the package has no such name.
     """
     try:
-        package = import_module(module)
+        return _subclass(name, module)
     except ModuleNotFoundError as error:
         if not str(error.name).startswith("azure"):
             raise
         return not_installed(name)
-    return getattr(package, name)
 
 
 def names_of(module: str) -> Callable[[str], object]:
@@ -34,3 +39,48 @@ def names_of(module: str) -> Callable[[str], object]:
         return adopted(name, f"{_PACKAGE}.{module}")
 
     return named
+
+
+@functools.cache
+def _subclass(name: str, module: str) -> object:
+    package = import_module(module)
+    theirs: object = getattr(package, name)
+    if not isinstance(theirs, type) or "__members__" in dir(theirs):
+        return theirs
+    parents = [each for each in theirs.__mro__[1:] if vars(package).get(each.__name__) is each]
+    bases = (theirs, *(cast("type", _subclass(each.__name__, module)) for each in parents))
+    own = {"__module__": module.replace(_PACKAGE, "tunecheck_azure"), "__doc__": theirs.__doc__}
+    for method in ("__init__", "__call__"):
+        function = next((vars(each)[method] for each in theirs.__mro__ if method in vars(each)), None)
+        if inspect.isfunction(function):
+            own[method] = _in_our_terms(function)
+    return type(theirs)(name, bases, own)
+
+
+def _in_our_terms(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a method of a class that is not typed here
+    if not inspect.iscoroutinefunction(function):
+        return translated()(function)
+
+    @functools.wraps(function)
+    async def awaited(*args: object, **kwargs: object) -> object:
+        with translated():
+            return await function(*args, **kwargs)
+
+    return awaited
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the package's EvaluationException as Tunecheck's."""
+    theirs = import_module(f"{_PACKAGE}._exceptions").EvaluationException
+    try:
+        yield
+    except theirs as error:
+        raise EvaluationException(
+            error.message,
+            internal_message=error.internal_message,
+            target=ErrorTarget.__members__.get(error.target.name, ErrorTarget.UNKNOWN),
+            category=ErrorCategory.__members__.get(error.category.name, ErrorCategory.UNKNOWN),
+            blame=ErrorBlame.__members__.get(error.blame.name, ErrorBlame.UNKNOWN),
+            tsg_link=error.tsg_link,
+        ) from error

@@ -10,7 +10,8 @@ PLUGIN = Plugin(
     command_groups={"azureml": "Run an evaluation as a job of Azure Machine Learning."},
     commands={
         "azureml job": Extension(
-            "tunecheck_azure._azureml.command:job", "Write an evaluation as a job of Azure Machine Learning."
+            "tunecheck_azure._azureml.command:job",
+            "Write an evaluation as a job of Azure Machine Learning, or submit it.",
         )
     },
 )

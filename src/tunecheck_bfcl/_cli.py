@@ -1,4 +1,4 @@
-"""`tunecheck bfcl`: get the data, run BFCL against an endpoint, score result files."""
+"""`tunecheck bfcl`: run BFCL against an endpoint, score result files, show the ground truth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast
 from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
 
-from tunecheck import ConfigurationError
+from tunecheck import ConfigurationError, DataError
 from tunecheck.cli import (
     ASKING,
     DONE,
@@ -37,12 +37,14 @@ from tunecheck.cli import (
     run_errors,
     run_summary,
 )
-from tunecheck.plugins import Trust, clean, dumps_line, one_of
+from tunecheck.plugins import Trust, clean, counted, did_you_mean, dumps_line, one_of, printable
 from tunecheck.views import console
 
 if TYPE_CHECKING:
     from tunecheck.episodes import CallMode, ConversationTarget
+    from tunecheck_bfcl._data.files import BfclFiles
     from tunecheck_bfcl._decoding import Names
+    from tunecheck_bfcl._entries import CheckRow
     from tunecheck_bfcl._evaluation import BfclOutcome
     from tunecheck_bfcl._scoring import Scores
     from tunecheck_bfcl._summary import CategoryScore, ModelScore, ModelsSummary, ModelSummary
@@ -263,6 +265,81 @@ def _cell(score: CategoryScore | None) -> str:
 
 def _share(share: float | None) -> str:
     return "–" if share is None else f"{share:.2%}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(CommandOptions):
+    ids: list[str] | None = argument("Ids of entries, e.g. multi_turn_base_0.", "[ID]…", default=None)
+    all: bool = flag("Every entry of the categories, one file each (needs --out).")
+    categories: str = option("Which categories --all means; by default multi_turn.", "A,B", default="multi_turn")
+    out: Path | None = option("Write one file for each entry there.", "DIR")
+    data: Path | None = option("A copy of BFCL, if not the one of `bfcl get`.", "DIR")
+
+
+@command(ShowOptions)
+def show(options: ShowOptions, invocation: Invocation) -> int:
+    """Show the ground truth of entries as a conversation.
+
+    Each turn's question, the calls, what the simulators answer, and what changes in them.
+    """
+    from tunecheck_bfcl._data.files import find_bfcl
+
+    if bool(options.ids) == options.all:
+        raise ConfigurationError("give ids of entries, or --all with --out DIR")
+    if options.all and options.out is None:
+        raise ConfigurationError("--all writes one file for each entry: give --out DIR")
+    files = find_bfcl(options.data)
+    rows = _rows_of(files, options.categories) if options.all else _rows_with(files, options.ids or [])
+    _show_rows(rows, files, options.out)
+    return 0
+
+
+def _rows_of(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
+    from tunecheck_bfcl._data.categories import named_categories
+    from tunecheck_bfcl._entries import read_entries
+
+    for category in named_categories(categories):
+        yield from read_entries(files, category).values()
+
+
+def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
+    from tunecheck_bfcl._data.categories import category_of
+    from tunecheck_bfcl._entries import read_entries
+
+    entries: dict[str, dict[str, CheckRow]] = {}
+    for each in ids:
+        category = category_of(each)
+        if category is None:
+            raise DataError(f"{each!r} is not the id of an entry; ids are such as multi_turn_base_0")
+        if category.name not in entries:
+            entries[category.name] = read_entries(files, category)
+        if each not in entries[category.name]:
+            raise DataError(f"there is no entry {each!r}{did_you_mean(each, entries[category.name])}")
+        yield entries[category.name][each]
+
+
+def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
+    from tunecheck.episodes import Services
+    from tunecheck.plugins import write_file
+    from tunecheck_bfcl._data.constants import read_long_context
+    from tunecheck_bfcl._ground_truth import ground_truth_lines
+
+    services = Services(long_context=lambda: read_long_context(files))
+    written = 0
+    for row in rows:
+        lines = ground_truth_lines(row, services)
+        if out is None:
+            for text in lines:
+                print("\n".join(map(printable, text.split("\n"))))
+            print()
+        else:
+            content = "".join(f"{line}\n" for line in lines)
+            with _writing(out):
+                out.mkdir(parents=True, exist_ok=True)
+                write_file(out / f"{row['id']}.txt", content.encode("utf-8", "backslashreplace"))
+            written += 1
+    if out is not None:
+        print(f"written {counted(written, 'file')} in {out}")
 
 
 @dataclass(frozen=True, kw_only=True)

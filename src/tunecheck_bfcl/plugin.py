@@ -7,11 +7,12 @@ PLUGIN = Plugin(
     "BFCL V3: data, simulated services, leaderboard verdicts.",
     extra="bfcl",
     requires=("mpmath", "tree_sitter", "tree_sitter_java", "tree_sitter_javascript"),
-    command_groups={"bfcl": "Get, run and score BFCL V3."},
+    command_groups={"bfcl": "Get, run, score and show BFCL V3."},
     commands={
         "bfcl get": Extension("tunecheck_bfcl._cli:get", "Fetch BFCL's data from the package index."),
         "bfcl run": Extension("tunecheck_bfcl._cli:run", "Run BFCL V3 against an endpoint."),
         "bfcl score": Extension("tunecheck_bfcl._cli:score", "Score BFCL result files, the leaderboard's or ours."),
+        "bfcl show": Extension("tunecheck_bfcl._cli:show", "Show the ground truth of entries as a conversation."),
     },
     datasets={"bfcl": Extension("tunecheck_bfcl._data.loader:load_bfcl", "BFCL V3: `bfcl:CATEGORY`.")},
     dialects={

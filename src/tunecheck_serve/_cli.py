@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError
 from tunecheck.cli import CommandOptions, Invocation, command, flag, option
-from tunecheck.plugins import Trust, clean
+from tunecheck.plugins import JSON, Trust, clean
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
@@ -22,6 +22,11 @@ class ServeOptions(CommandOptions):
     replay: str | None = option("Recorded answers: JSON Lines with messages (or id) and response.", "FILE")
     simulated: str | None = option("The simulated model, answering the rows of this data set.", "DATASET")
     service: str | None = option("A service of a plug-in, such as memory-agent (docs/memory-agents.md).", "NAME")
+    evaluator: str | None = option("An evaluator, as Azure AI Foundry calls it: /evaluate (docs/foundry.md).", "NAME")
+    set: dict[str, JSON] | None = option(
+        "With --evaluator: a parameter of it, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE"
+    )
+    judge: str | None = option("With --evaluator: the model that it asks, if it asks one.", "FILE")
     dataset: str | None = option("With --replay: the data set whose row ids FILE goes by.", "DATASET")
     host: str = option("Others can reach it only with a key.", "HOST", default="127.0.0.1")
     port: int = option("0: any free one.", "PORT", default=8080, least=0, most=65_535)
@@ -36,7 +41,8 @@ class ServeOptions(CommandOptions):
 def serve(options: ServeOptions, invocation: Invocation) -> int:
     """Serve answers as an Azure ML endpoint (/score) and as chat completions (/v1/chat/completions), until Ctrl-C.
 
-    With --service it is a service of a plug-in instead.
+    With --service it is a service of a plug-in instead. With --evaluator it scores rows for endpoint-based evaluators
+    of Azure AI Foundry.
     """
     import asyncio
 
@@ -66,11 +72,17 @@ def _service(options: ServeOptions) -> Service:
     from tunecheck_serve._server import ModelServer
     from tunecheck_serve._wire import EndpointSource
 
-    sources = (options.replay, options.simulated, options.service)
+    sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:
-        raise ConfigurationError("say what to serve: --replay FILE, --simulated DATASET, or --service NAME")
+        raise ConfigurationError(
+            "say what to serve: --replay FILE, --simulated DATASET, --service NAME, or --evaluator NAME"
+        )
     if options.dataset is not None and options.replay is None:
         raise ConfigurationError("--dataset says which rows the ids of --replay are: leave it out")
+    if options.evaluator is not None:
+        return _evaluator(options, options.evaluator)
+    if options.set or options.judge:
+        raise ConfigurationError("--set and --judge are for an evaluator: give --evaluator NAME, or leave them out")
     if options.service is not None:
         return _named_service(options.service)
     if options.simulated is not None:
@@ -90,6 +102,15 @@ def _named_service(name: str) -> Service:
     made = find("services", name)
     assert isinstance(made, type) and issubclass(made, Service)
     return made()
+
+
+def _evaluator(options: ServeOptions, name: str) -> Service:
+    from tunecheck.cli import load_named, make_evaluators, settings_by_evaluator
+    from tunecheck_serve._evaluator import ServedEvaluator
+
+    judge = None if options.judge is None else load_named(options.judge, Trust())
+    evaluators = make_evaluators([name], settings_by_evaluator(options.set or {}, [name]), judge, Trust())
+    return ServedEvaluator(name, evaluators[name])
 
 
 def _rows(endpoint: Endpoint, dataset: str) -> ChatSource:

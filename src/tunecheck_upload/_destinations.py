@@ -29,6 +29,13 @@ class DestinationOptions(CommandOptions):
         recorded=False,
         acts="sends",
     )
+    foundry: str | None = option(
+        "evals: a run of the project's evals API, beside those made in the portal, instead of a result of its own.",
+        "API",
+        RUNNING,
+        recorded=False,
+        acts="sends",
+    )
     mlflow: str | None = option("An MLflow server's address.", "URL", RUNNING, recorded=False, acts="sends")
 
 
@@ -61,9 +68,12 @@ def open_uploaders(
     options: DestinationOptions, project: str | None, *, allow_simulated: bool
 ) -> list[plugins.UploaderLike]:
     """Return uploaders to this project and to what else the options name."""
+    if options.foundry is not None and project is None:
+        raise ConfigurationError("--foundry says which API of a Foundry project is uploaded to: give --project, too")
     uploaders: list[plugins.UploaderLike] = []
     if project is not None:
-        uploaders.append(plugins.uploader("foundry")(project, allow_simulated=allow_simulated))
+        make = plugins.uploader("foundry")
+        uploaders.append(make(project, api=options.foundry, allow_simulated=allow_simulated))
     if options.mlflow is not None:
         uploaders.append(plugins.uploader("mlflow")(options.mlflow, allow_simulated=allow_simulated))
     return uploaders

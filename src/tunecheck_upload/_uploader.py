@@ -181,7 +181,7 @@ class Uploader(abc.ABC):
                 run_id=str(known.run_id),
                 url=self._page(known),
                 files=tuple(artifact.name for artifact in contents.artifacts),
-                metrics=len(contents.metrics),
+                metrics=self._metric_count(contents),
                 left_out=contents.left_out,
                 unchanged=unchanged,
             )
@@ -193,6 +193,9 @@ class Uploader(abc.ABC):
     @abc.abstractmethod
     def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
         """The run on its way."""
+
+    def _metric_count(self, contents: Contents) -> int:
+        return len(contents.metrics)
 
     def _page(self, known: Destination) -> str | None:
         return known.url

@@ -1,7 +1,8 @@
-"""What only Azure AI Evaluation has comes from its package, if it is installed."""
+"""What only Azure AI Evaluation has: its own classes by our names, which raise our exception."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -21,16 +22,30 @@ def package(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("package")
-def test_classes_of_azure_s_package_are_its_own_and_judge_here(tmp_path: Path) -> None:
+def test_what_classes_of_azure_s_package_raise_is_our_exception(tmp_path: Path) -> None:
     judge: Any = azure.DocumentRetrievalEvaluator
-    assert judge is import_module("azure.ai.evaluation").DocumentRetrievalEvaluator
+    violence: Any = azure.ViolenceEvaluator
+    with pytest.raises(azure.EvaluationException) as raised:
+        judge()(documents=[])
+    assert (raised.value.message, raised.value.category) == ("documents are missing", azure.ErrorCategory.INVALID_VALUE)
+    assert raised.value.target is azure.ErrorTarget.DOCUMENT_RETRIEVAL_EVALUATOR
+    with pytest.raises(azure.EvaluationException, match="no service"):
+        asyncio.run(violence()())
     result = evaluate(tmp_path, {"documents": ["a", "b"]}, evaluators={"d": judge()})
     assert result["metrics"] == {"d.found": 2.0}
 
 
 @pytest.mark.usefixtures("package")
+def test_classes_of_azure_s_package_stay_related() -> None:
+    label: Any = azure.AzureOpenAILabelGrader
+    grader: Any = azure.AzureOpenAIGrader
+    assert isinstance(label("pass"), grader)
+    assert isinstance(label("pass"), import_module("azure.ai.evaluation").AzureOpenAIGrader)
+
+
+@pytest.mark.usefixtures("package")
 def test_simulators_and_constants_are_imported_from_the_module_of_that_name() -> None:
-    assert simulator.DocumentRetrievalEvaluator.__module__ == "azure.ai.evaluation.simulator"
+    assert simulator.DocumentRetrievalEvaluator.__module__ == "tunecheck_azure.simulator"
     assert _constants.PASS_FAIL == {True: "pass", False: "fail"}
     assert not hasattr(simulator, "Nope")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,14 @@ def job(*arguments: str, evaluate: tuple[str, ...] = ("--dataset", "val.jsonl"))
 def written(folder: Path, name: str = "val") -> dict[str, Any]:
     made: dict[str, Any] = yaml.safe_load((folder / f"azureml/{name}/job.yml").read_text("utf-8"))
     return made
+
+
+def fake_az(workspace: Path, script: str) -> None:
+    """An `az` on the path: a shell script that keeps what it was given."""
+    az = workspace.parent / "bin" / "az"
+    az.parent.mkdir()
+    az.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > "{workspace.parent}/given"\n{script}\n', "utf-8")
+    az.chmod(az.stat().st_mode | stat.S_IXUSR)
 
 
 def test_the_job_runs_evaluate_with_what_was_typed_and_keeps_its_results_as_an_output(workspace: Path) -> None:
@@ -132,3 +142,30 @@ def test_a_job_that_is_there_is_replaced_only_when_told(workspace: Path) -> None
     assert (workspace / "azureml/val/job.yml").read_bytes() == before
     assert job("--experiment", "other", "--overwrite") == 0
     assert written(workspace)["experiment_name"] == "other"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the az of this test is a shell script")
+def test_az_is_handed_the_file_and_says_where_the_job_is(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fake_az(workspace, "echo https://ml.example/runs/1")
+    assert job("--submit", "--workspace", "w", "--resource-group", "g") == 0
+    given = (workspace.parent / "given").read_text("utf-8").split()
+    assert given[:5] == ["ml", "job", "create", "--file", "azureml/val/job.yml"]
+    assert given[5:9] == ["--workspace-name", "w", "--resource-group", "g"]
+    assert "submitted: https://ml.example/runs/1" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the az of this test is a shell script")
+def test_what_az_says_of_a_job_that_it_does_not_take_is_passed_on(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_az(workspace, "echo 'ERROR: no such compute' >&2; exit 1")
+    assert job("--submit") == 1
+    assert "no such compute" in capsys.readouterr().err
+
+
+def test_without_az_and_its_package_the_error_says_what_to_install(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert job("--submit") == 2
+    assert "az extension add --name ml" in capsys.readouterr().err
+    assert (workspace / "azureml/val/job.yml").exists()

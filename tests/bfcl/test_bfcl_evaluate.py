@@ -144,3 +144,10 @@ def test_a_server_that_is_not_there_is_named_where_every_row_failed(workspace: P
     assert said.code == 1
     assert "cannot connect to 127.0.0.1:9" in said.out + said.err
     assert said.err.count("\n") == 1
+
+
+def test_a_ground_truth_is_shown_with_the_names_of_its_arguments(workspace: Path) -> None:
+    said = inside(workspace, "bfcl", "show", "multi_turn_miss_func_0")  # one of whose calls is by position
+    assert said.code == 0
+    assert "sort(file_name=" in said.out
+    assert "0=" not in said.out

@@ -55,10 +55,12 @@ def test_a_row_that_the_data_does_not_have_is_not_scored(tmp_path: Path) -> None
     assert verdicts(file) == {"multi_turn_base_9999": (None, "unknown_id")}
 
 
-def test_a_folder_that_cannot_be_written_is_said_in_a_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["score", "show"])
+def test_a_folder_that_cannot_be_written_is_said_in_a_line(tmp_path: Path, command: str) -> None:
     file = write_results(tmp_path, {"id": "multi_turn_base_1", "result": []})
     (tmp_path / "taken").write_text("")
-    said = inside(tmp_path, "bfcl", "score", str(file), "--out", str(tmp_path / "taken"), "--data", str(bfcl_copy()))
+    what = str(file) if command == "score" else "multi_turn_base_1"
+    said = inside(tmp_path, "bfcl", command, what, "--out", str(tmp_path / "taken"), "--data", str(bfcl_copy()))
     assert said.code == 2
     assert said.err.startswith(f"error: {tmp_path / 'taken'}: cannot be written: ")
     assert said.err.count("\n") == 1

@@ -1,15 +1,17 @@
-"""`tunecheck azureml job`: write an evaluation as a job of Azure Machine Learning, for `az ml job create`."""
+"""`tunecheck azureml job`: write an evaluation as a job of Azure Machine Learning, and submit it."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck import ConfigurationError, __version__
+from tunecheck import ConfigurationError, TunecheckError, __version__
 from tunecheck.cli import DONE, Invocation, JsonOptions, argument, command, flag, option, print_json
 from tunecheck.plugins import clean, command_line, dumps, write_file
 
@@ -48,11 +50,15 @@ class JobOptions(JsonOptions):
     wheel: Path | None = option("A wheel of tunecheck, in place of the published one.", "FILE")
     env: list[str] | None = option("A variable of the job; no secrets (repeatable).", "NAME=VALUE")
     overwrite: bool = flag("Replace files that are there.")
+    submit: bool = flag("Submit it, with az or azure-ai-ml.", _WHERE)
+    workspace: str | None = option("The Azure ML workspace.", "NAME", _WHERE)
+    resource_group: str | None = option("Its resource group.", "NAME", _WHERE)
+    subscription: str | None = option("Its subscription.", "ID", _WHERE)
 
 
 @command(JobOptions)
 def job(options: JobOptions, invocation: Invocation) -> int:
-    """Write an evaluation as a command job of Azure Machine Learning, and print the command that submits it.
+    """Write an evaluation as a command job of Azure Machine Learning, and with --submit hand it over.
 
     The job runs in a copy of this folder, and its results are an output of the job: download them, and every command
     reads them. The words behind -- are arguments of `tunecheck evaluate`:
@@ -65,11 +71,14 @@ def job(options: JobOptions, invocation: Invocation) -> int:
     name = options.name or _name(given.dataset)
     folder = options.out or Path("azureml") / name
     file = _write(_described(options, given, name), folder, overwrite=options.overwrite)
+    where = AzureWorkspace(
+        workspace=options.workspace, resource_group=options.resource_group, subscription=options.subscription
+    )
     read = {*_variables_read(given), *(["AZURE_STORAGE_ACCOUNT_NAME"] if is_storage(options.output) else [])}
     needed = sorted(read - _variables(options.env).keys())
-    submit = command_line(["az", "ml", "job", "create", "--file", str(file)])
+    at = submit(file, where) if options.submit else None
     if options.json:
-        print_json({"job": str(file), "submit": submit, "variables_needed": [*needed]})
+        print_json({"job": str(file), "submit": by_hand(file, where), "url": at, "variables_needed": [*needed]})
         return DONE
     print(f"written {file}")
     for variable in needed:
@@ -77,7 +86,7 @@ def job(options: JobOptions, invocation: Invocation) -> int:
             f"{clean(variable)} is read from the environment, and the job has none of that name. Of a secret do "
             "without: auth: {type: entra} in the endpoint, and --identity; else --env NAME=VALUE"
         )
-    print(f"submit it:  {submit}")
+    print(f"submitted: {clean(at)}" if at is not None else f"submit it:  {by_hand(file, where)}")
     return DONE
 
 
@@ -189,3 +198,82 @@ def _write(job: CommandJob, folder: Path, *, overwrite: bool) -> Path:
         write_file(Path(".amlignore"), _AMLIGNORE)
     write_file(file, text.encode())
     return file
+
+
+# -- handing it over: by `az`, or by azure-ai-ml where that is installed
+
+
+@dataclass(frozen=True, kw_only=True)
+class AzureWorkspace:
+    """The workspace of a job. Fields that are None come from the defaults of `az`."""
+
+    workspace: str | None = None
+    resource_group: str | None = None
+    subscription: str | None = None
+
+    def arguments(self) -> list[str]:
+        """Return the options of `az ml`."""
+        given = {
+            "--workspace-name": self.workspace,
+            "--resource-group": self.resource_group,
+            "--subscription": self.subscription,
+        }
+        return [word for flag, value in given.items() if value is not None for word in (flag, value)]
+
+
+def az_command(job: Path, where: AzureWorkspace) -> Sequence[str]:
+    """The command that submits a job's file."""
+    return ["az", "ml", "job", "create", "--file", str(job), *where.arguments()]
+
+
+def submit(job: Path, where: AzureWorkspace) -> str:
+    """Submit a job; gives what there is to say of it: where it can be watched.
+
+    Raises:
+        ConfigurationError: neither `az` nor azure-ai-ml is there, or azure-ai-ml needs to be told the workspace.
+        TunecheckError: the job was not taken.
+    """
+    az = shutil.which("az")
+    if az is not None:
+        return _submit_by_az(az, job, where)
+    if find_spec("azure.ai") is not None and find_spec("azure.ai.ml") is not None:
+        return _submit_by_package(job, where)
+    raise ConfigurationError(
+        "--submit needs the Azure CLI with its extension (az extension add --name ml), or pip install azure-ai-ml "
+        "azure-identity; the job's file is written"
+    )
+
+
+def _submit_by_az(az: str, job: Path, where: AzureWorkspace) -> str:
+    command = [az, *az_command(job, where)[1:], "--query", "services.Studio.endpoint", "--output", "tsv"]
+    done = subprocess.run(  # noqa: S603 - the Azure CLI, with words that the user typed
+        command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise TunecheckError(
+            f"az did not take the job: {clean(said[-1] if said else f'exit {done.returncode}', 1_000)}"
+        )
+    return done.stdout.strip()
+
+
+def _submit_by_package(job: Path, where: AzureWorkspace) -> str:
+    from azure.ai.ml import MLClient, load_job
+    from azure.core.exceptions import AzureError
+    from azure.identity import DefaultAzureCredential
+
+    missing = [word for word in ("subscription", "resource_group", "workspace") if getattr(where, word) is None]
+    if missing:
+        flags = ", ".join("--" + name.replace("_", "-") for name in missing)
+        raise ConfigurationError(f"--submit by azure-ai-ml needs {flags}")
+    client = MLClient(DefaultAzureCredential(), where.subscription, where.resource_group, where.workspace)
+    try:
+        made = client.jobs.create_or_update(load_job(job))
+    except AzureError as error:
+        raise TunecheckError(f"Azure ML did not take the job: {clean(error, 1_000)}") from None
+    return str(made.studio_url)
+
+
+def by_hand(job: Path, where: AzureWorkspace) -> str:
+    """The command to type where it is not submitted here."""
+    return command_line(az_command(job, where))

@@ -1,0 +1,174 @@
+"""The upload to a Foundry project's evals API: a run of an evaluation, next to runs made in the portal."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote, urlencode
+
+from tunecheck.plugins import JSON, loads
+from tunecheck_azure._foundry.evaluation import DEFINITION, HASH, ITEMS, read_definition
+from tunecheck_azure._foundry.service import AzureService, BlobFolder
+from tunecheck_upload import (
+    CREATE,
+    FIND,
+    MARKER,
+    Artifact,
+    Contents,
+    RunUpload,
+    UploadError,
+    UploadRecord,
+    UploadStep,
+    value_at,
+)
+
+FIND_EVALUATION = UploadStep("look for the evaluation")
+CREATE_EVALUATION = UploadStep("create the evaluation", repeatable=False)
+RESERVE = UploadStep("reserve a place for the rows")
+REGISTER = UploadStep("register the rows")
+REPLACE = UploadStep("delete the run's earlier results")
+COMPLETE = UploadStep("wait for the run")
+
+MOST_INLINE = 1 << 20
+"""Most bytes of rows that go in the request that creates the run; more go into a dataset of the project first."""
+
+API_VERSION = "v1"
+
+_MOST_PAGES = 50
+_WAITS_S = (1.0, 2.0, 4.0, 8.0, *[15.0] * 100)
+
+_MOST_METADATA, _KEY, _VALUE = 16, 64, 512
+"""Limits of the API for metadata: pairs, characters of a key and of a value."""
+
+
+class EvalsUpload(RunUpload):
+    """One run: find or create its evaluation, create the run, wait until the service has read our verdicts.
+
+    An evaluation is found by the hash of its definition, so that runs of the same data and evaluators stand in one.
+    Runs cannot be changed there: changed results become a new run, and the old one is deleted.
+    """
+
+    def __init__(self, endpoint: str, service: AzureService, record: UploadRecord, contents: Contents) -> None:
+        super().__init__(record, contents)
+        self._service = service
+        self._project, self._base = endpoint, f"{endpoint}/openai/v1/evals"
+
+    def close(self) -> None:
+        self._service.close()
+
+    def send(self) -> str | None:
+        if self._known.run_id is not None and self._known.result_of != self._contents.fingerprint:
+            self._delete_run()
+        if self._known.run_id is None:
+            self._known.experiment_id = self._evaluation()
+            self._known.result_of = self._contents.fingerprint
+            self._record.save()
+        self._ensure_run()
+        return self._completed()
+
+    def is_there(self) -> bool:
+        return self._service.found(FIND, self._run_url) is not None
+
+    def _evaluation(self) -> str:
+        definition = read_definition(self._artifact(DEFINITION).path)
+        own = value_at(definition, "metadata", HASH)
+        for found in self._listed(FIND_EVALUATION, self._base):
+            if value_at(found, "metadata", HASH) == own and isinstance(id_ := value_at(found, "id"), str):
+                return id_
+        reply = self._service.json(CREATE_EVALUATION, "POST", self._base, definition)
+        return reply.text("id")
+
+    def _find_run(self) -> bool:
+        for found in self._listed(FIND, self._runs_url):
+            if value_at(found, "metadata", MARKER) == self._known.marker:
+                self._known.run_id = str(value_at(found, "id"))
+                return True
+        return False
+
+    def _create_run(self) -> None:
+        body: JSON = {
+            "name": self._contents.name,
+            "data_source": {"type": "jsonl", "source": self._source(self._artifact(ITEMS))},
+            "metadata": self._metadata(),
+        }
+        reply = self._service.json(CREATE, "POST", self._runs_url, body)
+        self._known.run_id = reply.text("id")
+
+    def _source(self, items: Artifact) -> JSON:
+        if items.size <= MOST_INLINE:
+            with items.path.open("rb") as file:
+                return {"type": "file_content", "content": [loads(line) for line in file]}
+        if self._known.result_id is None:
+            self._known.result_id = self._send_rows(items)
+            self._record.save()
+        return {"type": "file_id", "id": self._known.result_id}
+
+    def _send_rows(self, items: Artifact) -> str:
+        """Put the rows into a dataset of the project and return its id. Each attempt uses a new name."""
+        place = f"{self._project}/datasets/tunecheck-{uuid.uuid4()}/versions/1"
+        version = f"?api-version={API_VERSION}"
+        asked: JSON = {"pendingUploadType": "BlobReference"}
+        reserved = self._service.json(RESERVE, "POST", f"{place}/startPendingUpload{version}", asked)
+        sas = reserved.text("blobReference", "credential", "sasUri")
+        self._service.hide_signature(sas)
+        with contextlib.closing(BlobFolder(self._service, sas)) as folder:
+            folder.put(items)
+        made: JSON = {"type": "uri_file", "dataUri": f"{sas.partition('?')[0]}/{quote(items.name)}"}
+        kind = "application/merge-patch+json"
+        reply = self._service.json(REGISTER, "PATCH", f"{place}{version}", made, kind=kind)
+        return reply.text("id")
+
+    def _metadata(self) -> dict[str, JSON]:
+        own = {"tunecheck.run": self._contents.run.id, MARKER: self._known.marker}
+        pairs: Mapping[str, object] = own | {**self._contents.tags} | {**self._contents.metrics}
+        fitting = [(key[:_KEY], str(value)[:_VALUE]) for key, value in pairs.items()]
+        return dict(fitting[:_MOST_METADATA])
+
+    def _delete_run(self) -> None:
+        try:
+            self._service.json(REPLACE, "DELETE", self._run_url)
+        except UploadError as error:
+            if error.status != 404:  # an attempt before got through unanswered
+                raise
+        self._known.run_id = self._known.result_id = None
+        self._record.save()
+
+    def _completed(self) -> str | None:
+        for wait_s in _WAITS_S:
+            reply = self._service.json(COMPLETE, "GET", self._run_url)
+            status = value_at(reply.body, "status")
+            if status == "completed":
+                page = value_at(reply.body, "report_url")
+                return page if isinstance(page, str) and page.startswith("https://") else None
+            if status in ("failed", "canceled"):
+                self._known.run_id = None  # the next upload makes another one
+                self._record.save()
+                raise COMPLETE.failed(f"it {status}: {value_at(reply.body, 'error', 'message')}")
+            time.sleep(wait_s)
+        raise COMPLETE.failed(f"it is still {status}", unsure=True)
+
+    def _listed(self, step: UploadStep, url: str) -> Iterator[JSON]:
+        """The entries of a list of the API, newest first, page by page."""
+        after: dict[str, str] = {}
+        for _ in range(_MOST_PAGES):
+            query = urlencode({"limit": "100", "order": "desc", **after})
+            reply = self._service.json(step, "GET", f"{url}?{query}")
+            data = value_at(reply.body, "data")
+            yield from data if isinstance(data, list) else []
+            last = value_at(reply.body, "last_id")
+            if value_at(reply.body, "has_more") is not True or not isinstance(last, str):
+                return
+            after = {"after": last}
+
+    def _artifact(self, name: str) -> Artifact:
+        return next(artifact for artifact in self._contents.artifacts if artifact.name == name)
+
+    @property
+    def _runs_url(self) -> str:
+        return f"{self._base}/{quote(str(self._known.experiment_id), safe='')}/runs"
+
+    @property
+    def _run_url(self) -> str:
+        return f"{self._runs_url}/{quote(self._run_id, safe='')}"

@@ -1,0 +1,154 @@
+"""A finished run as the evals API of a Foundry project takes it: testing criteria, and an item of each row.
+
+That API computes results and takes none. So an item holds inputs, outputs and verdicts, and each criterion is a Python
+grader that reads its verdict from the item: Foundry shows the scores of the run without another model call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunecheck import ConfigurationError, Run
+from tunecheck.pipeline import VerdictReader, counted_metrics
+from tunecheck.plugins import JSON, content_hash, dumps, dumps_line, loads
+from tunecheck_upload import LOG_COLUMN, Artifact, artifact
+
+DEFINITION, ITEMS = "evaluation.json", "evaluation_items.jsonl"
+
+HASH = "tunecheck.evaluation"
+"""The key of an evaluation's metadata under which the hash of its definition stands."""
+
+_MOST_NAME = 200
+_PASSED = {"pass": True, "fail": False}
+
+_SCHEMA: JSON = {
+    "type": "object",
+    "properties": {
+        "row_id": {"type": "string"},
+        **{name: {"type": "object"} for name in ("inputs", "outputs", "verdicts", "errors")},
+    },
+    "required": ["row_id", "inputs", "outputs", "verdicts"],
+}
+
+_GRADER = """def grade(sample, item):
+    verdict = item["verdicts"][{name!r}]
+    if verdict[{key!r}] is None:
+        raise ValueError(verdict["reason"] or "not scored")
+    return float(verdict[{key!r}])
+"""
+
+
+def as_verdict(reader: VerdictReader, row: Mapping[str, JSON]) -> dict[str, JSON]:
+    """A row's verdict by the names that Foundry has: score and passed are null where the row was not scored."""
+    verdict = reader.read(row)
+    error, scored = row.get(f"error.{reader.name}"), verdict.word in ("pass", "fail", "scored")
+    return {
+        "score": verdict.score if scored and isinstance(verdict.score, (int, float)) else None,
+        "passed": _PASSED.get(verdict.word),
+        "reason": error.get("message") if isinstance(error, dict) else verdict.reason or None,
+        "threshold": verdict.threshold,
+        "properties": row.get(f"outputs.{reader.name}.{reader.metric}_properties"),
+    }
+
+
+@dataclass
+class _Criterion:
+    """One metric of one evaluator, and whether its verdicts follow from score and one threshold."""
+
+    name: str
+    reader: VerdictReader
+    threshold: float | None = None
+    judged: bool = False
+    by_score: bool = True
+
+    def look_at(self, row: Mapping[str, JSON]) -> None:
+        verdict = self.reader.read(row)
+        if verdict.word not in _PASSED:
+            return
+        if not self.judged:
+            self.judged, self.threshold = True, verdict.threshold
+        score, limit = verdict.score, self.threshold
+        numbers = isinstance(score, (int, float)) and limit is not None and verdict.threshold == limit
+        self.by_score &= numbers and (score >= limit) is _PASSED[verdict.word]  # type: ignore[operator]
+
+    def grader(self) -> JSON:
+        key = "score" if self.by_score or not self.judged else "passed"
+        grader: dict[str, JSON] = {
+            "type": "python",
+            "name": self.name,
+            "source": _GRADER.format(name=self.name, key=key),
+        }
+        if self.judged:
+            grader["pass_threshold"] = self.threshold if self.by_score else 1.0
+        return grader
+
+
+def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
+    """The evaluation's definition, and the items of a run of it, a line each."""
+    criteria = _criteria(run)
+    if not criteria:
+        raise ConfigurationError(f"run {run.id} has no verdicts and no numbers that could be an evaluation's results")
+    for row in run.rows():
+        for criterion in criteria:
+            criterion.look_at(row)
+    (folder / DEFINITION).write_bytes(dumps(_definition(run, criteria)))
+    yield artifact(DEFINITION, folder / DEFINITION, "application/json")
+    evaluators = tuple(f"outputs.{name}." for name in run.manifest().evaluators)
+    with (folder / ITEMS).open("wb") as file:
+        for row in run.rows():
+            file.write(dumps_line(_item(row, criteria, evaluators)))
+    yield artifact(ITEMS, folder / ITEMS)
+
+
+def _criteria(run: Run) -> list[_Criterion]:
+    """The counted metric of each evaluator; every number of an evaluator without pass or fail."""
+    found: list[_Criterion] = []
+    evaluators = run.manifest().evaluators
+    metrics = run.metrics().get("metrics")
+    columns = {name for row in run.rows() for name in row}
+    counted = counted_metrics(run.rows(), {name: entry.primary for name, entry in evaluators.items()})
+    for name, main in counted.items():
+        if main is not None:
+            found.append(_Criterion(name, VerdictReader(name, main)))
+        elif isinstance(metrics, dict):
+            own = (metric for metric in metrics if metric.startswith(f"{name}.") and f"outputs.{metric}" in columns)
+            found += [_Criterion(metric, VerdictReader(name, metric.removeprefix(f"{name}."))) for metric in own]
+    return found
+
+
+def _definition(run: Run, criteria: list[_Criterion]) -> dict[str, JSON]:
+    """The definition of an evaluation in the evals API. Runs with equal definitions are compared there."""
+    title = f"{run.manifest().dataset.name}: {', '.join(criterion.name for criterion in criteria)}"
+    definition: dict[str, JSON] = {
+        "name": title[:_MOST_NAME],
+        "data_source_config": {"type": "custom", "item_schema": _SCHEMA, "include_sample_schema": True},
+        "testing_criteria": [criterion.grader() for criterion in criteria],
+    }
+    return definition | {"metadata": {HASH: content_hash(definition)}}
+
+
+def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluators: tuple[str, ...]) -> JSON:
+    item: dict[str, JSON] = {
+        "row_id": row.get("row_id"),
+        "inputs": {name.removeprefix("inputs."): row[name] for name in row if name.startswith("inputs.")},
+        "outputs": {
+            name.removeprefix("outputs."): row[name]
+            for name in row
+            if name.startswith("outputs.") and not name.startswith(evaluators) and name != LOG_COLUMN
+        },
+        "verdicts": {criterion.name: as_verdict(criterion.reader, row) for criterion in criteria},
+        "errors": {name.removeprefix("error."): row[name] for name in row if name.startswith("error.")},
+        "cause": row.get("cause"),
+    }
+    response = row.get("outputs.response", row.get("inputs.response"))
+    text = response if isinstance(response, str) else dumps(response).decode()
+    return {"item": item, "sample": {"output_text": text}}
+
+
+def read_definition(path: Path) -> dict[str, JSON]:
+    """The definition that was written."""
+    definition = loads(path.read_bytes())
+    assert isinstance(definition, dict)
+    return definition

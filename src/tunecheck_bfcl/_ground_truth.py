@@ -1,0 +1,84 @@
+"""The ground truth of an entry as a conversation to read: questions, calls, what came back, and what it changed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tunecheck.calls import Reading, bind_positional, canonical_text
+from tunecheck.episodes import GroundTruth, Player, Services, path_text, shown
+from tunecheck.plugins import JSON
+from tunecheck_bfcl._entries import CheckRow
+
+_MOST_CHANGES = 20
+_LONGEST_RESULT = 2_000
+
+
+def ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
+    """Yield the lines of an entry's conversation, or of a single question's possible answers.
+
+    Raises:
+        ValueError: the row has no ground truth of its check's form.
+        PluginError: a simulator that is not there.
+        DataError: a configuration that cannot be used.
+    """
+    if row["check"] == "multi_turn":
+        yield from _conversation(row, services)
+        return
+    yield f"{row['id']}  ({row['check']}, {row['language']})"
+    yield from _asked(row, 0)
+    truth = row.get("ground_truth")
+    for answer in truth if isinstance(truth, list) else []:
+        for name, arguments in answer.items() if isinstance(answer, dict) else ():
+            yield f"  call  {name}"
+            for parameter, values in arguments.items() if isinstance(arguments, dict) else ():
+                yield f"    {parameter}: {_alternatives(values)}"
+    if truth is None:
+        yield "  no call" if row["check"] == "irrelevance" else "  any call"
+
+
+def _conversation(row: CheckRow, services: Services) -> Iterator[str]:
+    entry = GroundTruth.read(row)
+    yield f"{entry.id}  ({', '.join(entry.simulators)})"
+    backend = services.play(entry)
+    replay = Player(backend)
+    operations = [of_one for simulator in backend.simulators.values() for of_one in simulator.operations().items()]
+    parameters = {name: operation.parameters for name, operation in operations}
+    for turn, items in enumerate(entry.turns):
+        yield ""
+        yield f"turn {turn}"
+        yield from _asked(row, turn)
+        for item in items:
+            yield from _made(services.read(item), item, replay, parameters)
+        if not items:
+            yield "  no call"
+
+
+def _made(reading: Reading, item: JSON, replay: Player, parameters: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    if not reading.calls:
+        yield f"  call  {shown(item)}, which cannot be read: {reading.problem or 'there is none'}"
+    for call in reading.calls:
+        step = replay.call(call)
+        yield f"  call  {canonical_text([bind_positional(call, parameters.get(call.name, ()))])}"
+        text = step.result.text
+        more = f"… ({len(text):,} characters)" if len(text) > _LONGEST_RESULT else ""
+        yield f"    {'error' if step.result.error else 'result'}  {text[:_LONGEST_RESULT]}{more}"
+        for change in step.changes[:_MOST_CHANGES]:
+            before = "nothing" if change.is_new else shown(change.before)
+            after = "nothing" if change.is_gone else shown(change.after)
+            yield f"    state  {path_text(change.path)}: {before} → {after}"
+        if len(step.changes) > _MOST_CHANGES:
+            yield f"    state  and {len(step.changes) - _MOST_CHANGES:,} more changes"
+
+
+def _asked(row: CheckRow, turn: int) -> Iterator[str]:
+    turns = row.get("question")
+    messages = turns[turn] if isinstance(turns, list) and turn < len(turns) else []
+    for message in messages if isinstance(messages, list) else []:
+        if isinstance(message, dict):
+            yield f"  {message.get('role')}  {message.get('content')}"
+    if not messages:
+        yield "  (functions that were held out are added)"
+
+
+def _alternatives(values: JSON) -> str:
+    options: Sequence[JSON] = values if isinstance(values, list) else [values]
+    named = [shown(value) for value in options if value != ""]
+    return " or ".join(named + ["left out"] * ("" in options)) or "nothing"

@@ -1,0 +1,132 @@
+"""An evaluator that Azure AI Foundry calls, row by row: what its endpoint-based evaluators send and expect back.
+
+{"schema_version": "0.0.1", "data": {"item": {"query": …}, "sample": {"output_text": …}}, …}
+
+{"schema_version": "0.0.1", "status": "Completed", "score": 0.9, "passed": true, "threshold": 0.5, "reason": …,
+ "properties": {…}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from tunecheck.pipeline import (
+    DEFAULT_TIMEOUT_S,
+    RESULT,
+    AsyncExecutor,
+    ColumnMissingError,
+    Executor,
+    Outcome,
+    Output,
+    Partial,
+    ProcessExecutor,
+    ThreadExecutor,
+    VerdictReader,
+    Work,
+    bind_evaluator,
+    can_be_sent,
+    counted_metric,
+    is_of_workspace,
+)
+from tunecheck.plugins import JSON, Failure, UserLoop
+from tunecheck_azure import as_verdict
+from tunecheck_serve._middleware import Middleware, Service, json_reply
+from tunecheck_serve._wire import BadRequestError, read_object
+
+PATH = "/evaluate"
+
+_VERSION = "0.0.1"
+_MOST_ROWS = 64
+"""Rows that a synchronous evaluator scores at once."""
+
+
+class ServedEvaluator(Service):
+    """Scores each row that is posted to /evaluate.
+
+    The evaluator's parameters are taken from the row's `sample` and `item`; `response` is the sample's `output_text`
+    where neither has one. A row that it cannot score has the status `Error`, with the reason; one that it does not
+    apply to is `Skipped`.
+
+    Raises:
+        ConfigurationError: it cannot be called by parameters' names.
+    """
+
+    paths = "/evaluate"
+
+    def __init__(self, name: str, evaluator: object, limit_s: float = DEFAULT_TIMEOUT_S) -> None:
+        """`limit_s` is how long one call may take."""
+        self.name, self.about = name, f"the evaluator {name}"
+        self._bound = bound = bind_evaluator(name, evaluator, {})
+        self._executor: Executor = (
+            AsyncExecutor(bound, _MOST_ROWS, limit_s, UserLoop())
+            if bound.asynchronous and not bound.asks_models
+            else ThreadExecutor([bound], _MOST_ROWS, limit_s)
+        )
+        self._process: ProcessExecutor | None = None
+        if is_of_workspace(bound) and can_be_sent(bound):  # as in runs: its crash ends that process, not the server
+            self._process = ProcessExecutor([bound], limit_s, workers=1, threads=_MOST_ROWS)
+
+    def add_to(self, app: web.Application, middleware: Middleware) -> None:
+        async def begin(_: web.Application) -> None:
+            if self._process is not None and not await self._process.start():
+                self._executor = self._process
+
+        async def end(_: web.Application) -> None:
+            await self._executor.close()
+
+        app.on_startup.append(begin)
+        app.on_cleanup.append(end)
+
+        async def health(_: web.Request) -> web.Response:
+            return json_reply({"status": "ok", "evaluator": self.name, **middleware.counts()})
+
+        async def evaluate(request: web.Request) -> web.Response:
+            return json_reply(await self.reply(read_object(await request.read())))
+
+        app.add_routes([web.post(PATH, evaluate), *(web.get(path, health) for path in ("/", "/health"))])
+
+    async def reply(self, asked: Mapping[str, JSON]) -> dict[str, JSON]:
+        """The reply to a row.
+
+        Raises:
+            BadRequestError: the request has no row.
+        """
+        try:
+            arguments = self._bound.bind(_columns(asked.get("data")), {})
+        except ColumnMissingError as error:
+            return _not_scored("Error", str(error.args[0]))
+        ((outcome,),) = (await self._executor.run([Work([arguments], None)])).outcomes
+        return self._told(outcome)
+
+    def _told(self, outcome: Outcome) -> dict[str, JSON]:
+        failed = outcome.failure if isinstance(outcome, Partial) else outcome
+        if isinstance(failed, Failure):
+            return _not_scored("Error", f"{failed.type}: {failed.message}")
+        whole = outcome.output if isinstance(outcome, Partial) else outcome
+        output: Output = whole if isinstance(whole, dict) else {}
+        with_result = [key.removesuffix(RESULT) for key in output if key.endswith(RESULT)]
+        metric = counted_metric(with_result, self.name, self._bound.primary)
+        if metric is None:
+            metric = next((key for key, value in output.items() if isinstance(value, (int, float))), None)
+        row: dict[str, JSON] = {f"outputs.{self.name}.{key}": value for key, value in output.items()}
+        verdict = as_verdict(VerdictReader(self.name, metric), row)
+        if verdict["score"] is None and verdict["passed"] is None:
+            return _not_scored("Skipped", verdict["reason"] or "not applicable")
+        score = verdict["score"] if verdict["score"] is not None else float(verdict["passed"] is True)
+        return {"schema_version": _VERSION, "status": "Completed", **verdict, "score": score}
+
+
+def _columns(data: JSON) -> Mapping[str, JSON]:
+    if not isinstance(data, dict):
+        raise BadRequestError("data: must be an object with the row's item and sample")
+    item, sample = (part if isinstance(part := data.get(name), dict) else {} for name in ("item", "sample"))
+    own = {} if item or sample else data
+    spoken = {"response": sample["output_text"]} if "output_text" in sample else {}
+    return {**spoken, **own, **item, **sample}
+
+
+def _not_scored(status: str, reason: JSON) -> dict[str, JSON]:
+    empty = dict.fromkeys(("score", "passed", "threshold", "properties"))
+    return {"schema_version": _VERSION, "status": status, "reason": reason, **empty}
