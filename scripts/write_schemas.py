@@ -29,6 +29,7 @@ WRITTEN_BY_US = {
     "author.json": "tunecheck_authoring._author.files:AuthorFile",
     "authoring-tasks.jsonl": "tunecheck_authoring._author.files:AuthoredTask",
     "authoring-variants.jsonl": "tunecheck_authoring._author.files:RowLine",
+    "authoring-questions.jsonl": "tunecheck_authoring._author.files:QuestionLine",
     "authoring-rejected.jsonl": "tunecheck_authoring._author.files:Weakness",
     "authoring-world.yaml": "tunecheck_authoring._author.files:WorldFile",
     "authoring-graph.yaml": "tunecheck_authoring._author.files:GraphFile",

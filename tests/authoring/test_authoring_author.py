@@ -20,6 +20,7 @@ from tunecheck_authoring._author.files import Weakness
 from tunecheck_authoring._author.graph import names_agree
 from tunecheck_authoring._author.trial import Trial
 from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text, request_of, value_text
+from tunecheck_bfcl import CallCheckEvaluator
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +128,7 @@ def test_the_graph_says_what_feeds_what_and_what_cannot_be_used(folder: Path) ->
     graph = yaml.safe_load((folder / "authoring/loans/graph.yaml").read_text())
     edges = {(edge["source"], edge["target"]) for edge in graph["edges"]}
     assert {("borrow.loan_id", "give_back.loan_id"), ("list_shelf.titles.*", "borrow.title")} <= edges
+    assert ["sign_in", "borrow"] in graph["enables"]
     problems = {name: each.get("problem") for name, each in graph["functions"].items()}
     assert "nothing depends on tone" in problems["ring_bell"]
     assert "no call of it" in problems["open_vault"]
@@ -319,6 +321,36 @@ def test_where_no_task_holds_it_is_said_why(small: Path, monkeypatch: pytest.Mon
         authored(tasks=4)
 
 
+def first(values: list[Any]) -> Any:
+    """The first possible value; an object holds possible values for each key."""
+    return {key: inner[0] for key, inner in values[0].items()} if isinstance(values[0], dict) else values[0]
+
+
+def test_single_questions_have_possible_answers(tmp_path: Path) -> None:
+    with workspace(tmp_path):
+        authored(turns=(1, 1), tasks=24, simulators=["library", "TicketAPI"])
+        rows = lines(Path("datasets/loans.jsonl"))
+        assert main(["datasets", "check", "datasets/loans.jsonl"]) == 0
+    assert {row["variant"] for row in rows} == {"one_call", "parallel", "no_call"}
+    judge = CallCheckEvaluator()
+    for row in rows:
+        right = [
+            {name: {each: first(values) for each, values in possible.items()} for name, possible in answer.items()}
+            for answer in row["ground_truth"]
+        ]
+        needed = [
+            {name: {each: first(values) for each, values in possible.items() if "" not in values}}
+            for answer in row["ground_truth"]
+            for name, possible in answer.items()
+        ]
+        for calls in (right, needed):  # what has a default may be given with it, or left out
+            given = [{name: json.dumps(arguments) for name, arguments in call.items()} for call in calls]
+            verdict = judge(result=given or "No.", tools=row["tools"], ground_truth=row["ground_truth"])
+            assert verdict["call_check"] == 1.0, row
+        if row["ground_truth"]:
+            assert judge(result="No.", tools=row["tools"], ground_truth=row["ground_truth"])["call_check"] == 0.0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -326,6 +358,7 @@ def test_where_no_task_holds_it_is_said_why(small: Path, monkeypatch: pytest.Mon
         (["x/y", "--simulator", "library"], "is no name for a file"),
         (["x", "--simulator", "librari"], "librari"),
         (["x", "--simulator", "library", "--turns", "4-2"], "--turns '4-2'"),
+        (["x", "--simulator", "library", "--turns", "1-3"], "single questions"),
         (["x", "--simulator", "library", "--variants", "composit"], "did you mean 'composite'"),
         (["x", "--simulator", "library", "--stage", "task"], "did you mean 'tasks'"),
         (["x", "--simulator", "elsewhere/library.py"], "put a copy there"),

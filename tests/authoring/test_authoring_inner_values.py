@@ -113,9 +113,12 @@ def test_who_is_removed_was_a_member(tasks: list[AuthoredTask]) -> None:
     assert removals > 5
 
 
-def test_members_are_paired_with_other_members(tasks: list[AuthoredTask]) -> None:
-    pairs = [call.arguments["pair"].value for task in tasks for call in task.calls if call.function == "pair_up"]
-    assert pairs and all(isinstance(pair, dict) and len({*pair.values()}) == 2 for pair in pairs)
+def test_a_value_in_an_object_keeps_the_edge_that_it_came_by(tasks: list[AuthoredTask]) -> None:
+    pairs = [call for task in tasks for call in task.calls if call.function == "pair_up"]
+    fed = [call.arguments["pair"] for call in pairs if call.arguments["pair"].inner]
+    assert fed
+    assert {edge for each in fed for edge in each.inner.values()} <= {"club.members.*.name", "add_member.member.name"}
+    assert all(isinstance(each.value, dict) and len({*each.value.values()}) == 2 for each in fed)
 
 
 def test_a_mistake_in_a_choice_may_be_another_one_or_none_of_them() -> None:

@@ -13,26 +13,27 @@ import msgspec
 from tunecheck import ConfigurationError
 from tunecheck.datasets import DatasetDefaults, sidecar_path, sidecar_text
 from tunecheck.plugins import counted, dumps_line, told_as, write_file
-from tunecheck_authoring._author.files import GraphFile, RowLine, Weakness
+from tunecheck_authoring._author.files import GraphFile, Line, RowLine, Weakness
+from tunecheck_authoring._author.paths import Coverage
 
 _MOST_LISTED = 20
 
 
 @dataclass
 class Authored:
-    """Valid and rejected rows, and how often tasks of valid rows use each function.
+    """Valid and rejected rows, and the coverage of the valid ones.
 
     `plain` counts, by reason, the turns that keep the plain request because the writer's words were unusable.
     """
 
-    rows: list[RowLine] = field(default_factory=list)
+    rows: list[Line] = field(default_factory=list)
     rejected: list[Weakness] = field(default_factory=list)
-    train: list[RowLine] = field(default_factory=list)
-    functions: Counter[str] = field(default_factory=Counter)
+    train: list[Line] = field(default_factory=list)
+    coverage: Coverage = field(default_factory=Coverage)
     plain: Counter[str] = field(default_factory=Counter)
 
 
-def split(rows: Sequence[RowLine], share: float, seed: int) -> tuple[list[RowLine], list[RowLine]]:
+def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], list[Line]]:
     """Split rows into test and training rows that share no path and no configuration.
 
     Raises:
@@ -53,7 +54,7 @@ def split(rows: Sequence[RowLine], share: float, seed: int) -> tuple[list[RowLin
     return [row for row in rows if row.id not in train], [row for row in rows if row.id in train]
 
 
-def _together(rows: Sequence[RowLine]) -> list[list[RowLine]]:
+def _together(rows: Sequence[Line]) -> list[list[Line]]:
     """Group rows that share a path or a configuration, directly or through other rows."""
     parents: dict[str, str] = {}
 
@@ -64,10 +65,10 @@ def _together(rows: Sequence[RowLine]) -> list[list[RowLine]]:
         return key
 
     for row in rows:
-        keys = [f"task {row.task}", *row.apart, f"path {row.path}"]
+        keys = [f"task {row.task}", *row.apart, *([f"path {row.path}"] if row.path else [])]
         for key in keys[1:]:
             parents[root(key)] = root(keys[0])
-    groups: dict[str, list[RowLine]] = defaultdict(list)
+    groups: dict[str, list[Line]] = defaultdict(list)
     for row in rows:
         groups[root(f"task {row.task}")].append(row)
     return [*groups.values()]
@@ -93,13 +94,15 @@ def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[P
     return [*written, card_path(out)]
 
 
-def write_rows(path: Path, rows: Sequence[RowLine], description: str) -> None:
+def write_rows(path: Path, rows: Sequence[Line], description: str) -> None:
     """Write rows, and a sidecar that declares their target and evaluator.
 
     Raises:
         ConfigurationError: a file cannot be written.
     """
-    defaults = DatasetDefaults(target="conversation", evaluators=["multi_turn_state"], cluster="task")
+    talk = isinstance(rows[0], RowLine)
+    target, evaluator = ("conversation", "multi_turn_state") if talk else (None, "call_check")
+    defaults = DatasetDefaults(target=target, evaluators=[evaluator], cluster="task")
     with told_as(ConfigurationError, path, "cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, b"".join(dumps_line(msgspec.to_builtins(row)) for row in rows))
@@ -117,9 +120,10 @@ def card_path(out: Path) -> Path:
 def card(name: str, authored: Authored, graph: GraphFile, command: str, world: Iterable[str]) -> str:
     """Return the data set's card: contents, coverage, and rejected rows with reasons."""
     usable = {name for name, each in graph.functions.items() if each.problem is None}
-    used = authored.functions
+    used = authored.coverage
+    edges = {(edge.source, edge.target) for edge in graph.edges if edge.target.partition(".")[0] in usable}
     rows = [*authored.rows, *authored.train]
-    reasons = Counter(each.reason for each in authored.rejected)
+    reasons = Counter(f"{'tasks' if each.variant == 'task' else 'rows'}: {each.reason}" for each in authored.rejected)
     lines = [
         f"# {name}",
         "",
@@ -128,16 +132,18 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
         f"* {counted(len({row.task for row in rows}), 'conversation')}: "
         f"{counted(len(authored.rows), 'row')} to test with, {len(authored.train):,} to train on.",
         *(["* No path and no configuration stands in both of these parts."] if authored.train else []),
-        f"* {counted(sum(len(row.turns) for row in rows), 'turn')}, "
-        f"{counted(sum(len(turn) for row in rows for turn in row.ground_truth), 'call')}.",
-        f"* Functions used: {len(used.keys() & usable):,} of {len(graph.functions):,}.",
+        f"* {counted(sum(row.turn_count for row in rows), 'turn')}, "
+        f"{counted(sum(row.call_count for row in rows), 'call')}.",
+        f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
+        f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
+        f"* Error replies that a first attempt gets: {len(used.errors):,} different ones.",
         "* Of every row: its ground truth passes, an agent that does nothing fails, and so does one that leaves out a "
         "call or changes an argument.",
         *(f"* {line}" for line in plain_turns(authored.plain)),
         "* License: not chosen yet; the words of the requests are made from your services' own descriptions.",
         "",
         *_table("variant", Counter(row.variant for row in rows)),
-        *_table("function", Counter({each: used[each] for each in graph.functions if used[each]})),
+        *_table("function", Counter({each: used.functions[each] for each in graph.functions if used.functions[each]})),
         *_section("Functions that no row uses", _unused(graph, authored)),
         *_section("Rejected", [f"{count:,} {reason}" for reason, count in reasons.most_common(_MOST_LISTED)]),
     ]
@@ -159,7 +165,7 @@ def _unused(graph: GraphFile, authored: Authored) -> list[str]:
     for each in authored.rejected:
         if each.function is not None:
             said.setdefault(each.function, f"{each.reason}: {each.detail}")
-    unused = [name for name in graph.functions if not authored.functions[name]]
+    unused = [name for name in graph.functions if not authored.coverage.functions[name]]
     return [f"`{name}`: {graph.functions[name].problem or said.get(name, 'no path came to it')}" for name in unused]
 
 

@@ -81,23 +81,26 @@ class GraphFunction(Written, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GraphFile(Written, frozen=True, kw_only=True):
-    """`graph.yaml`: what was found about each function, and the values that feed parameters."""
+    """`graph.yaml`: the values that feed parameters, and the functions that make others possible."""
 
     format_version: int = FORMAT_VERSION
     functions: dict[str, GraphFunction] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
+    enables: list[list[str]] = field(default_factory=list)
 
 
 class Argument(Written, frozen=True, kw_only=True, omit_defaults=True):
     """An argument: a `value`, and its origin if the user does not say it.
 
-    `source` is an earlier call by turn and number, `path` the place in its result, and `edge` the edge of the graph.
+    `source` is an earlier call by turn and number, `path` the place in its result, `edge` the edge of the graph, and
+    `inner` the edges of places in a list or object.
     """
 
     value: JSON
     source: tuple[int, int] | None = None
     path: list[str | int] = field(default_factory=list)
     edge: str | None = None
+    inner: dict[str, str] = field(default_factory=dict)
 
 
 class PlannedCall(Written, frozen=True, kw_only=True):
@@ -116,13 +119,15 @@ class AuthoredTask(Written, frozen=True, kw_only=True, omit_defaults=True):
     """A line of `tasks.jsonl`: the calls of each turn, the initial state, and the user's words.
 
     `words` are the user's words by turn, in one `voice`; if they are empty, plain ones are generated. `plain` holds, by
-    turn number, the reason why the plain request replaces a writer's words.
+    turn number, the reason why the plain request replaces a writer's words. `recoveries` holds, by turn number, the
+    error reply that a first attempt would get.
     """
 
     id: str
     simulators: list[str]
     configuration: dict[str, JSON]
     turns: list[list[PlannedCall]]
+    recoveries: dict[str, str] = field(default_factory=dict)
     voice: str = ""
     words: list[str] = field(default_factory=list)
     plain: dict[str, str] = field(default_factory=dict)
@@ -156,9 +161,49 @@ class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
         configured = {name: each for name, each in self.initial_config.items() if each}
         return [f"{name} {canonical(each).decode()}" for name, each in configured.items()]
 
+    @property
+    def turn_count(self) -> int:
+        return len(self.turns)
+
+    @property
+    def call_count(self) -> int:
+        return sum(map(len, self.ground_truth))
+
+
+class QuestionLine(Written, frozen=True, kw_only=True):
+    """A line of `variants.jsonl`, and a row of the data set with a single turn: a question.
+
+    `variant` is "one_call", "parallel" or "no_call", `check` the same in terms of `call_check`. `ground_truth` holds
+    the accepted values by function and parameter; `""` among them means that the parameter may be omitted.
+    """
+
+    id: str
+    task: str
+    variant: str
+    path: str
+    check: str
+    messages: list[dict[str, JSON]]
+    tools: list[dict[str, JSON]]
+    ground_truth: list[dict[str, dict[str, list[JSON]]]]
+
+    @property
+    def apart(self) -> list[str]:
+        return [str(message.get("content")) for message in self.messages]
+
+    @property
+    def turn_count(self) -> int:
+        return 1
+
+    @property
+    def call_count(self) -> int:
+        return len(self.ground_truth)
+
+
+Line: TypeAlias = RowLine | QuestionLine
+
 
 class Weakness(Written, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of `rejected.jsonl`: a rejected row with the reason.
+    """A line of `rejected.jsonl`: a rejected row with the reason; variant "task" marks a rejected task.
 
     `reason` is the kind of problem, `detail` describes it, `function` is the function concerned.
     """

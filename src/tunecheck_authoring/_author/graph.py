@@ -1,4 +1,4 @@
-"""Find by trial which functions can be used, and which values feed which parameters."""
+"""Find by trial which values feed which parameters, and which functions make others possible."""
 
 from __future__ import annotations
 
@@ -137,6 +137,9 @@ class _Search:
             session.call(each)
         return session.call(_changed(witness.call, arguments))
 
+    def works(self, witness: Witness) -> bool:
+        return succeeded(witness.call.name, self.again(witness))
+
     def owner(self, name: str) -> str:
         return self.world.functions[name].simulator
 
@@ -197,13 +200,13 @@ def find_graph(world: World, seed: int) -> GraphFile:
     search.run()
     functions = {name: _function(search, each) for name, each in world.functions.items()}
     edges = [*_tried_edges(search, functions), *_name_edges(search, functions), *_inner_edges(search)]
-    return GraphFile(functions=functions, edges=edges)
+    return GraphFile(functions=functions, edges=edges, enables=[*_enabling(search, functions)])
 
 
 def keep_own(old: GraphFile, made: GraphFile) -> GraphFile:
     """Return the new graph with the edges that a person added to the old one."""
     own = [edge for edge in old.edges if edge.found == "own"]
-    return GraphFile(functions=made.functions, edges=[*own, *made.edges])
+    return GraphFile(functions=made.functions, edges=[*own, *made.edges], enables=made.enables)
 
 
 def check_graph(graph: GraphFile, world: World) -> None:
@@ -364,3 +367,22 @@ def _inner_edges(search: _Search) -> Iterator[Edge]:
                 for atom in held:
                     if may_stand(atom, function.name, place, each):
                         yield Edge(source=atom.pattern, target=f"{function.name}.{place}", found="name")
+
+
+def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[list[str]]:
+    """Yield pairs of functions: from some configurations the second succeeds only after the first."""
+    witnesses = search.witnesses
+    for simulator in search.world.classes:
+        own = [name for name, each in functions.items() if each.simulator == simulator and name in witnesses]
+        makers = [name for name in own if functions[name].writes]
+        drawn = [search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS)]
+        for name in own:
+            enabling = {call.name for call in witnesses[name].before}
+            for configuration in drawn:
+                alone = replace(witnesses[name], configuration=configuration, before=())
+                if not search.works(alone):
+                    others = (maker for maker in makers if maker not in (name, *enabling))
+                    enabling |= {
+                        each for each in others if search.works(replace(alone, before=(witnesses[each].call,)))
+                    }
+            yield from ([maker, name] for maker in sorted(enabling))

@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 from tunecheck import ConfigurationError
 from tunecheck.episodes import Called
-from tunecheck.plugins import counted
+from tunecheck.plugins import JSON, counted
 from tunecheck_authoring._author.files import Argument, AuthoredTask, GraphFile, PlannedCall, Weakness
 from tunecheck_authoring._author.graph import available, succeeded
 from tunecheck_authoring._author.values import Atom, Held, fits, free_values, places_in
 from tunecheck_authoring._author.world import Function, World, require_known
 
 _CALLS_IN_A_TURN = (1, 1, 1, 1, 2, 2, 3)
+_CALLS_OF_A_QUESTION = (0, 1, 1, 1, 1, 2, 2, 3)
 _CANDIDATES = 10
 _DRAWS = 4
 _WALKS = 1_000
 """The most walks for one task."""
 _TWO_SERVICES = 0.4
+_RECOVERS = 0.2
 _FROM_A_RESULT = 0.6
 _FROM_THE_STATE = 0.6
 _OPTIONAL = 0.25
 _MOST_OF_ONE = 2
 """The most calls of one function in a task."""
+
+
+@dataclass
+class Coverage:
+    """Counts of used functions, edges and error replies, and of tasks that were rejected because of a function."""
+
+    functions: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    edges: Counter[tuple[str, str]] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+
+    def add(self, task: AuthoredTask) -> None:
+        for call in task.calls:
+            self.functions[call.function] += 1
+            for name, argument in call.arguments.items():
+                if argument.edge is not None:
+                    self.edges[argument.edge, f"{call.function}.{name}"] += 1
+                for place, edge in argument.inner.items():
+                    self.edges[edge, f"{call.function}.{place}"] += 1
+        self.errors.update(task.recoveries.values())
 
 
 def check_tasks(tasks: Sequence[AuthoredTask], world: World) -> None:
@@ -50,7 +73,7 @@ def sample_tasks(
 ) -> Iterator[AuthoredTask]:
     """Yield `count` tasks without a weakness and without words.
 
-    The least used functions are chosen first.
+    The least used functions, edges and error replies are chosen first.
 
     Raises:
         ConfigurationError: No function of the world can be used, or there are fewer tasks.
@@ -58,23 +81,23 @@ def sample_tasks(
     usable = {name for name, each in graph.functions.items() if each.problem is None and name in world.functions}
     if not usable:
         raise ConfigurationError("graph.yaml: no function can be used; see the problems there, and edit world.yaml")
-    used, known, reasons = Counter[str](), set[str](), Counter[str]()
+    coverage, known, reasons = Coverage(), set[str](), Counter[str]()
     for number in range(1, count + 1):
         for attempt in range(_WALKS):
-            walk = _Walk(world, graph, usable, used, Random(f"{seed} {number} {attempt}"))
+            walk = _Walk(world, graph, usable, coverage, Random(f"{seed} {number} {attempt}"))
             task = walk.task(f"{number:0{len(str(count))}}", turns)
-            key = "" if task is None else str([task.configuration, task.turns])
+            key = "" if task is None else str([task.configuration if turns != (1, 1) else None, task.turns])
             if task is None or key in known:
                 continue
             found = weakness(task)
             if found is None:
                 known.add(key)
-                used.update(call.function for call in task.calls)
+                coverage.add(task)
                 yield task
                 break
             reasons[found.reason] += 1
             if found.function is not None:
-                used[found.function] += 1
+                coverage.refused[found.function] += 1
         else:
             why = "".join(f" ({most:,} fell because: {reason})" for reason, most in reasons.most_common(1))
             raise ConfigurationError(
@@ -86,8 +109,8 @@ def sample_tasks(
 class _Walk:
     """One random conversation."""
 
-    def __init__(self, world: World, graph: GraphFile, usable: set[str], used: Counter[str], random: Random) -> None:
-        self._world, self._graph, self._used, self._random = world, graph, used, random
+    def __init__(self, world: World, graph: GraphFile, usable: set[str], coverage: Coverage, random: Random) -> None:
+        self._world, self._graph, self._coverage, self._random = world, graph, coverage, random
         self._services = self._chosen_services(usable)
         self._usable = sorted(name for name in usable if world.functions[name].simulator in self._services)
         self._sources: dict[str, set[str]] = defaultdict(set)
@@ -98,6 +121,7 @@ class _Walk:
         self._known_from_the_start = {atom.value for atom, _ in available(self._session)}
         self._places: list[tuple[int, int]] = []
         self._turns: list[list[PlannedCall]] = []
+        self._recoveries: dict[str, str] = {}
 
     def _chosen_services(self, usable: set[str]) -> list[str]:
         """Draw one or two services by drawing functions."""
@@ -109,18 +133,44 @@ class _Walk:
 
     def _rarest(self, names: Sequence[str], most: int) -> list[str]:
         """Return some of the names in random order; rarely used ones tend to come first."""
-        return sorted(names, key=lambda name: (self._used[name] + 1) * self._random.expovariate(1))[:most]
+        used, refused = self._coverage.functions, self._coverage.refused
+        return sorted(names, key=lambda name: (used[name] + refused[name] + 1) * self._random.expovariate(1))[:most]
 
     def task(self, task_id: str, turns: tuple[int, int]) -> AuthoredTask | None:
         """Return the task, or None if the walk ended too early."""
+        if turns == (1, 1):
+            return self._question(task_id)
         wanted = self._random.randint(*turns)
         for number in range(wanted):
             self._turns.append([])
-            for _ in range(self._random.choice(_CALLS_IN_A_TURN)):
-                self._step(number)
+            if not (number and self._random.random() < _RECOVERS and self._recover(number)):
+                for _ in range(self._random.choice(_CALLS_IN_A_TURN)):
+                    self._step(number, self._candidates())
             if not self._turns[-1]:
                 return None
-        return AuthoredTask(id=task_id, simulators=self._services, configuration=self._configuration, turns=self._turns)
+        return self._task(task_id)
+
+    def _question(self, task_id: str) -> AuthoredTask | None:
+        """Return a task with one turn: calls that each succeed alone, or no calls."""
+        self._sources.clear()
+        self._turns.append([])
+        wanted = self._random.choice(_CALLS_OF_A_QUESTION)
+        for _ in range(wanted):
+            self._step(0, self._candidates())
+        for call in self._turns[0]:
+            self._session.take_back(0)
+            if not succeeded(call.function, self._session.call(call.call)):
+                return None
+        return self._task(task_id) if len(self._turns[0]) == wanted else None
+
+    def _task(self, task_id: str) -> AuthoredTask:
+        return AuthoredTask(
+            id=task_id,
+            simulators=self._services,
+            configuration=self._configuration,
+            turns=self._turns,
+            recoveries=self._recoveries,
+        )
 
     def _candidates(self) -> list[str]:
         """Return functions to try next; those that use the last result come first."""
@@ -137,13 +187,14 @@ class _Walk:
             source.partition(".")[0] == producer for each in parameters for source in self._sources[f"{name}.{each}"]
         )
 
-    def _step(self, turn: int) -> None:
-        """Make one call that succeeds and does something new, if one is found."""
-        for name in self._candidates():
+    def _step(self, turn: int, candidates: Sequence[str]) -> bool:
+        """Make one call that succeeds and does something new."""
+        for name in candidates:
             for _ in range(_DRAWS):
                 planned = self._planned(self._world.functions[name])
                 if planned.call not in self._session.calls and self._make(turn, planned):
-                    return
+                    return True
+        return False
 
     def _make(self, turn: int, planned: PlannedCall) -> bool:
         made = len(self._session.calls)
@@ -170,6 +221,21 @@ class _Walk:
         return any(
             each.changes and all(_is_within(change.path, changed) for change in each.changes) for each in earlier
         )
+
+    def _recover(self, turn: int) -> bool:
+        """Make two calls; the second fails without the first, so that a first attempt gets an error reply."""
+        pairs = [pair for pair in self._graph.enables if {*pair} <= {*self._usable}]
+        self._random.shuffle(pairs)
+        for maker, name in pairs:
+            made = len(self._session.calls)
+            refused = self._session.call(self._planned(self._world.functions[name]).call).result
+            self._session.take_back(made)
+            if refused.error and self._step(turn, [maker]) and self._step(turn, [name]):
+                self._recoveries[str(turn)] = refused.text
+                return True
+            if self._turns[turn]:
+                return True  # the first call alone is a valid turn
+        return False
 
     def _planned(self, function: Function) -> PlannedCall:
         found = [*available(self._session)]
@@ -203,18 +269,30 @@ class _Walk:
             atom = self._random.choice(held)
             return Argument(value=atom.value, edge=atom.pattern)
         nameable = [atom for atom, _ in found if atom.value in known]
-        inner: Held = {
+        inner = {
             place: [
-                *dict.fromkeys(
-                    atom.value
-                    for atom in nameable
-                    if atom.pattern in self._sources[f"{function.name}.{place}"] and fits(each, atom.value)
-                )
+                atom
+                for atom in nameable
+                if atom.pattern in self._sources[f"{function.name}.{place}"] and fits(each, atom.value)
             ]
             for place, each in places_in(name, schema)
         }
-        values = free_values(self._world, function, name, self._random, inner)
-        return Argument(value=self._random.choice([each for each in values if each not in taken] or values))
+        values_held: Held = {place: [*dict.fromkeys(atom.value for atom in each)] for place, each in inner.items()}
+        values = free_values(self._world, function, name, self._random, values_held)
+        value = self._random.choice([each for each in values if each not in taken] or values)
+        return Argument(value=value, inner=_edges_in(value, name, inner))
+
+
+def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> dict[str, str]:
+    """Return the edges of the values in a list or object, by their places."""
+    if isinstance(value, dict):
+        below = [(f"{place}.{key}", each) for key, each in value.items()]
+    elif isinstance(value, list):
+        below = [(f"{place}.*", each) for each in value]
+    else:
+        edge = next((atom.pattern for atom in inner.get(place, ()) if atom.value == value), None)
+        return {} if edge is None else {place: edge}
+    return {at: edge for name, each in below for at, edge in _edges_in(each, name, inner).items()}
 
 
 def _can_be_said(atom: Atom) -> bool:

@@ -34,6 +34,8 @@ from tunecheck_authoring._author.files import (
     AuthoredTask,
     AuthorFile,
     GraphFile,
+    Line,
+    QuestionLine,
     RowLine,
     StageRecord,
     Variant,
@@ -44,7 +46,7 @@ from tunecheck_authoring._author.graph import check_graph, find_graph, keep_own
 from tunecheck_authoring._author.paths import check_tasks, sample_tasks
 from tunecheck_authoring._author.tasks import render_task
 from tunecheck_authoring._author.trial import Trial
-from tunecheck_authoring._author.variants import RowAuthor
+from tunecheck_authoring._author.variants import RowAuthor, question_row
 from tunecheck_authoring._author.world import World, described, find_world, shipped
 from tunecheck_authoring._author.writing import reworded, set_aside
 
@@ -185,6 +187,11 @@ class AuthorPlan:
     personas: Mapping[str, str] | None = None
     models: EndpointModels | None = None
 
+    @property
+    def questions(self) -> bool:
+        """True if each row has a single turn."""
+        return self.turns == (1, 1)
+
 
 @dataclass
 class AuthorReport:
@@ -250,15 +257,21 @@ class AuthorPipeline:
         inputs: list[JSON] = [plan.tasks, [*plan.turns], plan.seed]
         if models is not None:
             inputs += [models.writer, dict(self._personas)]
-        tasks = self._bench.lines("tasks.jsonl", AuthoredTask, inputs, self._sampled)
+        refused: list[Weakness] = []
+        tasks = self._bench.lines("tasks.jsonl", AuthoredTask, inputs, lambda: self._sampled(refused))
         check_tasks(tasks, self._world)
         self._tasks = [task if task.words else render_task(self._world, task, plan.seed) for task in tasks]
+        self._refused = self._bench.lines("refused.jsonl", Weakness, None, lambda: refused)
 
-    def _sampled(self) -> list[AuthoredTask]:
+    def _sampled(self, refused: list[Weakness]) -> list[AuthoredTask]:
         plan, models = self._plan, self._plan.models
 
         def weakness(task: AuthoredTask) -> Weakness | None:
-            return self._trial.weakness(next(self._rows_of(render_task(self._world, task, plan.seed), ())))
+            row = next(self._rows_of(render_task(self._world, task, plan.seed), ()))
+            found = self._trial.weakness(row)
+            if found is not None:
+                refused.append(msgspec.structs.replace(found, variant="task"))
+            return found
 
         sampled = sample_tasks(self._world, self._graph, plan.tasks, plan.turns, plan.seed, weakness)
         tasks = [render_task(self._world, task, plan.seed) for task in sampled]
@@ -267,18 +280,22 @@ class AuthorPipeline:
     def make_variants(self) -> None:
         kinds = self._plan.variants
         inputs: JSON = [[*kinds], self._plan.seed]
-        self._candidates = self._bench.lines("variants.jsonl", RowLine, inputs, lambda: [*self._varied(kinds)])
+        kind: type[Line] = QuestionLine if self._plan.questions else RowLine
+        self._candidates = self._bench.lines("variants.jsonl", kind, inputs, lambda: [*self._varied(kinds)])
 
-    def _varied(self, kinds: Sequence[Variant]) -> Iterator[RowLine]:
+    def _varied(self, kinds: Sequence[Variant]) -> Iterator[Line]:
         made: Counter[str] = Counter()
         for task in self._tasks:
             for row in self._rows_of(task, sorted(kinds, key=made.__getitem__)):  # the rarest kinds first
                 made[row.variant] += 1
                 yield row
 
-    def _rows_of(self, task: AuthoredTask, kinds: Sequence[Variant]) -> Iterator[RowLine]:
+    def _rows_of(self, task: AuthoredTask, kinds: Sequence[Variant]) -> Iterator[Line]:
         """Return the task's row, and a variant of the first of these kinds that is possible."""
-        return RowAuthor(self._world, self._graph, self._plan.seed).rows(self._plan.name, task, kinds)
+        plan = self._plan
+        if plan.questions:
+            return iter([question_row(self._world, plan.name, task)])
+        return RowAuthor(self._world, self._graph, plan.seed).rows(plan.name, task, kinds)
 
     def make_rows(self) -> None:
         plan, authored = self._plan, self._authored()
@@ -287,7 +304,7 @@ class AuthorPipeline:
         used = {row.task for row in authored.rows}
         for task in self._tasks:
             if f"{plan.name}-{task.id}" in used:
-                authored.functions.update(call.function for call in task.calls)
+                authored.coverage.add(task)
                 authored.plain.update(task.plain.values())
         authored.rows, authored.train = split(authored.rows, plan.split, plan.seed)
         text = card(plan.name, authored, self._graph, plan.command, self._world.classes)
@@ -296,7 +313,7 @@ class AuthorPipeline:
         report.rows, report.train = len(authored.rows), len(authored.train)
         report.variants.update(row.variant for row in (*authored.rows, *authored.train))
         report.plain = authored.plain
-        report.rejected.update(each.reason for each in authored.rejected)
+        report.rejected.update(each.reason for each in authored.rejected if each.variant != "task")
 
     def _authored(self) -> Authored:
         """Return the valid and the rejected rows."""
@@ -312,6 +329,7 @@ class AuthorPipeline:
             authored.rows, review = set_aside(authored.rows, plan.models)
             self._bench.lines("review.jsonl", Weakness, [each.id for each in review], lambda: review)
             authored.rejected += review
+        authored.rejected += self._refused
         return authored
 
 

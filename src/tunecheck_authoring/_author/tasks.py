@@ -49,7 +49,10 @@ def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:
     """Return the task with the user's words of each turn, in one voice."""
     random = Random(f"{seed} voice {task.id}")
     voice = random.choice([*VOICES])
-    words = [*map(RequestWriter(world, task, voice).turn, range(len(task.turns)))]
+    if task.turns == [[]]:
+        words = [unanswerable_request(world, task.simulators, voice, random)]
+    else:
+        words = [*map(RequestWriter(world, task, voice).turn, range(len(task.turns)))]
     return msgspec.structs.replace(task, voice=voice, words=words)
 
 

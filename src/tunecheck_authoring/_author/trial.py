@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from random import Random
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 
-from tunecheck.calls import FunctionCall, canonical_text
+from tunecheck.calls import FunctionCall, ToolDefinitions, canonical_text
+from tunecheck.datasets import right_calls
 from tunecheck.episodes import PROBLEMS, Given, GroundTruth, Services, StateCheck, Turn, findings
-from tunecheck.plugins import JSON, canonical
-from tunecheck_authoring._author.files import RowLine, Weakness
+from tunecheck.plugins import JSON, canonical, dumps, find
+from tunecheck_authoring._author.files import Line, QuestionLine, RowLine, Weakness
 from tunecheck_authoring._author.values import free_values, others
 from tunecheck_authoring._author.wording import said
 from tunecheck_authoring._author.world import World
 
 Turns: TypeAlias = Sequence[Sequence[FunctionCall]]
 Passes: TypeAlias = Callable[[Turns], bool]
+Judge: TypeAlias = Callable[..., Mapping[str, object]]
 
 _CHANGES = 3
 """The most other values that are tried for an argument."""
@@ -37,15 +39,33 @@ class Trial:
         classes = {**world.spare, **world.classes}
         self._services = Services(classes)
 
-    def weakness(self, row: RowLine) -> Weakness | None:
+    def weakness(self, row: Line) -> Weakness | None:
         """Return the row's weakness, or None if the row is valid."""
         content = canonical(msgspec.to_builtins(row))
         if content not in self._known:
-            found = self._tried(row)
+            found = self._question(row) if isinstance(row, QuestionLine) else self._conversation(row)
             self._known[content] = found and msgspec.structs.replace(found, id=row.id, variant=row.variant)
         return self._known[content]
 
-    def _tried(self, row: RowLine) -> Weakness | None:
+    def _question(self, row: QuestionLine) -> Weakness | None:
+        tools = ToolDefinitions.read(row.tools)
+        judge = cast("Callable[..., Judge]", find("evaluators", "call_check"))(mode="tools")
+        calls = [right.call for right in right_calls(msgspec.to_builtins(row), row.ground_truth, tools).calls]
+
+        def passes(turns: Turns) -> bool:
+            result = [{call.name: dumps(call.arguments).decode()} for call in turns[0]]
+            verdict = judge(result=result, tools=row.tools, ground_truth=row.ground_truth, check=row.check)
+            return verdict["call_check"] == 1.0
+
+        if not passes([calls]):
+            return _NOT_PASSED
+        if calls and passes([[]]):
+            return _IDLE_PASSES
+        words = "\n".join(str(message.get("content")) for message in row.messages)
+        unsaid = next((each for call in calls for each in _unsaid(call, words)), None)
+        return unsaid or self._passing_mistake(row.id, [calls], passes)
+
+    def _conversation(self, row: RowLine) -> Weakness | None:
         content = msgspec.to_builtins(row)
         found = next((each for each in findings([content], self._services) if not each.is_remark), None)
         if found is not None:
@@ -64,7 +84,11 @@ class Trial:
             return _NOT_PASSED
         if passes([[] for _ in turns]):
             return _IDLE_PASSES
-        return next(self._unsaid(row, turns), None) or self._passing_mistake(row.id, turns, passes)
+        return (
+            next(self._unsaid(row, turns), None)
+            or self._passing_mistake(row.id, turns, passes)
+            or self._failing_order(row, turns, passes)
+        )
 
     def _unsaid(self, row: RowLine, turns: Turns) -> Iterator[Weakness]:
         """Yield the arguments that neither the user's words nor earlier results contain."""
@@ -102,6 +126,28 @@ class Trial:
             values: list[JSON] = [*others(value, schema)[: _CHANGES - 1], *likely[:1]]
             for other in values:
                 yield FunctionCall(call.name, {**call.arguments, name: other})
+
+    def _failing_order(self, row: RowLine, turns: Turns, passes: Passes) -> Weakness | None:
+        """Return a weakness if two swapped calls have the same outcome but fail."""
+        if all(len(turn) < 2 for turn in turns):
+            return None
+        outcome = self._outcome(row, turns)
+        for number, turn in enumerate(turns):
+            for at in range(len(turn) - 1):
+                swapped = [*turn[:at], turn[at + 1], turn[at], *turn[at + 2 :]]
+                changed = [*turns[:number], swapped, *turns[number + 1 :]]
+                if outcome == self._outcome(row, changed) and not passes(changed):
+                    return Weakness(reason="another order that comes to the same fails", detail=canonical_text(swapped))
+        return None
+
+    def _outcome(self, row: RowLine, turns: Turns) -> JSON:
+        """Return the sorted results of each turn's calls, and the state after each turn."""
+        backend = self._world.backend(row.involved_classes, row.initial_config)
+        outcome: list[JSON] = []
+        for turn in turns:
+            results = sorted(backend.call(call).text for call in turn)
+            outcome.append([*results, str(backend.states())])
+        return outcome
 
 
 def _unsaid(call: FunctionCall, words: str) -> Iterator[Weakness]:

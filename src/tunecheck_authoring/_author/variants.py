@@ -8,7 +8,7 @@ from random import Random
 
 from tunecheck.calls import FunctionCall
 from tunecheck.plugins import JSON
-from tunecheck_authoring._author.files import AuthoredTask, GraphFile, PlannedCall, RowLine, Variant
+from tunecheck_authoring._author.files import AuthoredTask, GraphFile, PlannedCall, QuestionLine, RowLine, Variant
 from tunecheck_authoring._author.graph import available
 from tunecheck_authoring._author.tasks import RequestWriter, TaskOutcome, execute, other_service, unanswerable_request
 from tunecheck_authoring._author.values import free_values
@@ -17,6 +17,10 @@ from tunecheck_authoring._author.world import Function, World, shipped
 
 _NOTES = 120
 _READS = "read_only"
+_CHECKS = {"one_call": "simple", "parallel": "parallel", "no_call": "irrelevance"}
+
+_OPTIONAL = ""
+"""Among the accepted values of a parameter: the parameter may be omitted."""
 
 
 @dataclass(frozen=True)
@@ -245,3 +249,40 @@ def note(random: Random, number: int) -> str:
     """Return a line of notes without a request."""
     parts = {name: random.choice(choices) for name, choices in shipped().notes.items()}
     return f"{number}. {parts['day']}: {parts['thing']} {parts['place']} {parts['event']}."
+
+
+def question_row(world: World, name: str, task: AuthoredTask) -> QuestionLine:
+    """Return the task as a row with a question."""
+    calls = task.turns[0]
+    variant = "no_call" if not calls else "one_call" if len(calls) == 1 else "parallel"
+    tools = [tool for each in task.simulators for tool in world.known(each).tool_definitions()]
+    return QuestionLine(
+        id=f"{name}-{task.id}",
+        task=f"{name}-{task.id}",
+        variant=variant,
+        check=_CHECKS[variant],
+        path=" ".join(call.function for call in calls),
+        messages=[{"role": "user", "content": task.words[0]}],
+        tools=tools,
+        ground_truth=[{call.function: _possible(world, call)} for call in calls],
+    )
+
+
+def _possible(world: World, call: PlannedCall) -> dict[str, list[JSON]]:
+    """Return the accepted values by parameter; parameters with a default may be omitted."""
+    possible: dict[str, list[JSON]] = {}
+    for name, schema in world.functions[call.function].parameters.items():
+        default = schema.get("default")
+        if name in call.arguments:
+            value = call.arguments[name].value
+            possible[name] = [_alternatives(value), *([_OPTIONAL] if value == default else [])]
+        elif default is not None:
+            possible[name] = [default, _OPTIONAL]
+    return possible
+
+
+def _alternatives(value: JSON) -> JSON:
+    """Return a value in the form of accepted values: each entry of an object has its own list."""
+    if isinstance(value, dict):
+        return {name: [_alternatives(each)] for name, each in value.items()}
+    return [_alternatives(each) for each in value] if isinstance(value, list) else value

@@ -20,7 +20,7 @@ from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON, Trust, read_as, read_yaml, refuses
 from tunecheck.runs import list_runs
 from tunecheck_authoring._author.dataset import write_rows
-from tunecheck_authoring._author.files import AuthoredTask, RowLine, Weakness
+from tunecheck_authoring._author.files import AuthoredTask, Line, Weakness
 from tunecheck_authoring._author.wording import said
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _problem(words: str, request: WritingRequest) -> str | None:
     return "it is too long" if len(words) > 2 * len(request.plain) + _ROOM else None
 
 
-def set_aside(rows: Sequence[RowLine], models: EndpointModels) -> tuple[list[RowLine], list[Weakness]]:
+def set_aside(rows: Sequence[Line], models: EndpointModels) -> tuple[list[Line], list[Weakness]]:
     """Return the rows that the solver solved as meant, and the others with the solver's calls."""
     reasons = models.solve(rows)
     return [row for row in rows if row.id not in reasons], [
@@ -144,7 +144,7 @@ class EndpointModels:
         texts = {str(row["row_id"]): row.get("outputs.text") for row in _rows(result)}
         return {row: text for row, text in texts.items() if isinstance(text, str)}
 
-    def solve(self, rows: Sequence[RowLine]) -> Mapping[str, str]:
+    def solve(self, rows: Sequence[Line]) -> Mapping[str, str]:
         """Return the reasons of unsolved rows by id."""
         path = self.work / "to-solve.jsonl"
         write_rows(path, rows, "Rows that a model is to solve before they count.")

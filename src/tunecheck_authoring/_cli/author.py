@@ -35,7 +35,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
         "Take only OpenAPI operations whose path, tag or operationId fits: '/pets*' (repeatable).", "PATTERN", _WORLD
     )
     tasks: int = option("Number of conversations.", "N", _SET, default=50, least=1, most=100_000)
-    turns: str = option("Turns of a conversation, as 3 or 2-4.", "A-B", _SET, default="2-4")
+    turns: str = option("Turns of a conversation, as 3 or 2-4; 1: single questions.", "A-B", _SET, default="2-4")
     seed: int = option("Seed of all random choices.", "N", _SET, default=0, least=0)
     variants: list[str] | None = option(
         "Of each conversation one variant of these kinds in turn, or none: missing_parameter, missing_function, "
@@ -150,6 +150,9 @@ def _turns(text: str) -> tuple[int, int]:
     least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= least <= most:
         raise ConfigurationError(f"--turns {text!r} must be a number or two of them, as 3 or 2-4")
+    if least == 1 < most:
+        hint = f"conversations have two turns at least (--turns 2-{most}), single questions are --turns 1"
+        raise ConfigurationError(f"--turns {text}: {hint}")
     return least, most
 
 
