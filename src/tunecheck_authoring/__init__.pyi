@@ -5,4 +5,5 @@ from ._audit.dialogue import Dialogue as Dialogue, DialogueReader as DialogueRea
 from ._audit.findings import AuditFinding as AuditFinding
 from ._author.pipeline import AuthorPlan as AuthorPlan, AuthorReport as AuthorReport, author as author
 from ._export import ExportPlan as ExportPlan, ExportReport as ExportReport, export as export
+from ._mcp.service import write_recorded as write_recorded
 from ._service_file import write_simulator as write_simulator

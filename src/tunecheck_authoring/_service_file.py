@@ -12,7 +12,7 @@ from random import Random
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, told_as, write_file
 from tunecheck.runs import dumps_readably
-from tunecheck.simulators import Resource, made_key
+from tunecheck.simulators import Resource, Resources, made_key
 from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.wording import words_of
 from tunecheck_authoring._openapi.document import ApiDocument, Schema
@@ -111,18 +111,21 @@ class _Samples:
 _SOURCE = '''\
 """A simulated service that `tunecheck datasets author` made. Edit its tables in {tables} as you like.
 
-`resources` are the kinds of records, `actions` what each function does to them, `configuration` what conversations
-start from. What tables cannot say is a method marked with `tunecheck.simulators.tool`.
+{tables_are}
+What tables cannot say is a method marked with `tunecheck.simulators.tool`.
 """
 
 from pathlib import Path
 
-from tunecheck.simulators import Resources
+from tunecheck.simulators import {base}
 
 
-class {name}(Resources):
+class {name}({base}):
     tables = Path(__file__).with_suffix(".tables.json")
 '''
+_RESOURCES = """\
+`resources` are the kinds of records, `actions` what each function does to them, `configuration` what conversations
+start from."""
 
 
 def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed: int = 0) -> bool:
@@ -131,8 +134,7 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
     Raises:
         ConfigurationError: The OpenAPI file cannot be used, the simulator's cannot be written, or has no valid name.
     """
-    if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
-        raise ConfigurationError(f"{path}: a simulator's file is named by letters, digits and _, as my_service.py")
+    require_name(path)
     if path.exists():
         return False
     made = ResourceModel(read_operations(ApiDocument(openapi), only))
@@ -144,11 +146,7 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
         },
         "configuration": sample_configuration(made.kinds, seed),
     }
-    text = _SOURCE.format(tables=path.with_suffix(".tables.json").name, name=_class_name(path.stem))
-    with told_as(ConfigurationError, path, "cannot be written"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path.with_suffix(".tables.json"), dumps_readably(tables))
-        write_file(path, text.encode())
+    write_service(path, Resources.__name__, _RESOURCES, tables)
     return True
 
 
@@ -156,6 +154,37 @@ def _resource(resource: Resource) -> JSON:
     return {name: value for name, value in asdict(resource).items() if value or name == "key"}
 
 
-def _class_name(name: str) -> str:
+def require_name(path: Path) -> None:
+    """Refuse a simulator's file name that is no valid identifier."""
+    if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
+        raise ConfigurationError(f"{path}: a simulator's file is named by letters, digits and _, as my_service.py")
+
+
+def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, JSON], more: str = "") -> None:
+    """Write a simulator's file and its tables.
+
+    Args:
+        path: The file.
+        base: The class that it inherits from.
+        tables_are: A description of its tables.
+        tables: The tables by name.
+        more: Further lines of the class.
+
+    Raises:
+        ConfigurationError: A file cannot be written.
+    """
+    text = _SOURCE.format(
+        tables=path.with_suffix(".tables.json").name,
+        tables_are=tables_are,
+        base=base,
+        name=_class_name(path.stem, base),
+    )
+    with told_as(ConfigurationError, path, "cannot be written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path.with_suffix(".tables.json"), dumps_readably(tables))
+        write_file(path, f"{text}{more}".encode())
+
+
+def _class_name(name: str, base: str) -> str:
     words = "".join(part[:1].upper() + part[1:] for part in identifier(name).split("_"))
-    return f"{words}Service" if words == "Resources" or keyword.iskeyword(words) else words
+    return f"{words}Service" if words == base or keyword.iskeyword(words) else words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,7 @@ from tunecheck_bfcl import CallCheckEvaluator
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, AuthorReport]]:
     """A set of twelve conversations with the library, each with a variant, split in two."""
     with workspace(tmp_path_factory.mktemp("library")) as folder:
-        yield folder, authored(split=0.3)
+        yield folder, authored(split=0.3, draw=Path("graph.mmd"))
 
 
 @pytest.fixture
@@ -140,6 +141,15 @@ def test_the_card_says_what_is_covered_and_why_something_is_not(folder: Path) ->
     assert "Functions used: 5 of 7" in card
     assert "`ring_bell`: nothing depends on tone" in card
     assert "License" in card
+
+
+def test_the_drawing_has_every_function_and_what_it_gets_from_others(folder: Path) -> None:
+    diagram = (folder / "graph.mmd").read_text()
+    names = dict(re.findall(r'(\w+)\["(\w+)"\]', diagram))
+    assert {"borrow", "give_back"} <= {*names.values()}
+    assert 'subgraph "library"' in diagram
+    arrows = [(names[one], names[other]) for one, other in re.findall(r'(\w+) -- ".+" --> (\w+)', diagram)]
+    assert ("borrow", "give_back") in arrows
 
 
 @pytest.mark.parametrize("name", ["tasks", "variants", "rejected"])

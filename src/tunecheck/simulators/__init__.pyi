@@ -15,4 +15,5 @@ from ._base import (
     shown as shown,
     tool as tool,
 )
+from ._recorded import Recorded as Recorded, RecordedCall as RecordedCall, Recording as Recording
 from ._resources import Action as Action, Resource as Resource, Resources as Resources, made_key as made_key

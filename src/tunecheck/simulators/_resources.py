@@ -13,24 +13,20 @@ marked with `tool` for an operation that tables cannot describe.
 
 from __future__ import annotations
 
-import functools
-import types
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
-from tunecheck._disk import read_regular
 from tunecheck._errors import DataError
-from tunecheck._json import JSON, canonical, loads
+from tunecheck._json import JSON, canonical
 from tunecheck.calls._schemas import FunctionDefinition
 from tunecheck.calls._strict_json import quoted
-from tunecheck.simulators._base import Operation, Simulator, SimulatorError, copied, operations_of, tool_definition
+from tunecheck.simulators._base import SimulatorError, copied
+from tunecheck.simulators._tables import TableSimulator
 
 Record: TypeAlias = dict[str, JSON]
 
-_MOST_BYTES = 64 << 20
 _LONGEST_NUMBER = 18
 _ONLY = ""
 """The key of the record of a resource of which there is just one."""
@@ -89,40 +85,16 @@ class Action:
         return {self.key, self.search, self.limit, *self.matches}
 
 
-class Resources(Simulator):
+class Resources(TableSimulator):
     """Configuration: by resource a list of records, or its only record.
 
-    State: by resource the records by key, or the one. Arguments are checked against their schemas. The class's own
-    methods go before actions of the same name.
+    State: by resource the records by key, or the one. Arguments are checked against their schemas.
     """
-
-    bounded: ClassVar[bool] = True
-    tables: ClassVar[Path | None] = None
-    """A JSON file with the class's tables by name, as `datasets author` writes it."""
 
     resources: ClassVar[Mapping[str, Resource]] = {}
     actions: ClassVar[Mapping[str, Action]] = {}
     configuration: ClassVar[Mapping[str, JSON]] = {}
     """What conversations start from, for `datasets author`; `$one_of`, `$some` and `$between` are drawn."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if cls.__dict__.get("tables") is not None:
-            for name, table in _tables_of(cls).items():
-                setattr(cls, name, table)
-
-    @classmethod
-    def operations(cls) -> Mapping[str, Operation]:
-        """Return the class's own methods and its actions."""
-        return _operations(cls)  # type: ignore[arg-type]  # classes are hashable, whatever mypy says
-
-    @classmethod
-    def tool_definitions(cls) -> list[dict[str, JSON]]:
-        own = operations_of(cls)  # type: ignore[arg-type]
-        return [
-            tool_definition(operation) if name in own else _definition(name, cls.actions[name])
-            for name, operation in cls.operations().items()
-        ]
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         self._records: dict[str, dict[str, Record]] = {name: {} for name in self.resources}
@@ -160,12 +132,22 @@ class Resources(Simulator):
         if key.isdecimal() and len(key) < _LONGEST_NUMBER:
             self._made[name] = max(self._made[name], int(key))
 
-    def answer(self, name: str, arguments: Record) -> Record:
-        """Answer a call of an action.
+    @classmethod
+    def from_json(cls, content: Mapping[str, JSON]) -> Mapping[str, object]:
+        tables: dict[str, object] = dict(content)
+        for name, kind in (("resources", Resource), ("actions", Action)):
+            rows = content.get(name)
+            tables[name] = {key: kind(**row) for key, row in rows.items()} if isinstance(rows, dict) else {}  # type: ignore[arg-type]  # as the file has it
+        return tables
 
-        Raises:
-            SimulatorError: The call cannot be done.
-        """
+    @classmethod
+    def functions(cls) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            name: {"description": action.description, "parameters": action.schema}
+            for name, action in cls.actions.items()
+        }
+
+    def answer(self, name: str, arguments: Record) -> Record:
         action = self.actions[name]
         check = FunctionDefinition(name, action.schema).check(arguments)
         if check.violations:
@@ -259,37 +241,6 @@ class Resources(Simulator):
         for record in self._records[action.resource].values():
             if all(_holds(record, *match) for match in matches) and (not text or _mentions(record, text)):
                 yield record
-
-
-def _tables_of(simulator: type[Resources]) -> Mapping[str, object]:
-    path = simulator.tables
-    try:
-        content = loads(read_regular(path, _MOST_BYTES)) if path is not None else {}
-        tables: dict[str, object] = dict(content) if isinstance(content, dict) else {}
-        for name, kind in (("resources", Resource), ("actions", Action)):
-            rows = tables.get(name)
-            tables[name] = {key: kind(**row) for key, row in rows.items()} if isinstance(rows, dict) else {}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: cannot be read as the tables of a service: {error}") from None
-    return tables
-
-
-@functools.cache
-def _operations(simulator: type[Resources]) -> Mapping[str, Operation]:
-    made: dict[str, Operation] = {}
-    for name, action in simulator.actions.items():
-        names = (*action.parameters,)
-        made[name] = Operation(name, functools.partial(_call, name), names, (*action.required,), len(names))
-    return types.MappingProxyType({**made, **operations_of(simulator)})  # type: ignore[arg-type]
-
-
-def _call(name: str, simulator: Resources, /, **arguments: JSON) -> JSON:
-    return simulator.answer(name, arguments)
-
-
-def _definition(name: str, action: Action) -> dict[str, JSON]:
-    function: Record = {"name": name, "description": action.description, "parameters": copied(action.schema)}
-    return {"type": "function", "function": function}
 
 
 def made_key(name: str, makes: str, number: int) -> int | str:

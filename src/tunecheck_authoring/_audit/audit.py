@@ -14,7 +14,7 @@ from tunecheck.formats import read_calls
 from tunecheck.pipeline import VerdictReader, counted_metrics, evidence_of
 from tunecheck.runs import value_reader
 from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
-from tunecheck_authoring._audit.findings import AuditFinding, found, of_check, worst_first
+from tunecheck_authoring._audit.findings import AuditFinding, Replacement, found, of_check, worst_first
 from tunecheck_authoring._audit.repeats import KnownRows, known_row
 from tunecheck_authoring._audit.requests import request_findings
 from tunecheck_authoring._audit.values import value_findings
@@ -119,7 +119,8 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
         earlier = [one for one in played[:at] if one.turn == each.turn and one.call == each.call]
         if earlier and not each.step.changes and not each.step.result.error and _can_be_left_out(check, at):
             evidence = f"{each.text} is made twice, with nothing changed between"
-            yield found(name, "superfluous_call", evidence, each.turn, fix=f"leave out {each.text}")
+            drop = Replacement(each.turn, each.text, None)
+            yield found(name, "superfluous_call", evidence, each.turn, fix=f"leave out {each.text}", replacement=drop)
 
 
 def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final, Literal, TypeAlias
 
 from tunecheck.datasets import Finding
 from tunecheck.episodes import PROBLEMS
+from tunecheck.plugins import JSON
 
 Certainty: TypeAlias = Literal["sure", "likely", "look"]
 
@@ -41,6 +42,15 @@ _MOST_EVIDENCE = 400
 
 
 @dataclass(frozen=True, slots=True)
+class Replacement:
+    """An automatic fix: replace this call of the turn's ground truth by `new`, or delete it if `new` is None."""
+
+    turn: int
+    old: str
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class AuditFinding:
     """A probable mistake in the row `id`; `turn` counts from 0, and is None if the finding concerns the whole row."""
 
@@ -50,6 +60,10 @@ class AuditFinding:
     turn: int | None
     evidence: str
     fix: str | None = None
+    replacement: Replacement | None = None
+
+    def as_json(self) -> dict[str, JSON]:
+        return {name: value for name, value in asdict(self).items() if name != "replacement"}
 
 
 def found(
@@ -59,13 +73,14 @@ def found(
     turn: int | None = None,
     *,
     fix: str | None = None,
+    replacement: Replacement | None = None,
     certainty: Certainty | None = None,
 ) -> AuditFinding:
     """Return a finding of this kind, with the kind's usual certainty unless one is given."""
     usual: Certainty = "look" if kind in _LOOK else "likely" if kind in _LIKELY else "sure"
     text = " ".join(evidence.split())
     text = text if len(text) <= _MOST_EVIDENCE else f"{text[:_MOST_EVIDENCE]}…"
-    return AuditFinding(row, kind, certainty or usual, turn, text, fix)
+    return AuditFinding(row, kind, certainty or usual, turn, text, fix, replacement)
 
 
 def of_check(finding: Finding) -> AuditFinding:

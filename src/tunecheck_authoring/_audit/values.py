@@ -11,7 +11,7 @@ from rapidfuzz.distance import OSA
 
 from tunecheck.plugins import dumps
 from tunecheck_authoring._audit.dialogue import Dialogue, TruthCall, argument_values
-from tunecheck_authoring._audit.findings import AuditFinding, Certainty, found
+from tunecheck_authoring._audit.findings import AuditFinding, Certainty, Replacement, found
 from tunecheck_authoring._audit.given import KnownValues, numbers, shortens, words
 
 _ALIKE = 0.8
@@ -243,7 +243,10 @@ def _mistypes(value: float, known: float) -> bool:
 
 
 def _replacing(dialogue: Dialogue, call: TruthCall, kind: str, evidence: str, old: str, new: str) -> AuditFinding:
-    """Return a finding whose fix is the call with a text replaced, if the call contains the text exactly once."""
-    is_plain = call.text.count(old) == 1 and not any(mark in new for mark in "'\"\\\n")
-    fix = call.text.replace(old, new) if is_plain else f"is {new!r} meant?"
-    return found(dialogue.name, kind, evidence, call.turn, fix=fix)
+    """Return a finding whose fix replaces a text in the call, if the call contains it exactly once."""
+    if call.text.count(old) != 1 or any(mark in new for mark in "'\"\\\n"):
+        return found(dialogue.name, kind, evidence, call.turn, fix=f"is {new!r} meant?")
+    text = call.text.replace(old, new)
+    return found(
+        dialogue.name, kind, evidence, call.turn, fix=text, replacement=Replacement(call.turn, call.text, text)
+    )

@@ -42,7 +42,7 @@ from tunecheck_authoring._author.files import (
     Weakness,
     WorldFile,
 )
-from tunecheck_authoring._author.graph import check_graph, find_graph, keep_own
+from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, keep_own
 from tunecheck_authoring._author.paths import check_tasks, sample_tasks
 from tunecheck_authoring._author.tasks import render_task
 from tunecheck_authoring._author.trial import Trial
@@ -181,6 +181,7 @@ class AuthorPlan:
     variants: Sequence[Variant] = VARIANTS
     work: Path
     out: Path
+    draw: Path | None = None
     last: Stage = "rows"
     command: str = "tunecheck datasets author"
     overwrite: bool = False
@@ -249,6 +250,9 @@ class AuthorPipeline:
             "graph.yaml", GraphFile, [seed, world.fingerprint()], lambda: find_graph(world, seed), keep_own
         )
         check_graph(self._graph, world)
+        if self._plan.draw is not None:
+            with told_as(ConfigurationError, self._plan.draw, "cannot be written"):
+                write_file(self._plan.draw, drawing(self._graph).encode())
 
     def make_tasks(self) -> None:
         plan, models = self._plan, self._plan.models

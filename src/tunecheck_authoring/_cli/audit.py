@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError
@@ -37,6 +38,9 @@ class AuditOptions(CheckOptions, ResultsOptions):
     remarks: bool = flag("List what is only worth a look, too; --json has it always.", flags=("--all",))
     against: str | None = option("Training data, of which no row may be among these.", "FILE")
     runs: list[str] | None = option("A run that tested these rows, two at least (repeatable).", "RUN")
+    review: bool = flag("Accept, reject or mend what was found, in a browser on this machine; Ctrl-C ends it.")
+    out: Path | None = option("--review: the new file for the rows; by default FILE's name with .reviewed.", "FILE")
+    port: int = option("--review: 0 takes any free one.", "PORT", default=0, least=0, most=65_535)
 
 
 @command(AuditOptions)
@@ -58,11 +62,28 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
         training=_training(options.against) if options.against else (),
         runs=[find_run(run, options.folder) for run in options.runs or []],
     )
+    if options.review:
+        _review(dataset, done, options)
+        return DONE
     if options.json:
-        print_json({"rows": done.rows, "findings": [asdict(finding) for finding in done.findings]})
+        print_json({"rows": done.rows, "findings": [finding.as_json() for finding in done.findings]})
     else:
         _show(done, options)
     return NOT_MET if done.flagged else DONE
+
+
+def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
+    from tunecheck_authoring._audit.review import Review, serve_review
+
+    if options.limit is not None:
+        raise ConfigurationError("--review writes all rows of the data set anew: leave out --limit")
+    plain = Path(dataset.name.rpartition(":")[2]).with_suffix("").name
+    path = Path(options.data)
+    out = options.out or (path if path.exists() else Path("datasets") / plain).with_suffix(".reviewed.jsonl")
+    chosen = [each for each in done.findings if options.remarks or each.certainty != "look"]
+    review = Review(dataset, chosen, out)
+    print(f"{counted(len(chosen), 'finding')} to review; the rows will be written to {clean(out, 500)}")
+    serve_review(review, options.port, lambda url: print(f"open {url} (this machine only); Ctrl-C ends it", flush=True))
 
 
 def _reader(dataset: Dataset) -> DialogueReader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from tunecheck.cli import DONE, Invocation, JsonOptions, TrustOptions, argument,
 from tunecheck.plugins import Trust, clean, counted, did_you_mean
 
 if TYPE_CHECKING:
+    from tunecheck.simulators import Backends
     from tunecheck_authoring._author.files import Variant
     from tunecheck_authoring._author.pipeline import AuthorPlan, AuthorReport
     from tunecheck_authoring._author.writing import EndpointModels
@@ -34,6 +36,11 @@ class AuthorOptions(JsonOptions, TrustOptions):
     only: list[str] | None = option(
         "Take only OpenAPI operations whose path, tag or operationId fits: '/pets*' (repeatable).", "PATTERN", _WORLD
     )
+    mcp: str | None = option(
+        "Author about an MCP server, which is recorded: its command ({folder}: a new folder) or URL.",
+        "COMMAND|URL",
+        _WORLD,
+    )
     tasks: int = option("Number of conversations.", "N", _SET, default=50, least=1, most=100_000)
     turns: str = option("Turns of a conversation, as 3 or 2-4; 1: single questions.", "A-B", _SET, default="2-4")
     seed: int = option("Seed of all random choices.", "N", _SET, default=0, least=0)
@@ -49,6 +56,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
     )
     work: Path | None = option("Folder for the files of the stages; by default authoring/NAME.", "DIR", _SET)
     stage: str | None = option("Stop after this stage: world, graph, tasks or variants.", "STAGE", _SET)
+    draw: Path | None = option("Write the graph of functions as a Mermaid diagram.", "FILE.mmd", _SET)
     overwrite: bool = flag("Replace the data set if it is there.", _SET)
     writer: str | None = option(
         "Model that words the requests: a definition, or the name of one in endpoints/.", "FILE", _WORDS
@@ -65,13 +73,12 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     Each stage leaves a file that you can read and edit: the functions, which result feeds which parameter, the calls
     and words of each conversation, its variants. What is unchanged is not made again.
     """
-    from tunecheck.simulators import Backends
     from tunecheck_authoring._author.pipeline import author as author_dataset
 
-    simulators = [*map(_simulator, options.simulator or ()), *_made_service(options)]
-    report = author_dataset(
-        _plan(options, simulators, invocation.typed), Backends(trust=Trust.of_command(options.trust or ()))
-    )
+    own = _made_services(options)
+    plan = _plan(options, [*map(_simulator, options.simulator or ()), *own], _shown(options, invocation.typed))
+    with _backends(options) as backends:
+        report = author_dataset(plan, backends)
     if options.json:
         print_json(to_builtins(report, enc_hook=str))
     else:
@@ -79,18 +86,46 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     return DONE
 
 
-def _made_service(options: AuthorOptions) -> list[str]:
-    """The simulator that is written for this data set."""
-    if options.openapi is None:
-        return []
-    from tunecheck_authoring._service_file import write_simulator
-
+def _made_services(options: AuthorOptions) -> list[str]:
+    """The simulators that are written for this data set."""
     name = options.name.replace("-", "_")
     path = Path("simulators") / f"{name}.py"
-    is_new = write_simulator(options.openapi, path, only=options.only or (), seed=options.seed)
+    if options.openapi is not None and options.mcp is not None:
+        raise ConfigurationError(f"--openapi and --mcp both make {path}: take one, and name its file with --simulator")
+    if options.openapi is not None:
+        from tunecheck_authoring._service_file import write_simulator
+
+        is_new = write_simulator(options.openapi, path, only=options.only or (), seed=options.seed)
+    elif options.mcp is not None:
+        from tunecheck_authoring._mcp.service import write_recorded
+
+        is_new = write_recorded(options.mcp, path)
+    else:
+        return []
     if not options.json:
         print(f"{path}: {'made' if is_new else 'is there, and kept'}")
     return [name]
+
+
+def _backends(options: AuthorOptions) -> AbstractContextManager[Backends]:
+    """Return what starts the simulators; with `--mcp` that of the server asks it what is not recorded."""
+    from tunecheck.simulators import Backends
+
+    backends = Backends(trust=Trust.of_command(options.trust or ()))
+    if options.mcp is None:
+        return nullcontext(backends)
+    from tunecheck_authoring._mcp.service import recording_backends
+
+    return recording_backends(options.mcp, options.name.replace("-", "_"), backends)
+
+
+def _shown(options: AuthorOptions, command: str) -> str:
+    """The command line for the data set's card, without the secrets of a server's command."""
+    if options.mcp is None:
+        return command
+    from tunecheck_authoring._mcp.client import shown_server
+
+    return command.replace(options.mcp, shown_server(options.mcp))
 
 
 def _plan(options: AuthorOptions, simulators: list[str], command: str) -> AuthorPlan:
@@ -103,7 +138,7 @@ def _plan(options: AuthorOptions, simulators: list[str], command: str) -> Author
     if stage is None:
         raise ConfigurationError(f"there is no stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}")
     if not simulators:
-        raise ConfigurationError("say what to author about: --simulator NAME or --openapi FILE")
+        raise ConfigurationError("say what to author about: --simulator NAME, --openapi FILE, or --mcp COMMAND")
     work = options.work or Path("authoring") / options.name
     return AuthorPlan(
         name=options.name,
@@ -115,6 +150,7 @@ def _plan(options: AuthorOptions, simulators: list[str], command: str) -> Author
         variants=_variants(options.variants),
         work=work,
         out=Path("datasets") / f"{options.name}.jsonl",
+        draw=options.draw,
         last=stage,
         command=command,
         overwrite=options.overwrite,

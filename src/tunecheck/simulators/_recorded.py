@@ -1,0 +1,200 @@
+"""Services that answer as another one did: each call in each state as it was recorded.
+
+    class Notes(Recorded):
+        recording = Path(__file__).with_suffix(".recording.jsonl")
+        tools = {"add_note": {"description": "Add a note.", "parameters": {"type": "object", "properties": {…}}}}
+        writes = ["add_note"]
+
+`tunecheck datasets author --mcp` writes such a class, with its tables in a JSON file (`tables`), and the recording.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+
+from tunecheck._disk import read_regular
+from tunecheck._errors import DataError
+from tunecheck._files import FORMAT_VERSION, check_version
+from tunecheck._json import JSON, canonical, content_hash, dumps, dumps_line, loads
+from tunecheck._messages import clean
+from tunecheck.simulators._base import SimulatorError, copied
+from tunecheck.simulators._tables import TableSimulator
+
+_SHOWN = 200
+
+
+class RecordedState(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a recording: what the service held; `state` is its name in other lines."""
+
+    state: str
+    holds: dict[str, Any]
+
+
+class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a recording: a call made in a state, its answer, and the state that it left."""
+
+    before: str
+    call: str
+    arguments: dict[str, Any]
+    answer: Any
+    error: bool = False
+    after: str
+
+
+class Recording:
+    """The recorded answers of a service: `start` is its first state, `states` holds the content of each.
+
+    Args:
+        path: its file, JSON Lines.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.start = ""
+        self.states: dict[str, dict[str, JSON]] = {}
+        self.reached: dict[str, RecordedCall] = {}
+        """Of each state but the first: a call that led there."""
+        self._calls: dict[tuple[str, bytes], RecordedCall] = {}
+        if path.exists():
+            self._read()
+
+    def find(self, state: str, name: str, arguments: Mapping[str, JSON]) -> RecordedCall | None:
+        """Return the recorded call in this state, or None."""
+        return self._calls.get((state, _key(name, arguments)))
+
+    def begin(self, holds: Mapping[str, JSON]) -> None:
+        """Begin the file with the state that the service begins in."""
+        self.path.write_bytes(dumps_line({"format_version": FORMAT_VERSION}))
+        self.start = self.hold(holds)
+
+    def hold(self, holds: Mapping[str, JSON]) -> str:
+        """Return the name of a state; a new state is written to the file."""
+        name = content_hash(dict(holds))[:16]
+        if name not in self.states:
+            self._append(RecordedState(state=name, holds=dict(holds)))
+            self.states[name] = dict(holds)
+        return name
+
+    def keep(self, made: RecordedCall) -> None:
+        """Write a call that was made."""
+        self._append(made)
+        self._add(made)
+
+    def _append(self, line: msgspec.Struct) -> None:
+        with self.path.open("ab") as file:
+            file.write(dumps_line(msgspec.to_builtins(line)))
+
+    def _add(self, made: RecordedCall) -> None:
+        self._calls[made.before, _key(made.call, made.arguments)] = made
+        if made.after not in (made.before, self.start):
+            self.reached.setdefault(made.after, made)
+
+    def _read(self) -> None:
+        try:
+            for number, text in enumerate(read_regular(self.path).splitlines()):
+                line = loads(text)
+                if number == 0 and isinstance(line, dict):
+                    check_version(line, self.path)
+                elif isinstance(line, dict) and "state" in line:
+                    state = msgspec.convert(line, RecordedState)
+                    self.start = self.start or state.state
+                    self.states[state.state] = state.holds
+                else:
+                    self._add(msgspec.convert(line, RecordedCall))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self.path}: cannot be read as a recording: {error}") from None
+
+
+def _key(name: str, arguments: Mapping[str, JSON]) -> bytes:
+    return canonical([name, dict(arguments)])
+
+
+class LiveService(Protocol):
+    """The live service, which answers calls that are not recorded."""
+
+    recording: Recording
+
+    def ask(self, state: str, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
+        """Make a call in a state that is recorded, and record it."""
+
+
+class Recorded(TableSimulator):
+    """Configuration: `before`, a list of calls (`{"name", "arguments"}`) that are made before a conversation begins.
+
+    State: what `state_from` answers, else the `writes` so far, as `{"calls": [...]}`. A call that was not recorded is
+    an error reply; where it might have changed something, the state is `{"not_recorded": <the call>}` from then on.
+    """
+
+    recording: ClassVar[Path]
+    tools: ClassVar[Mapping[str, Mapping[str, JSON]]] = {}
+    """By name the `description` of each and the JSON Schema of its `parameters`; `name`: the service's own name."""
+    writes: ClassVar[Collection[str]] = ()
+    """The tools that may change what the service holds."""
+    state_from: ClassVar[Mapping[str, Mapping[str, JSON]]] = {}
+    """Tools whose answers, with these arguments, show together all that the service holds; `{folder}`: its files."""
+    live: ClassVar[LiveService | None] = None
+
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
+        self._recording = self.live.recording if self.live is not None else _recording(self.recording)
+        self._state, self._lost = self._recording.start, ""
+        before = config.get("before", [])
+        for call in before if isinstance(before, list) else [before]:
+            match call:
+                case {"name": str() as name, "arguments": dict() as arguments}:
+                    self._first(name, arguments)
+                case _:
+                    raise DataError('initial_config: before is no list of calls: {"name": …, "arguments": {…}}')
+
+    def _first(self, name: str, arguments: dict[str, JSON]) -> None:
+        try:
+            self.answer(name, arguments)
+        except SimulatorError as error:
+            raise DataError(f"initial_config: the call of {clean(name)} before the conversation: {error}") from None
+
+    def state(self) -> dict[str, object]:
+        return {"not_recorded": self._lost} if self._lost else {**self._recording.states.get(self._state, {})}
+
+    @classmethod
+    def sample(cls) -> Mapping[str, JSON]:
+        return {"before": []}
+
+    @classmethod
+    def functions(cls) -> Mapping[str, Mapping[str, JSON]]:
+        return cls.tools
+
+    def answer(self, name: str, arguments: dict[str, JSON]) -> JSON:
+        made = None if self._lost else self._recording.find(self._state, name, arguments)
+        if made is None and self.live is not None:
+            made = self.live.ask(self._state, name, arguments)
+        if made is None:
+            text = clean(f"{name}({dumps(arguments).decode()})", _SHOWN)
+            if name in self.writes:
+                self._lost = self._lost or text
+            after = f" after {self._lost}" if self._lost not in ("", text) else ""
+            raise SimulatorError(f"not recorded: nobody knows what {text} answers{after}")
+        self._state = made.after
+        if made.error:
+            raise SimulatorError(str(made.answer))
+        answer: JSON = copied(made.answer)
+        return answer
+
+
+def _recording(path: Path) -> Recording:
+    """Return a file's recording; an unchanged file is read once."""
+    if not path.is_file():
+        raise DataError(f"{path}: is not there; `tunecheck datasets author --mcp` writes the recording")
+    status = path.stat()
+    return _read(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=16)
+def _read(path: Path, modified: int, size: int) -> Recording:
+    return Recording(path)

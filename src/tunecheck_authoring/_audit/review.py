@@ -1,0 +1,183 @@
+"""Review an audit in a browser: accept, reject or fix findings, and write the rows to a new file.
+
+GET /?token=…        the page
+GET /findings        the findings and the rows that they are about
+POST /save           the decisions; writes the file
+
+The last two require the token in the header `X-Token`. An edited row is written as edited. Otherwise each accepted
+finding is fixed: its call is replaced or deleted, or else its row is deleted. All other rows stay unchanged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import hmac
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from aiohttp import web
+
+from tunecheck import ConfigurationError
+from tunecheck.datasets import Dataset, entry_name, sidecar_path, sidecar_text
+from tunecheck.plugins import JSON, counted, dumps_line, loads, replacing, told_as, write_file
+from tunecheck.report import guarded, serve_pages
+from tunecheck_authoring._audit.findings import KINDS, AuditFinding, Replacement
+
+_MOST_BYTES = 64 << 20
+_ROOM = "tunecheck_authoring._audit"
+
+Remedy = Literal["replace the call", "leave out the call", "leave out the row"]
+
+
+class Decisions(msgspec.Struct, forbid_unknown_fields=True):
+    """The decisions: the numbers of accepted findings, and edited rows as JSON text by id."""
+
+    accepted: list[int] = []
+    edited: dict[str, str] = {}
+
+
+@dataclass
+class Review:
+    """The findings of a data set's audit, and the new file for its rows."""
+
+    dataset: Dataset
+    findings: Sequence[AuditFinding]
+    out: Path
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    _written: bool = False
+
+    def __post_init__(self) -> None:
+        if self.out.suffix.lower() != ".jsonl":
+            raise ConfigurationError(f"{self.out}: rows are JSON Lines; name it {self.out.with_suffix('.jsonl').name}")
+        for path in (self.out, sidecar_path(self.out)):
+            if path.exists():
+                raise ConfigurationError(f"{path} exists; choose another name with --out FILE")
+
+    def described(self) -> dict[str, JSON]:
+        """Return the findings and their rows for the page."""
+        named = {finding.id for finding in self.findings}
+        rows = {name: values for name, values in self._rows() if name in named}
+        described: list[JSON] = [
+            finding.as_json() | {"what": KINDS[finding.kind], "remedy": remedy(rows.get(finding.id, {}), finding)}
+            for finding in self.findings
+        ]
+        return {"name": self.dataset.name, "out": str(self.out), "findings": described, "rows": dict(rows)}
+
+    def save(self, decisions: Decisions) -> str:
+        """Write the rows as decided; return a sentence that says what was done.
+
+        Raises:
+            ConfigurationError: an edited row is no row, several rows have its id, or the file cannot be written.
+        """
+        edited = {name: _edited(name, text) for name, text in decisions.edited.items()}
+        accepted: dict[str, list[AuditFinding]] = {}
+        for number in decisions.accepted:
+            if not 0 <= number < len(self.findings):
+                raise ConfigurationError(f"there is no finding {number}")
+            accepted.setdefault(self.findings[number].id, []).append(self.findings[number])
+        names = Counter(name for name, _ in self._rows())
+        for name in (each for each in (*accepted, *edited) if names[each] > 1):
+            several = f"row {name}: {names[name]:,} rows have this id, and only one is meant"
+            raise ConfigurationError(f"{several}; give each its own in {self.dataset.name}, and audit it again")
+        if self.out.exists() and not self._written:
+            raise ConfigurationError(f"{self.out} has appeared since the review began; it is left as it is")
+        kept = left_out = 0
+        with told_as(ConfigurationError, self.out, "cannot be written"):
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(self.out) as temporary, temporary.open("wb") as file:
+                for name, values in self._rows():
+                    row = edited[name] if name in edited else mended(values, accepted.get(name, ()))
+                    kept, left_out = kept + (row is not None), left_out + (row is None)
+                    if row is not None:
+                        file.write(dumps_line(row))
+            words = f"{self.dataset.name} after a review of its audit."
+            write_file(sidecar_path(self.out), sidecar_text(self.dataset.defaults, description=words).encode())
+        self._written = True
+        return f"written {self.out}: {counted(kept, 'row')}, {left_out:,} left out"
+
+    def _rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        for number, row in enumerate(self.dataset.rows(), 1):
+            yield entry_name(row.values, number), dict(row.values)
+
+
+def remedy(row: dict[str, Any], finding: AuditFinding) -> Remedy:
+    """Return how accepting a finding changes its row."""
+    if finding.replacement is None or _place(row, finding.replacement) is None:
+        return "leave out the row"
+    return "leave out the call" if finding.replacement.new is None else "replace the call"
+
+
+def mended(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[str, Any] | None:
+    """Return a copy of the row with these findings fixed, or None if the row is deleted."""
+    row = copy.deepcopy(row)
+    for finding in accepted:
+        made = finding.replacement
+        calls = None if made is None else _place(row, made)
+        if made is None or calls is None:
+            return None
+        at = calls.index(made.old)
+        calls[at : at + 1] = [] if made.new is None else [made.new]
+    return row
+
+
+def _place(row: dict[str, Any], made: Replacement) -> list[JSON] | None:
+    """Return the turn of the ground truth that contains the call's text."""
+    truth = row.get("ground_truth")
+    calls = truth[made.turn] if isinstance(truth, list) and made.turn < len(truth) else None
+    return calls if isinstance(calls, list) and made.old in calls else None
+
+
+def _edited(name: str, text: str) -> dict[str, JSON]:
+    try:
+        row = loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"row {name}: it is no JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise ConfigurationError(f"row {name}: a row is an object")
+    return row
+
+
+def make_app(review: Review) -> web.Application:
+    """Return the review as an aiohttp application."""
+
+    async def page(request: web.Request) -> web.Response:
+        _check_token(review, request.query.get("token", ""))
+        nonce = secrets.token_urlsafe(18)
+        text = files(_ROOM).joinpath("review.html").read_text("utf-8")
+        policy = f"default-src 'none'; connect-src 'self'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'"
+        headers = {"Content-Security-Policy": f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}
+        return web.Response(text=text.replace("NONCE", nonce), content_type="text/html", headers=headers)
+
+    async def findings(request: web.Request) -> web.Response:
+        _check_token(review, request.headers.get("X-Token", ""))
+        described = await asyncio.to_thread(review.described)
+        return web.json_response(body=dumps_line(described))
+
+    async def save(request: web.Request) -> web.Response:
+        _check_token(review, request.headers.get("X-Token", ""))
+        try:
+            decisions = msgspec.json.decode(await request.read(), type=Decisions)
+        except msgspec.DecodeError as error:
+            raise web.HTTPBadRequest(text=str(error)) from None
+        return web.Response(text=await asyncio.to_thread(review.save, decisions))
+
+    app = web.Application(middlewares=[guarded], client_max_size=_MOST_BYTES)
+    app.add_routes([web.get("/", page), web.get("/findings", findings), web.post("/save", save)])
+    return app
+
+
+def serve_review(review: Review, port: int, on_ready: Callable[[str], None]) -> None:
+    """Serve the review on this machine until the process is stopped; `on_ready` gets its address."""
+    asyncio.run(serve_pages(make_app(review), port, lambda url: on_ready(f"{url}/?token={review.token}")))
+
+
+def _check_token(review: Review, token: str) -> None:
+    if not hmac.compare_digest(token.encode(), review.token.encode()):
+        raise web.HTTPForbidden(text="open the address that `datasets audit --review` printed, with its token")

@@ -1,0 +1,362 @@
+"""A client of an MCP server: one session, started by a command or at a URL, that lists and calls tools.
+
+Model Context Protocol, revision 2025-06-18: JSON-RPC 2.0 by lines over standard input and output, or over HTTP. The
+client implements tools only. The size of answers and the time to wait for them are bounded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import http.client
+import os
+import queue
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import urllib.parse
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, cast
+
+from tunecheck import ConfigurationError, __version__
+from tunecheck.endpoints import MASK, looks_secret
+from tunecheck.plugins import JSON, clean, dumps, loads
+
+PROTOCOL = "2025-06-18"
+FOLDER = "/service"
+"""The name of a server's own folder in calls and answers: its real name differs each time."""
+
+_MOST_BYTES = 4_000_000
+_MOST_FILE_BYTES = 1_000_000
+_MOST_PAGES = 100
+_SPARE = 2
+_ASSIGNED = re.compile(r"([A-Za-z_][\w-]*)[=: ]+(\"[^\"]*\"|'[^']*'|\S+)")
+_IN_FOLDER = re.compile(rf'(?<="){FOLDER}(?=[/"])')
+
+Message = dict[str, JSON]
+
+
+class ServerGoneError(BaseException):
+    """The server gave no valid answer: nothing that was made with it can be used.
+
+    This is no `Exception`, because callers of simulators treat exceptions as replies of calls.
+    """
+
+
+def shown_server(server: str) -> str:
+    """Return a server's command or URL for files and errors, without possible secrets."""
+    if _is_url(server):
+        url = urllib.parse.urlsplit(server)
+        return urllib.parse.urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))
+    return _ASSIGNED.sub(lambda found: f"{found[1]}={MASK}" if looks_secret(found[1]) else found[0], server)
+
+
+def _is_url(server: str) -> bool:
+    return server.startswith(("http://", "https://"))
+
+
+class McpSession:
+    """A session with a server, from its beginning to `close`.
+
+    Args:
+        server: The command that starts the server, or its URL.
+        time_limit_s: The time limit for the start and for each answer, in seconds.
+
+    Raises:
+        ServerGoneError: The server does not start.
+    """
+
+    def __init__(self, server: str, time_limit_s: float) -> None:
+        self._server, self._time_limit_s, self._sent = server, time_limit_s, 0
+        self._transport: _HttpServer | _ServerProcess = (
+            _HttpServer(server) if _is_url(server) else _ServerProcess(server)
+        )
+        try:
+            client: JSON = {"name": "tunecheck", "version": __version__}
+            self._ask("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
+            self._transport.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, time_limit_s)
+        except BaseException:  # Ctrl-C, too, must not leave the server running
+            self.close()
+            raise
+
+    def tools(self) -> list[Message]:
+        """Return the tools as the server describes them."""
+        found: list[Message] = []
+        cursor: JSON = None
+        for _ in range(_MOST_PAGES):
+            page = self._ask("tools/list", {} if cursor is None else {"cursor": cursor})
+            listed = page.get("tools")
+            found += [tool for tool in (listed if isinstance(listed, list) else []) if isinstance(tool, dict)]
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+        return found
+
+    def call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
+        """Return a call's answer (a JSON object or text), and whether it is an error."""
+        try:
+            result = self._ask("tools/call", {"name": name, "arguments": dict(arguments)})
+        except _RefusedError as error:
+            return str(error), True
+        if result.get("isError"):
+            return _text(result), True
+        structured = result.get("structuredContent")
+        return (structured if isinstance(structured, dict) else _read(_text(result))), False
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the server's own folder, which is deleted with the session; None if the server is at a URL."""
+        return self._transport.folder
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _ask(self, method: str, params: Message) -> Message:
+        self._sent += 1
+        message: Message = {"jsonrpc": "2.0", "id": self._sent, "method": method, "params": params}
+        try:
+            answer = self._transport.send(message, self._time_limit_s)
+        except (OSError, ValueError, http.client.HTTPException, queue.Empty) as error:
+            late = isinstance(error, (queue.Empty, TimeoutError))
+            why = f"no answer within {self._time_limit_s:g} seconds" if late else str(error) or type(error).__name__
+            raise ServerGoneError(f"{clean(shown_server(self._server), 200)}: {method}: {clean(why, 200)}") from None
+        error_of = (answer or {}).get("error")
+        if isinstance(error_of, dict):
+            if method == "tools/call":
+                raise _RefusedError(str(error_of.get("message")))
+            raise ServerGoneError(
+                f"{clean(shown_server(self._server), 200)}: {method}: {clean(str(error_of.get('message')), 200)}"
+            )
+        result = (answer or {}).get("result")
+        return result if isinstance(result, dict) else {}
+
+
+class SessionPool:
+    """Starts spare sessions ahead of time, because a start is slow.
+
+    Spares are started with the first request for a session: one session may be enough.
+    """
+
+    def __init__(self, server: str, time_limit_s: float) -> None:
+        self._begin = functools.partial(McpSession, server, time_limit_s)
+        self._pool = ThreadPoolExecutor(_SPARE, thread_name_prefix="tunecheck-mcp-spare")
+        self._ahead: deque[Future[McpSession]] = deque()
+        self._wanted = 1
+
+    def take(self) -> McpSession:
+        """Return a new session.
+
+        Raises:
+            ConfigurationError: The command cannot be started.
+            ServerGoneError: The server does not start.
+        """
+        self._ahead.extend(self._pool.submit(self._begin) for _ in range(self._wanted - len(self._ahead)))
+        self._wanted = 1 + _SPARE
+        session = self._ahead[0].result()  # queued until ready: `close` ends it if interrupted
+        self._ahead.popleft()
+        return session
+
+    def close(self) -> None:
+        for each in self._ahead:
+            if not each.cancel():
+                with contextlib.suppress(ConfigurationError, ServerGoneError):
+                    each.result().close()
+        self._pool.shutdown()
+
+
+class _RefusedError(Exception):
+    """The server refused a call."""
+
+
+def _text(result: Message) -> str:
+    content = result.get("content")
+    parts = [part for part in (content if isinstance(content, list) else []) if isinstance(part, dict)]
+    return "\n".join(str(part["text"]) if "text" in part else f"[{part.get('type')}]" for part in parts)
+
+
+def _read(text: str) -> JSON:
+    try:
+        value = loads(text)
+    except ValueError:
+        return text
+    return {"result": value} if isinstance(value, list) else value if isinstance(value, dict) else text
+
+
+class _ServerProcess:
+    """A server started by a command in a new folder. Its process group ends with the session."""
+
+    folder: Path
+
+    def __init__(self, command: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tunecheck-mcp-")).resolve()
+        folder = str(self.folder)
+        try:
+            words = [word.replace("{folder}", folder) for word in shlex.split(command)]
+            self._process = subprocess.Popen(  # noqa: S603 - the user typed the command
+                words,
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            why = getattr(error, "strerror", None) or error
+            raise ConfigurationError(f"--mcp {clean(shown_server(command), 200)}: cannot be started: {why}") from None
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        threading.Thread(target=self._receive, name="tunecheck-mcp", daemon=True).start()
+
+    def send(self, message: Message, time_limit_s: float) -> Message | None:
+        text = _IN_FOLDER.sub(lambda _: _escaped(self.folder), dumps(message).decode())
+        pipe = cast("IO[bytes]", self._process.stdin)
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which the empty line below says
+            pipe.write(text.encode() + b"\n")
+            pipe.flush()
+        while "id" in message:
+            line = self._lines.get(timeout=time_limit_s)
+            if not line:
+                self._lines.put(line)  # the next message finds the end, too
+                raise ValueError("it ended; try the command by itself to see why")
+            answer = _object(line.decode("utf-8", "replace").replace(_escaped(self.folder), FOLDER))
+            if answer.get("id") == message["id"] and "method" not in answer:
+                return answer
+        return None
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                cast("IO[bytes]", pipe).close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _receive(self) -> None:
+        pipe = cast("IO[bytes]", self._process.stdout)
+        with contextlib.suppress(OSError, ValueError):  # closed during the read
+            while (line := pipe.readline(_MOST_BYTES)).endswith(b"\n"):
+                self._lines.put(line)
+        self._lines.put(b"")
+
+
+def _escaped(folder: Path) -> str:
+    return dumps(str(folder)).decode()[1:-1]
+
+
+class _HttpServer:
+    """A server at a URL. The client follows no redirects."""
+
+    folder = None
+
+    def __init__(self, url: str) -> None:
+        self._url = urllib.parse.urlsplit(url)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+    def send(self, message: Message, time_limit_s: float) -> Message | None:
+        connection = self._connection(time_limit_s)
+        try:
+            target = urllib.parse.urlunsplit(("", "", self._url.path or "/", self._url.query, ""))
+            connection.request("POST", target, dumps(message), self._headers)
+            reply = connection.getresponse()
+            if reply.status >= 300:
+                raise ValueError(f"HTTP status {reply.status}")
+            for header in ("Mcp-Session-Id", "MCP-Protocol-Version"):
+                if reply.getheader(header):
+                    self._headers[header] = str(reply.getheader(header))
+            if "id" not in message:
+                self._headers["MCP-Protocol-Version"] = PROTOCOL
+                return None
+            answers = _events(reply) if "event-stream" in reply.headers.get("Content-Type", "") else _whole(reply)
+            return next(answer for answer in answers if answer.get("id") == message["id"])
+        except StopIteration:
+            raise ValueError("the reply does not hold the answer") from None
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        if "Mcp-Session-Id" in self._headers:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                connection = self._connection(5)
+                connection.request("DELETE", self._url.path or "/", headers=self._headers)
+                connection.getresponse()
+                connection.close()
+
+    def _connection(self, time_limit_s: float) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
+        return kind(self._url.netloc.rpartition("@")[2], timeout=time_limit_s)
+
+
+def _whole(reply: http.client.HTTPResponse) -> Iterator[Message]:
+    text = reply.read(_MOST_BYTES + 1)
+    if len(text) > _MOST_BYTES:
+        raise ValueError(f"an answer of more than {_MOST_BYTES:,} bytes")
+    yield _object(text.decode("utf-8", "replace"))
+
+
+def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
+    """Yield the messages of an event stream: each is the `data` lines before an empty line."""
+    data, size = "", 0
+    while line := reply.readline(_MOST_BYTES + 1).decode("utf-8", "replace"):
+        size += len(line)
+        if size > _MOST_BYTES:
+            raise ValueError(f"an answer of more than {_MOST_BYTES:,} bytes")
+        if line.startswith("data:"):
+            data += line[5:].strip()
+        elif not line.strip() and data:
+            yield _object(data)
+            data = ""
+
+
+def _object(text: str) -> Message:
+    value = loads(text)
+    if not isinstance(value, dict):
+        raise ValueError("an answer that is no JSON object")
+    return value
+
+
+def files_in(folder: Path) -> dict[str, JSON] | None:
+    """Return what each file holds, by the path that calls and answers have; a folder holds None.
+
+    Returns None if the folder holds more than a megabyte, or anything but files and folders.
+    """
+    found: dict[str, JSON] = {}
+    left = _MOST_FILE_BYTES
+    for path in _below(folder):
+        name = f"{FOLDER}/{path.relative_to(folder).as_posix()}"
+        if _is_folder(path):
+            found[name] = None
+        elif path.is_symlink() or not path.is_file() or (left := left - path.stat().st_size) < 0:
+            return None
+        else:
+            found[name] = _file_text(path.read_bytes(), folder)
+    return found
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        yield path
+        if _is_folder(path):
+            yield from _below(path)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _file_text(content: bytes, folder: Path) -> str:
+    try:
+        return content.decode().replace(str(folder), FOLDER)
+    except UnicodeDecodeError:
+        return f"sha256:{hashlib.sha256(content).hexdigest()}"

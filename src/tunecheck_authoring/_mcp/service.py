@@ -1,0 +1,300 @@
+"""An MCP server as a simulator: write its file, and ask the server for answers that are not recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import cast
+
+from tunecheck import ConfigurationError
+from tunecheck.calls import FunctionCall, canonical_text
+from tunecheck.endpoints import Redactor, Secret, looks_secret
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Backends, Recorded, RecordedCall, Recording
+from tunecheck_authoring._author.values import plain_values
+from tunecheck_authoring._author.world import Schema
+from tunecheck_authoring._mcp.client import McpSession, Message, ServerGoneError, SessionPool, files_in, shown_server
+from tunecheck_authoring._openapi.document import one_line
+from tunecheck_authoring._openapi.operations import identifier, unused
+from tunecheck_authoring._service_file import require_name, write_service
+
+_TIME_LIMIT_S = 30.0
+_PROBES = 2
+_MOST_KEPT = 12
+FILES = "{folder}"
+"""In `state_from`: the files in the server's folder."""
+
+_TABLES = """\
+It answers as an MCP server did. `writes` are the tools that may change what the server holds. `state_from` are tools
+whose answers, with these arguments, show together all that it holds: {"read_graph": {}}, or {"{folder}": {}}, the files
+in its folder; where it is empty, the state is the list of `writes` that were made. Delete the recording when you change
+these."""
+
+
+def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S) -> bool:
+    """Write the simulator of an MCP server; return False and keep the file if it exists, as it may be edited.
+
+    Raises:
+        ConfigurationError: The server does not answer or has no tools, or the file cannot be written.
+    """
+    if path.exists():
+        return False
+    require_name(path)
+    with _as_configuration_error(), closing(McpSession(server, time_limit_s)) as session:
+        offered = [tool for tool in session.tools() if tool.get("name")]
+        if not offered:
+            raise ConfigurationError(f"--mcp {shown_server(server)}: it offers no tools")
+        tools: dict[str, JSON] = {}
+        for tool in offered:
+            tools[unused(identifier(str(tool["name"])), tools)] = _described(tool)
+        writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
+        tried = _Tried(session, dict(zip(tools, offered, strict=True)), writes)
+        shown = tried.showing_all()
+    recording = path.with_suffix(".recording.jsonl")
+    line = '    recording = Path(__file__).with_suffix(".recording.jsonl")\n'
+    tables: dict[str, JSON] = {"tools": tools, "writes": [*writes], "state_from": {**shown}}
+    write_service(path, Recorded.__name__, _TABLES, tables, line)
+    recording.unlink(missing_ok=True)  # of an earlier simulator
+    return True
+
+
+def _described(tool: Message) -> dict[str, JSON]:
+    schema = tool.get("inputSchema")
+    parameters = {name: each for name, each in schema.items() if name != "$schema"} if isinstance(schema, dict) else {}
+    description = one_line(str(tool.get("description") or tool.get("title") or ""))
+    name = str(tool["name"])
+    return {"name": name, "description": description, "parameters": {"type": "object", "properties": {}, **parameters}}
+
+
+def _hint(tool: Message, name: str) -> JSON:
+    annotations = tool.get("annotations")
+    return annotations.get(name) if isinstance(annotations, dict) else None
+
+
+class _Tried:
+    """Finds out, by trial calls, which tools show the server's state.
+
+    Args:
+        session: A new session with the server.
+        tools: The tools as the server describes them, by the simulator's names.
+        writes: The names of tools that may change something.
+    """
+
+    def __init__(self, session: McpSession, tools: Mapping[str, Message], writes: list[str]) -> None:
+        self._session, self._tools, self._writes, self._random = session, tools, writes, Random(0)
+        self._readers = [name for name in tools if name not in writes and not _schema(tools[name]).get("required")]
+
+    def showing_all(self) -> dict[str, dict[str, JSON]]:
+        """Return the tools without arguments that show every write, else the files if they do, else nothing.
+
+        Only additions are tried: a deletion may find nothing to delete.
+        """
+        before, seen = self._shown(), []
+        for name in self._writes:
+            for _ in range(_PROBES if _hint(self._tools[name], "destructiveHint") is False else 0):
+                _, failed = self._session.call(self._own_name(name), self._arguments(name))
+                after = self._shown()
+                changed = {each for each in after if after[each] != before.get(each)}
+                before = after
+                if changed or not failed:
+                    seen.append(changed)
+                    break
+        telling = {name for changed in seen for name in changed if name != FILES}
+        if seen and all(changed & telling for changed in seen):
+            return {name: {} for name in self._readers if name in telling}
+        return {FILES: {}} if seen and all(FILES in changed for changed in seen) else {}
+
+    def _shown(self) -> dict[str, JSON]:
+        """Return the answers of the tools that take no arguments, and the files."""
+        told: dict[str, JSON] = {name: [*self._session.call(self._own_name(name), {})] for name in self._readers}
+        files = None if self._session.folder is None else files_in(self._session.folder)
+        return told if files is None else {**told, FILES: files}
+
+    def _own_name(self, name: str) -> str:
+        return str(self._tools[name]["name"])
+
+    def _arguments(self, name: str) -> dict[str, JSON]:
+        properties = cast("Mapping[str, Schema]", _schema(self._tools[name]).get("properties") or {})
+        drawn = {each: plain_values(each, schema, self._random, name) for each, schema in properties.items()}
+        return {each: self._random.choice(values) for each, values in drawn.items()}
+
+
+def _schema(tool: Message) -> Message:
+    schema = tool.get("inputSchema")
+    return schema if isinstance(schema, dict) else {}
+
+
+@contextmanager
+def recording_backends(server: str, name: str, backends: Backends) -> Iterator[Backends]:
+    """Return the simulators with one of them asking the server for answers that are not recorded.
+
+    Raises:
+        ConfigurationError: The simulator is not of a recorded service, or the server gives no valid answer.
+    """
+    found = backends.find(name)
+    if not issubclass(found, Recorded):
+        raise ConfigurationError(f"simulators/{name}.py is not of an MCP server; choose another name, or delete it")
+    with _as_configuration_error():
+        live = LiveServer(found, server)
+        try:
+            yield backends.with_class(name, live.recorder())
+        finally:
+            live.close()
+
+
+@contextmanager
+def _as_configuration_error() -> Iterator[None]:
+    try:
+        yield
+    except ServerGoneError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+@dataclass
+class _LiveSession:
+    """A session with a server, its state, and the calls since its start that may have changed something."""
+
+    session: McpSession
+    state: str = ""
+    written: list[str] = field(default_factory=list)
+
+
+class LiveServer:
+    """Reaches any recorded state of a server: it starts a session and repeats the recorded calls.
+
+    A start is slow and most calls change nothing, so some sessions are kept, each in its own state.
+
+    Args:
+        simulator: The simulator of the recording.
+        server: The command that starts the server, or its URL.
+        time_limit_s: The time limit for the start and for each answer, in seconds.
+    """
+
+    def __init__(self, simulator: type[Recorded], server: str, time_limit_s: float = _TIME_LIMIT_S) -> None:
+        self._simulator = simulator
+        self.recording = Recording(simulator.recording)
+        self._shown = shown_server(server)
+        self._spares = SessionPool(server, time_limit_s)
+        self._kept: dict[str, _LiveSession] = {}
+        self._redactor = Redactor()
+        for name, value in os.environ.items():
+            if looks_secret(name):
+                self._redactor.add(Secret(value))
+        if not self.recording.start:
+            self._keep(self._begin())
+
+    def recorder(self) -> type[Recorded]:
+        """Return the simulator that asks the server for answers that are not recorded."""
+        members = {"live": self, "__module__": self._simulator.__module__}
+        return type(self._simulator.__name__, (self._simulator,), members)
+
+    def ask(self, state: str, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
+        """Make a call in a recorded state, and record it.
+
+        Raises:
+            ServerGoneError: The server does not answer, or differs from the recording.
+        """
+        begun = self._reach(state)
+        made = self._make(begun, name, arguments)
+        self._keep(begun)
+        self.recording.keep(made)
+        return made
+
+    def close(self) -> None:
+        for begun in self._kept.values():
+            begun.session.close()
+        self._kept.clear()
+        self._spares.close()
+
+    def _keep(self, begun: _LiveSession) -> None:
+        """Keep a session for further calls in its state; close the oldest if there are too many."""
+        if begun.state in self._kept:
+            begun.session.close()
+            return
+        self._kept[begun.state] = begun
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.pop(next(iter(self._kept))).session.close()
+
+    def _begin(self) -> _LiveSession:
+        begun = _LiveSession(self._spares.take())
+        with _closed_on_error(begun):
+            holds = self._holds(begun)
+            if not self.recording.start:
+                self.recording.begin(holds)
+            begun.state = self.recording.hold(holds)
+            if begun.state != self.recording.start:
+                raise ServerGoneError(
+                    f"{self._shown}: it does not begin with what it held when it was recorded: {{folder}} in the "
+                    f"command is a new folder each time. Or it is another one by now: delete {self.recording.path}"
+                )
+        return begun
+
+    def _reach(self, state: str) -> _LiveSession:
+        """Return a session in a state: a kept one, or one brought there by the missing calls."""
+        route: list[RecordedCall] = []
+        at = state
+        while at not in self._kept and at != self.recording.start:
+            route.append(self.recording.reached[at])
+            at = route[-1].before
+        begun = self._kept.pop(at) if at in self._kept else self._begin()
+        for call in reversed(route):
+            self._make(begun, call.call, call.arguments)
+            if begun.state != call.after:
+                begun.session.close()
+                text = canonical_text([FunctionCall(call.call, call.arguments)])
+                raise ServerGoneError(
+                    f"{self._shown}: {text} does not leave what it left before, as where it makes ids by chance: "
+                    f"take {call.call} out of state_from or tools in {self._file}, and delete {self.recording.path}"
+                )
+        return begun
+
+    @property
+    def _file(self) -> str:
+        return f"{self.recording.path.name.partition('.')[0]}.tables.json"
+
+    def _make(self, begun: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
+        before = begun.state
+        with _closed_on_error(begun):
+            answer, failed = self._call(begun, name, arguments)
+            if name in self._simulator.writes:
+                if not failed:
+                    begun.written.append(canonical_text([FunctionCall(name, dict(arguments))]))
+                begun.state = self.recording.hold(self._holds(begun))
+        return RecordedCall(
+            before=before, call=name, arguments=dict(arguments), answer=answer, error=failed, after=begun.state
+        )
+
+    def _holds(self, begun: _LiveSession) -> dict[str, JSON]:
+        told = self._simulator.state_from
+        if not told:
+            return {"calls": [*begun.written]}
+        held = {name: self._call(begun, name, arguments)[0] for name, arguments in told.items() if name != FILES}
+        return {**held, "files": self._file_texts(begun)} if FILES in told else held
+
+    def _file_texts(self, begun: _LiveSession) -> JSON:
+        folder = begun.session.folder
+        files = None if folder is None else files_in(folder)
+        if files is None:
+            raise ServerGoneError(
+                f"{self._shown}: its files cannot be its state: it has no folder, or holds more than a megabyte there, "
+                f"or a link: take {FILES} out of state_from in {self._file}"
+            )
+        return self._redactor.answer(files)
+
+    def _call(self, begun: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
+        answer, failed = begun.session.call(str(self._simulator.tools[name].get("name", name)), arguments)
+        return self._redactor.answer(answer), failed
+
+
+@contextmanager
+def _closed_on_error(begun: _LiveSession) -> Iterator[None]:
+    """Close the session if an error occurs."""
+    try:
+        yield
+    except BaseException:  # Ctrl-C, too, must not leave the server running
+        begun.session.close()
+        raise

@@ -1,0 +1,250 @@
+"""MCP servers as services: their answers recorded while a set is authored, and given again without the server."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests import mcp_server
+from tests.authoring_parts import calls_of, lines, passes
+
+from tunecheck import ConfigurationError, DataError, FunctionCall
+from tunecheck.cli import main
+from tunecheck.plugins import JSON
+from tunecheck.simulators import Backend, Backends, Recorded, find_simulator
+from tunecheck_authoring import write_recorded
+from tunecheck_authoring._mcp.client import McpSession, SessionPool
+from tunecheck_authoring._mcp.service import LiveServer, recording_backends
+
+STDIO = shlex.join([sys.executable, "-S", "-E", str(Path(mcp_server.__file__))])
+
+FILED = f"{STDIO} {{folder}} files"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with mcp_server.served() as address:
+        yield address
+
+
+def recorded(server: str, name: str = "shelf") -> type[Recorded]:
+    """The simulator of a server, as the workspace has it."""
+    write_recorded(server, Path("simulators", f"{name}.py"))
+    found = find_simulator(name)
+    assert issubclass(found, Recorded)
+    return found
+
+
+def live_backend(live: LiveServer, before: tuple[FunctionCall, ...] = ()) -> Backend:
+    calls: list[JSON] = [{"name": call.name, "arguments": dict(call.arguments)} for call in before]
+    return Backend.of({"shelf": live.recorder()}, {"shelf": {"before": calls}})
+
+
+def add(title: str) -> FunctionCall:
+    return FunctionCall("add_book", {"title": title})
+
+
+LIST = FunctionCall("list_books", {})
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_set_authored_from_a_server_is_scored_without_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with mcp_server.served() as address:
+        command = ["datasets", "author", "shelf", "--mcp", address, "--tasks", "4", "--variants", "none"]
+        assert main(command) == 0
+    rows = lines(Path("datasets/shelf.jsonl"))
+    assert len(rows) == 4
+    for row in rows:
+        turns = calls_of(row)
+        assert passes(row, turns)
+        assert not passes(row, [[] for _ in turns])
+    assert main(["datasets", "check", "datasets/shelf.jsonl"]) == 0, capsys.readouterr()
+
+
+def test_a_recording_answers_as_the_server_did(url: str) -> None:
+    simulator = recorded(url)
+    live = LiveServer(simulator, url)
+    asked = live_backend(live)
+    texts = [asked.call(call).text for call in (add("Emma"), LIST)]
+    live.close()
+    replayed = Backends().start(["shelf"], {})
+    assert [replayed.call(call).text for call in (add("Emma"), LIST)] == texts
+    assert replayed.states() == asked.states() == {"shelf": {"list_books": {"books": {"Emma": None}}}}
+
+
+def test_what_was_not_recorded_is_said_in_the_reply_and_in_the_state(url: str) -> None:
+    live = LiveServer(recorded(url), url)
+    live.close()
+    backend = Backends().start(["shelf"], {})
+    result = backend.call(add("Emma"))
+    assert result.error
+    assert "not recorded" in result.text
+    assert backend.states() == {"shelf": {"not_recorded": 'add_book({"title":"Emma"})'}}
+    assert "after add_book" in backend.call(LIST).text
+
+
+def test_an_unrecorded_call_that_only_reads_leaves_the_state_known(url: str) -> None:
+    live = LiveServer(recorded(url), url)
+    live.close()
+    backend = Backends().start(["shelf"], {})
+    assert backend.call(FunctionCall("tell_key", {})).error
+    assert backend.states() == {"shelf": {"list_books": {"books": {}}}}
+
+
+def test_each_conversation_meets_the_server_as_it_begins(url: str) -> None:
+    live = LiveServer(recorded(url), url)
+    live_backend(live).call(add("Emma"))
+    assert live_backend(live).call(LIST).value == {"books": {}}
+    live.close()
+
+
+def test_a_conversation_may_begin_after_calls(url: str) -> None:
+    live = LiveServer(recorded(url), url)
+    lend = FunctionCall("lend_book", {"title": "Emma", "reader": "Ines"})
+    assert not live_backend(live, (add("Emma"),)).call(lend).error
+    live.close()
+    with pytest.raises(DataError, match="not recorded"):
+        Backends().start(["shelf"], {"shelf": {"before": [{"name": "add_book", "arguments": {"title": "Walden"}}]}})
+
+
+def test_annotations_say_what_writes_and_trying_shows_what_tells_of_it(url: str) -> None:
+    simulator = recorded(url)
+    assert simulator.writes == ["add_book", "lend_book"]
+    assert simulator.state_from == {"list_books": {}}
+
+
+def test_without_a_tool_that_tells_of_it_the_state_is_what_was_written(url: str, folder: Path) -> None:
+    path = folder / "simulators" / "shelf.tables.json"
+    write_recorded(url, path.with_name("shelf.py"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "state_from": {}}))
+    live = LiveServer(recorded(url), url)
+    backend = live_backend(live)
+    backend.call(add("Emma"))
+    backend.call(FunctionCall("lend_book", {"title": "Walden", "reader": "Ines"}))
+    assert backend.states() == {"shelf": {"calls": ['add_book(title="Emma")']}}
+    live.close()
+
+
+def test_a_command_starts_the_server_anew_and_its_process_ends() -> None:
+    live = LiveServer(recorded(STDIO), STDIO)
+    [begun] = live._kept.values()
+    process = begun.session._transport._process  # type: ignore[union-attr]
+    live_backend(live).call(add("Emma"))
+    assert live_backend(live).call(LIST).value == {"books": {}}
+    live.close()
+    assert process.returncode is not None
+
+
+@pytest.mark.parametrize("kept", ["files", "memory"])
+def test_a_conversation_meets_the_books_that_were_added_before_it_and_no_others(kept: str) -> None:
+    server = FILED.replace("files", kept)
+    live = LiveServer(recorded(server), server)
+    for title in ("Emma", "Walden"):
+        assert live_backend(live, (add(title),)).call(LIST).value == {"books": {title: None}}
+    live.close()
+
+
+def test_files_are_the_state_where_no_tool_tells_of_it() -> None:
+    server = FILED.replace("files", "untold")
+    simulator = recorded(server)
+    assert simulator.state_from == {"{folder}": {}}
+    live = LiveServer(simulator, server)
+    backend = live_backend(live)
+    backend.call(add("Emma"))
+    assert backend.states() == {"shelf": {"files": {"/service/books.json": '{"Emma": null}'}}}
+    live.close()
+
+
+def test_servers_that_were_started_ahead_end_with_those_that_were_used() -> None:
+    spares = SessionPool(STDIO, 5)
+    used = [spares.take(), spares.take()]
+    ahead = [each.result() for each in spares._ahead]
+    spares.close()
+    for session in used:
+        session.close()
+    assert [each.folder.exists() for each in (*used, *ahead) if each.folder is not None] == [False] * 4
+
+
+def test_sessions_are_kept_in_the_states_they_are_in(url: str) -> None:
+    live = LiveServer(recorded(url), url)
+    for number, before in enumerate([(), (add("Emma"),), (), (add("Emma"),)]):
+        refused = FunctionCall("lend_book", {"title": "Dracula", "reader": f"reader {number}"})
+        assert live_backend(live, before).call(refused).error
+    assert [begun.written for begun in live._kept.values()] == [[], ['add_book(title="Emma")']]
+    live.close()
+
+
+def test_a_commands_folder_is_new_empty_and_called_by_one_name() -> None:
+    with closing(McpSession(f"{STDIO} {{folder}}", 5)) as session:
+        assert session.call("tell_folder", {"title": "/service/notes.txt"}) == (
+            {"folder": "/service", "is_here": True, "asked": "/service/notes.txt", "holds": []},
+            False,
+        )
+
+
+def test_a_secret_of_the_environment_is_not_recorded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "blue-horse-staple")
+    live = LiveServer(recorded(url), url)
+    assert live_backend(live).call(FunctionCall("tell_key", {})).value == {"key": "***"}
+    live.close()
+    assert "blue-horse" not in Path("simulators/shelf.recording.jsonl").read_text()
+
+
+def test_a_secret_of_the_command_does_not_stand_in_the_card(url: str) -> None:
+    assert main(["datasets", "author", "shelf", "--mcp", f"{url}?token=horse", "--tasks", "2", "--turns", "1"]) == 0
+    assert "horse" not in Path("datasets/shelf.card.md").read_text()
+
+
+def test_a_server_that_keeps_what_was_written_is_refused() -> None:
+    with mcp_server.served(keeps=True) as url:
+        simulator = recorded(url)
+        live = LiveServer(simulator, url)
+        live_backend(live).call(add("Ivanhoe 2"))
+        live.close()
+        with (
+            pytest.raises(ConfigurationError, match="does not begin with what it held"),
+            recording_backends(url, "shelf", Backends()) as backends,
+        ):
+            backends.start(["shelf"], {}).call(FunctionCall("tell_key", {}))
+
+
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        ("no-such-program-here", "cannot be started"),
+        (f"{sys.executable} -S -c 0", "it ended"),
+        (f"{sys.executable} -S -c 'print(7); input()'", "no JSON object"),
+        ("http://127.0.0.1:9/", "refused"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_one_line(server: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets", "author", "shelf", "--mcp", server]) == 2
+    assert why in (error := capsys.readouterr().err)
+    assert len(error.splitlines()) == 1
+    assert not Path("datasets").exists()
+
+
+def test_a_recording_that_is_damaged_names_itself(url: str) -> None:
+    live = LiveServer(recorded(url), url)
+    live.close()
+    with Path("simulators/shelf.recording.jsonl").open("a") as file:
+        file.write(json.dumps({"call": 7}))
+    with pytest.raises(DataError, match=r"shelf\.recording\.jsonl: cannot be read as a recording"):
+        Backends().start(["shelf"], {})
+
+
+def test_a_name_that_python_cannot_have_is_asked_for_under_the_servers_own(url: str) -> None:
+    with closing(McpSession(url, 5)) as session:
+        assert [tool["name"] for tool in session.tools()][:1] == ["add-book"]
+    assert recorded(url).tools["add_book"]["name"] == "add-book"
