@@ -340,8 +340,8 @@ def _result(passed: bool | None) -> str:
 
 # -- codes of faults and causes
 
-Side: TypeAlias = Literal["serving", "model"]
-"""What has to change: how the model is served, or the model."""
+Side: TypeAlias = Literal["serving", "unknown", "model"]
+"""What has to change: how the model is served, the model, or either of them."""
 
 CAUSE_METRIC = "cause."
 """Beginning of the metrics that hold a cause's share of all rows."""

@@ -78,6 +78,7 @@ def test_a_chat_completions_message_gives_text_and_calls(message: Any, expected:
         ({}, "the reply has no choices"),
         ({"error": {"message": "model not loaded"}}, "it says: model not loaded"),
         ({"error": "model not loaded"}, "it says: model not loaded"),
+        ({"object": "error", "message": "model not loaded", "code": 404}, "it says: model not loaded"),
         ({"result": 1, "usage": 2}, "(it has: result, usage)"),
         ({"choices": []}, "has no choices"),
         ({"choices": {}}, "has no choices"),

@@ -114,6 +114,7 @@ def print_run(
 
 _HEADS: Mapping[Side, str] = {
     "serving": "failed because of how the model is served",
+    "unknown": "failed because of serving or of the model",
     "model": "failed because of the model",
 }
 

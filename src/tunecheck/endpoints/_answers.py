@@ -204,16 +204,21 @@ def _part(part: JSON) -> str:
 
 
 def _error_text(reply: Mapping[str, JSON]) -> str:
-    error = reply.get("error")
+    error = _error_of(reply)
     message = error.get("message") if isinstance(error, dict) else error
     if isinstance(message, str) and message:
         return f"; it says: {message}"
     return keys_of(reply)
 
 
+def _error_of(reply: Mapping[str, JSON]) -> JSON:
+    """Return the error in a reply: under `error`, or the reply itself (`{"object": "error", "message": …}`)."""
+    return cast("JSON", reply) if reply.get("object") == "error" else reply.get("error")
+
+
 def says_error(reply: JSON) -> bool:
     """Whether a reply is an error instead of an answer, whatever its status says."""
-    error = reply.get("error") if isinstance(reply, dict) else None
+    error = _error_of(reply) if isinstance(reply, dict) else None
     said = isinstance(error, str) or (isinstance(error, dict) and not error.keys().isdisjoint(_OF_AN_ERROR))
     return bool(error) and said and isinstance(reply, dict) and reply.keys().isdisjoint(_OF_AN_ANSWER)
 

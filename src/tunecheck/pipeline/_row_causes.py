@@ -6,6 +6,7 @@ gives with such a code counts as that cause. A row that passes is not looked at:
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from tunecheck._faults import (
 from tunecheck._json import JSON, canonical, value_of
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
+from tunecheck.calls._strict_json import CutOffError, UnreadableError, decode_at, skip_space
 from tunecheck.formats._reading import cached_reading, tools_of, without_thoughts
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
@@ -54,6 +56,13 @@ _OF_NAMES = frozenset({"misnamed_call", "missing_call", "unknown_function", "no_
 _MOST_TOOLS, _LONGEST_NAME = 500, 200
 _TIMES = 3
 """The same call so often in one answer is a loop, unless the ground truth repeats it."""
+
+_ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use"})
+"""The `finish_reason`s of answers with calls."""
+
+_CLOSING_TAG = re.compile(r"\s*+(?:</|<[|｜]|\[/)\w")
+_TOKEN = re.compile(r"<[|｜][^<>\s]{1,40}[|｜]>")
+_END_OF_TURN = 2  # tokens that an answer of nothing may count
 
 _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
 """Formats that data and prose can look like."""
@@ -275,13 +284,35 @@ def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
     yield from _of_ending(answer)
     encoding = [*_of_encoding(answer.response)]
     yield from encoding
-    if answer.reading.problem is not None:
+    lost = _of_lost_call(answer)
+    if lost is not None:
+        yield lost
+    elif answer.reading.problem is not None:
         if not encoding:
             yield Fault(code="unreadable", message=answer.reading.problem)
     elif answer.reading.calls:
         yield from _of_calls(answer)
     else:
         yield from _of_silence(answer)
+
+
+def _of_lost_call(answer: GivenAnswer) -> Fault | None:
+    """Return the fault of a call that the model made and the server kept back, if the answer shows one."""
+    reading, reason = answer.reading, answer.columns.get("finish_reason")
+    if reading.cause == "call_in_reasoning":
+        return Fault(code="call_in_reasoning", message=reading.problem or "")
+    if reading.calls or not answer.expects_call:
+        return None
+    thought = answer.columns.get("reasoning")
+    if isinstance(thought, str) and not answer.said.strip():
+        inside = cached_reading(thought, answer.tools).complete_calls
+        if inside and reason not in CUT_OFF:
+            return Fault(code="call_in_reasoning", call=inside[0].name, actual=inside[0].arguments)
+    begun = reading.cause == "cut_off" and "tool_calls" in answer.columns and reason not in (None, *CUT_OFF)
+    if begun or (reason in _ENDS_OF_CALLS and reading.problem is None):
+        said = reading.problem or "the answer has none"
+        return Fault(code="call_lost_by_parser", message=f"finish_reason {reason}, and {said}")
+    return None
 
 
 def reply_cause(columns: Mapping[str, JSON]) -> str:
@@ -336,7 +367,19 @@ def _of_encoding(response: object) -> Iterator[Fault]:
         if isinstance(read, str) and isinstance(value_of(read), dict):
             yield Fault(code="double_encoded", call=name, actual=arguments)
         elif not isinstance(read, dict):
-            yield Fault(code="bad_arguments", call=name, actual=arguments)
+            yield _of_arguments(name, arguments)
+
+
+def _of_arguments(name: str | None, arguments: str) -> Fault:
+    """Return the fault of arguments that are no JSON object: they end in the middle, or a tag follows them."""
+    try:
+        _, end = decode_at(arguments, skip_space(arguments, 0))
+    except CutOffError:
+        return Fault(code="bad_arguments", call=name, actual=arguments, message="the arguments end in the middle")
+    except UnreadableError:
+        return Fault(code="bad_arguments", call=name, actual=arguments)
+    code = "trailing_tag" if _CLOSING_TAG.match(arguments, end) else "bad_arguments"
+    return Fault(code=code, call=name, actual=arguments)
 
 
 def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
@@ -406,12 +449,15 @@ def _of_name(name: str, tools: ToolDefinitions) -> Fault:
     """Return the fault for a name that is no spelling of a tool's name."""
     head, _, number = name.rpartition(":")
     bare = head if number.isdigit() else name
+    token = _TOKEN.search(name)
+    if token and (tool := next((each for each in tools if name[: token.start()] == each), None)):
+        return Fault(code="decorated_name.token", call=name, expected=tool, message=f"{name} is {tool} with {token[0]}")
     ending = next((tool for tool in tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}"))), None)
     alike = get_close_matches(name, [*tools][:_MOST_TOOLS], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
     words = f"{name} is not among the tools"
     if ending is not None:
         added = f"{words}; perhaps it is {ending} with something added"
-        return Fault(code="unknown_function", call=name, expected=ending, message=added)
+        return Fault(code="decorated_name", call=name, expected=ending, message=added)
     if alike:
         renamed = f"{words}; perhaps it is renamed from {alike[0]}"
         return Fault(code="unknown_function", call=name, expected=alike[0], message=renamed)
@@ -442,9 +488,20 @@ def _of_silence(answer: GivenAnswer) -> Iterator[Fault]:
         yield Fault(code="refusal", actual=said if isinstance(said, str) else text)
     elif answer.expects_call and asks_back(text):
         yield Fault(code="asked_back", actual=text)
-    if answer.expects_call:
+    if not text and not said and (answer.expects_call or answer.expects_text):
+        yield _of_nothing(answer)
+    elif answer.expects_call:
         about = Fault(code="answered_instead_of_calling")
         if answer.wanted.calls:
             first = answer.wanted.calls[0]
             about = replace(about, call=first.name, expected=first.arguments)
         yield replace(about, actual=text) if answer.is_text else about
+
+
+def _of_nothing(answer: GivenAnswer) -> Fault:
+    """Return the fault of an answer without a text and a call."""
+    usage = answer.columns.get("usage")
+    written = usage.get("output_tokens") if isinstance(usage, dict) else None
+    if isinstance(written, int) and written > _END_OF_TURN and not answer.thought:
+        return Fault(code="empty_answer.counted", message=f"{written} output tokens were counted")
+    return Fault(code="empty_answer")

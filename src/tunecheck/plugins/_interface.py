@@ -55,7 +55,7 @@ class Code:
     """
 
     title: str
-    side: Literal["serving", "model"] | None = None
+    side: Literal["serving", "unknown", "model"] | None = None
     advice: str = ""
 
 

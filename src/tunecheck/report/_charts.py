@@ -131,7 +131,7 @@ def _causes(coded: Coded) -> JSON:
     """Return `[title, rows, advice]` of each cause, by side: serving first, the most frequent cause first."""
     counts = _counted(coded)
     sides: dict[str, JSON] = {}
-    for side in ("serving", "model"):
+    for side in ("serving", "unknown", "model"):
         listed = [cause for cause in causes().values() if cause.side == side and counts[cause.title]]
         if listed:
             listed.sort(key=lambda cause: -counts[cause.title])

@@ -153,7 +153,7 @@ function chartSection(head, find) {
 
 /** Why rows failed: what serving should change, then the model; each cause with what to try. */
 function causeCards(sides, choose) {
-  const titles = { serving: "Failed because of how the model is served", model: "Failed because of the model" };
+  const titles = { serving: "Failed because of how the model is served", unknown: "Failed because of serving or of the model", model: "Failed because of the model" };
   return Object.entries(sides).map(([side, causes]) => {
     const advice = causes.map(([title, , words]) => el("li", {}, el("b", {}, title), `: ${words}`));
     return card(titles[side], countBars(causes, choose), el("details", {}, el("summary", {}, "What to try"), el("ul", {}, ...advice)));

@@ -138,7 +138,7 @@ function errors(found, title) {
 function causeNode(cause) {
   if (!cause) return null;
   const [title, side, advice, evidence] = cause;
-  const head = el("div", { class: "verdict-head" }, el("b", {}, data(title)), el("span", { class: "mark warn" }, side === "serving" ? "how the model is served" : "the model"));
+  const head = el("div", { class: "verdict-head" }, el("b", {}, data(title)), el("span", { class: "mark warn" }, { serving: "how the model is served", unknown: "serving or the model" }[side] || "the model"));
   const words = evidence ? data(evidence, "p", { class: "reason" }) : null;
   return el("section", { class: "cause" }, el("h3", {}, "Why it failed"), el("div", { class: "verdict-card" }, head, words, el("p", { class: "note" }, `Try: ${advice}`)));
 }
