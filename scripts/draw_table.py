@@ -30,8 +30,8 @@ def main() -> None:
         printed: list[bytes] = []
         pty.spawn([*command, *evaluators], lambda descriptor: _keep(os.read(descriptor, 65536), printed))
         shown = b"".join(printed).decode().replace("\r\n", "\n").replace(folder, "eval_results")
-    # The progress bar was drawn over and taken away: what counts begins with the run's own line.
-    shown = shown[shown.rindex("iteration-7", 0, shown.index("150 rows")) :]
+    # The progress bar was drawn over and taken away: what counts begins with the first sentence.
+    shown = shown[shown.index("SIMULATED answers") :]
     console = Console(record=True, width=WIDTH, file=io.StringIO())
     console.print("$ python evaluate.py --dataset datasets/val.jsonl --name iteration-7 \\", highlight=False)
     console.print(f"    {' '.join(evaluators[:2])}", highlight=False)

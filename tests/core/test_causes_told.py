@@ -27,12 +27,13 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     replay(tmp_path, ANSWERS)
     gates = ("--fail-under", "cause.cut_off<=10%", "--fail-under", "cause.refusal<=0.2")
     files = ("--markdown", "out.md", "--junit", "out.xml")
-    return here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", *gates, *files)
+    return here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--details", *gates, *files)
 
 
 def test_a_run_tells_its_causes_with_a_row_and_what_to_try(said: Said, tmp_path: Path) -> None:
     assert said.code == 3, said
-    assert 0 < said.out.index(SERVING) < said.out.index("cut off at the token limit") < said.out.index(MODEL)
+    details = said.out.partition(SERVING)[2]
+    assert 0 < details.index("cut off at the token limit") < details.index(MODEL)
     assert "try: raise max_tokens" in said.out
     assert "e.g. r4" in said.out
     assert "called a function that is not among the tools" in said.out

@@ -35,7 +35,7 @@ def test_the_main_job_needs_nothing_but_data(small: Path) -> None:
     said = inside(small, "evaluate", "--dataset", "small.jsonl")
     assert (said.code, said.err) == (0, "")
     assert "SIMULATED answers: no model was asked" in said.out
-    assert "the embedded simulated endpoint" in said.out
+    assert "the embedded simulated endpoint" in " ".join(said.out.split())
     assert "datasets/small.jsonl · 6 rows" in said.out
     assert {path.name for path in only_run(small).iterdir()} == {
         "run.json", "journal.jsonl", "journal.synced", "eval_results.jsonl", "eval_results.csv", "metrics.json",
@@ -55,7 +55,7 @@ def test_evaluate_py_is_the_same_command(small: Path) -> None:
 def test_the_table_says_how_many_call_rows_match_and_why_the_others_do_not(small: Path) -> None:
     answers = right_answers() | {"r0": call(people="2"), "r2": call(people=4, day="March 5, 2026"), "r3": call()}
     replay(small, answers)
-    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--details")
     lines = [" ".join(line.split()) for line in said.out.splitlines()]
     assert said.code == 0
     assert "all 6 rows call (3) answer (3)" in lines
@@ -84,8 +84,9 @@ def test_model_output_reaches_the_terminal_as_harmless_text(small: Path) -> None
     answers = right_answers(data) | {HOSTILE: call(name=HOSTILE), "r2": call(people=HOSTILE)}
     replay(small, answers)
     said = inside(
-        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--name", HOSTILE, "--group-by", "city"
-    )
+        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--name", HOSTILE,
+        "--group-by", "city", "--details",
+    )  # fmt: skip
     assert said.code == 0
     assert not any(letter in said.out for letter in "\x1b\x07\u202e")
     assert "[bold red]BOOM[/bold red]" in said.out
@@ -103,7 +104,9 @@ def test_a_group_by_column_gets_a_table_of_its_own(small: Path) -> None:
 def test_the_summary_says_what_agents_would_score_that_look_at_nothing(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = " ".join(here(capsys, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer").out.split())
+    said = " ".join(
+        here(capsys, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer", "--details").out.split()
+    )
     # Every other row asks for a call.
     assert "baselines: never calling a function passes 50.0%, always calling at most 50.0%" in said
 
@@ -224,7 +227,7 @@ def test_with_a_gate_no_row_may_have_an_error_unless_a_share_is_allowed(small: P
     strict = inside(small, *gated)
     assert strict.code == 3
     assert "gate NOT met  required error rate <= 0" in strict.out
-    assert "e.g. r5 NoAnswerError: row r5: no recorded answer" in " ".join(strict.out.split())
+    assert "e.g. r5, a problem of serving (NoAnswerError: row r5: no recorded answer" in " ".join(strict.out.split())
     assert inside(small, *gated, "--max-error-rate", "0.2").code == 0
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tunecheck.cli._main_figures import lines_of, main_figure
+from tunecheck.cli._main_figures import lines_of
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, RunFile, read_fitting
+from tunecheck.results import main_figure_of
 
 CALLS = EvaluatorEntry(primary="calls", metrics=[MetricEntry("calls", "binary")])
 TEXT = EvaluatorEntry(primary="bleu", metrics=[MetricEntry("bleu")])
@@ -87,9 +88,9 @@ def test_odd_values_stay_readable(value: JSON, shown: str) -> None:
 
 
 def test_the_main_figure_is_the_pass_rate_else_the_mean() -> None:
-    assert main_figure("calls", CALLS, {"calls.binary_aggregate": 0.5, **counts("calls", 2)}) == "50.0%"
-    assert main_figure("mine", STRANGE, {"mine.mine": 7.0, **counts("mine", 2)}) == "7.000"
-    assert main_figure("calls", CALLS, {"calls.binary_aggregate": None, **counts("calls", 0)}) == "–"
+    assert main_figure_of("calls", CALLS, {"calls.binary_aggregate": 0.5, **counts("calls", 2)}).text == "50.0%"
+    assert main_figure_of("mine", STRANGE, {"mine.mine": 7.0, **counts("mine", 2)}).text == "7.000"
+    assert main_figure_of("calls", CALLS, {"calls.binary_aggregate": None, **counts("calls", 0)}).text == "–"
 
 
 def test_what_a_manifest_declares_is_read_and_what_is_damaged_in_it_is_passed_over() -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck.pipeline._finished_rows import REPEATED
+from tunecheck.results import number_text
 
 NOTHING = "–"
 
@@ -34,15 +35,6 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
         if groups[0].get(f"{name}.{key}"):
             cells = tuple(number_text(metrics.get(f"{name}.{key}")) for metrics in groups)
             yield Line("error" if key == "error_count" else "figure", label, cells)
-
-
-def main_figure(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
-    """Return an evaluator's pass rate, else its main mean."""
-    rate = metrics.get(f"{name}.binary_aggregate")
-    if rate is not None:
-        return _share(rate, None)
-    main, *_ = _shown_metrics(name, evaluator, metrics)
-    return _figure(name, main, evaluator, metrics)
 
 
 def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
@@ -79,17 +71,6 @@ def _share(rate: JSON, rows: JSON) -> str:
     if not isinstance(rows, int) or not rows or passed / rows != rate:
         return f"{rate:.1%}"
     return f"{passed:,} of {rows:,} ({rate:.1%})"
-
-
-def number_text(value: JSON) -> str:
-    """Write a number in few digits."""
-    if isinstance(value, bool) or value is None:
-        return NOTHING if value is None else str(value).lower()
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) < 10**15 else f"{float(value):.3g}" if abs(value) < 10**300 else "huge"
-    if isinstance(value, float):
-        return f"{value:.3f}" if abs(value) < 100 else f"{value:,.1f}" if abs(value) < 1e9 else f"{value:.3g}"
-    return NOTHING
 
 
 def _is_binary(evaluator: EvaluatorEntry, key: str | None) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json
-from tunecheck.cli._main_figures import number_text
 from tunecheck.cli._options import DONE, FAILED, Invocation, argument, command, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 from tunecheck.runs._store import mirror_at
@@ -18,7 +17,7 @@ from tunecheck.views import Table, Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
-    from tunecheck.results import MainFigure, RunLine
+    from tunecheck.results import RunLine
     from tunecheck.runs._verify import Verified
 
 
@@ -54,12 +53,7 @@ def _mark_running(listed: list[RunLine], folder: Path) -> None:
 
 
 def _figures(line: RunLine) -> dict[str, JSON]:
-    return {each.evaluator: _figure(each) for each in line.figures}
-
-
-def _figure(figure: MainFigure) -> str:
-    text = f"{figure.value:.1%}" if figure.is_rate and figure.value is not None else number_text(figure.value)
-    return text + " uncalibrated" * figure.is_uncalibrated
+    return {each.evaluator: each.text + " uncalibrated" * each.is_uncalibrated for each in line.figures}
 
 
 def _as_json(line: RunLine) -> dict[str, JSON]:

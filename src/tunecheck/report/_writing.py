@@ -22,8 +22,9 @@ from tunecheck.report._page import REPORT, as_data, embedded, page
 from tunecheck.report._reading import ReportedRun, ShapeReader, facts_of, read_run
 from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
-from tunecheck.results import RunLike, open_run
-from tunecheck.runs._store import stopped_text
+from tunecheck.results import RunLike, first_screen, open_run
+from tunecheck.runs._store import Run, stopped_text
+from tunecheck.views import text_of
 
 MOST_BYTES = 300_000_000
 """Approximate limit of packed rows, in characters; later rows are listed, but cannot be opened."""
@@ -121,6 +122,7 @@ class _Report:
             "stopped": stopped_text(run.manifest.stopped),
             "simulated_rows": table.simulated,
             "notes": [*run.notes],
+            "first": None if folder is None else _first(folder),
             "summary": summary(run, table),
             "charts": charts(run, table),
             "panels": {**self._reader.panels.data()},
@@ -128,3 +130,10 @@ class _Report:
             "against": None if self._others is None else self._others.written(run),
             "manifest": as_json(folder.manifest_data(), readable=True) if folder is not None else None,
         }
+
+
+def _first(folder: Run) -> dict[str, JSON]:
+    """Return the sentences and the table that the command printed when the run ended."""
+    screen = first_screen(folder)
+    rows: list[JSON] = [[text_of(cell) for cell in row] for row in screen.table.rows]
+    return {"sentences": [*screen.sentences], "heads": [*map(text_of, screen.table.heads)], "rows": rows}

@@ -1,5 +1,6 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
+from ._first_screen import FirstScreen as FirstScreen, first_screen as first_screen
 from ._opening import (
     AboutToRun as AboutToRun,
     OpenedRun as OpenedRun,
@@ -8,7 +9,13 @@ from ._opening import (
     read_run as read_run,
     read_runs as read_runs,
 )
-from ._run_lines import MainFigure as MainFigure, RunLine as RunLine, describe_run as describe_run
+from ._run_lines import (
+    MainFigure as MainFigure,
+    RunLine as RunLine,
+    describe_run as describe_run,
+    main_figure_of as main_figure_of,
+    number_text as number_text,
+)
 from ._table import (
     NONE as NONE,
     OWN_SOURCES as OWN_SOURCES,

@@ -26,6 +26,22 @@ class MainFigure:
     high: float | None = None
     is_uncalibrated: bool = False
 
+    @property
+    def text(self) -> str:
+        """Return the figure for people, `86.7%` or `0.833`."""
+        return f"{self.value:.1%}" if self.is_rate and self.value is not None else number_text(self.value)
+
+
+def number_text(value: JSON) -> str:
+    """Write a number in few digits."""
+    if isinstance(value, bool) or value is None:
+        return "–" if value is None else str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) < 10**15 else f"{float(value):.3g}" if abs(value) < 10**300 else "huge"
+    if isinstance(value, float):
+        return f"{value:.3f}" if abs(value) < 100 else f"{value:,.1f}" if abs(value) < 1e9 else f"{value:.3g}"
+    return "–"
+
 
 @dataclass(slots=True)
 class RunLine:

@@ -16,5 +16,6 @@ from ._model import (
     Text as Text,
     View as View,
     Words as Words,
+    text_of as text_of,
 )
 from ._terminal import console as console, print_view as print_view

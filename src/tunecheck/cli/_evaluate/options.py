@@ -55,6 +55,7 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
         "Write gates and error rates as JUnit XML.", "FILE", SHOWING, recorded=False, acts="writes"
     )
     markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING, recorded=False, acts="writes")
+    details: bool = flag("Print every figure, cause and cost.", SHOWING, recorded=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json, print_path, until_pipe_closes, write_output
 from tunecheck.cli._evaluate.job import PreparedRun, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
-from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view
+from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view
 from tunecheck.cli._gates.gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._running import every_row_failed, trust_of
@@ -193,7 +193,12 @@ def _show(options: Options, summary: RunPage, result: EvaluationResult, addition
         print_path(summary.folder)
         _warn(summary)
     else:
-        print_view(run_view(summary), console(sys.stdout))
+        from tunecheck.results import first_screen
+        from tunecheck.runs._store import Run
+
+        where = [] if options.results_dir is None else ["--results-dir", options.results_dir]
+        screen = first_screen(Run(result.run_dir), where, summary.failures)
+        print_view(short_view(summary, screen, details=options.details), console(sys.stdout))
         for each in additions:
             print(*each.lines, sep="\n", end="\n" if each.lines else "")
 

@@ -12,18 +12,21 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import skill_text
 from tunecheck.cli._gates.gates import End, GateOutcome, end_of
-from tunecheck.cli._main_figures import Line, lines_of, main_figure
+from tunecheck.cli._main_figures import Line, lines_of
 from tunecheck.cli._running import failures_table, usage_table
+from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import Failures
+from tunecheck.results import main_figure_of
 from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tunecheck.comparison._judged import Correction
+    from tunecheck.results import FirstScreen
     from tunecheck.statistics._results import Estimate
 
-_MOST_GROUPS = 30
+_MOST_GROUPS, _MOST_NOTES = 30, 3
 _VERDICTS: Mapping[End, tuple[str, Style]] = {
     "met": ("gate met", "good"),
     "not met": ("gate NOT met", "bad"),
@@ -72,6 +75,24 @@ def run_view(summary: RunPage, intervals: Mapping[str, str] | None = None) -> Vi
     title = Words(clean(summary.name), "" if end is None else _VERDICTS[end][1], foreign=True)
     parts = [*_parts(summary, intervals)]
     return View(title, parts, [clean(note) for note in summary.notes], [*_checks(summary)], dict(_facts(summary)))
+
+
+def short_view(summary: RunPage, screen: FirstScreen, *, details: bool = False) -> View:
+    """Return the page that a command prints: three sentences and a table, or with `details` the whole page below."""
+    passed, *others = screen.sentences
+    verdict = Words(*_VERDICTS[end_of(summary.gates, summary.undecided)]) if summary.gates else ""
+    said = Text([(verdict, ". " if summary.gates else "", Words(passed, "strong")), *others])
+    if details:
+        return View(summary.name, [said, *_parts(summary, None)], [*map(clean, summary.notes)])
+    groups = [_group_table(column, of, summary.evaluators) for column, of in summary.by.items() if column != "row_kind"]
+    gates = [_gates(summary.gates)] if summary.gates else []
+    spent = ", ".join(filter(None, (cost_text(each) for each in summary.usage.values() if isinstance(each, dict))))
+    about = [summary.folder, summary.data, counted(summary.rows, "row"), summary.source, summary.reused, spent]
+    left = len(summary.notes) - _MOST_NOTES
+    about += [f"{counted(left, 'more note')}: --details"] if left > 0 else []
+    foot = Text([Words(" · ".join(clean(each, 300) for each in about if each), "dim", foreign=True)])
+    notes = [clean(note, 300) for note in summary.notes[:_MOST_NOTES]]
+    return View(summary.name, [said, screen.table, *groups, *gates, foot], notes)
 
 
 def intervals_of(run: Path) -> dict[str, str]:
@@ -175,7 +196,7 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
         [
             Words(clean(value, 30), foreign=True),
             _rows(metrics),
-            *(main_figure(name, evaluator, metrics) for name, evaluator in evaluators.items()),
+            *(main_figure_of(name, evaluator, metrics).text for name, evaluator in evaluators.items()),
         ]
         for value, metrics in ordered[:_MOST_GROUPS]
     ]

@@ -16,7 +16,6 @@ from tunecheck.datasets._training.turns import ConversationError, Record
 from tunecheck.datasets._training.xlam import is_xlam, xlam_rows
 
 _CALLS = ("function_call_match", "argument_match")
-_CALLS_AND_TEXTS = ("bleu", "gleu", "meteor", "rouge", *_CALLS, "match")
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Form:
     words: str
     fits: Callable[[Record], bool]
     rows: Callable[[Record, int], list[Record]]
-    evaluators: tuple[str, ...] = _CALLS_AND_TEXTS
+    evaluators: tuple[str, ...] = (*_CALLS, "match")
 
     @property
     def defaults(self) -> DatasetDefaults:

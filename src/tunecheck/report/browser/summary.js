@@ -61,12 +61,22 @@ function moreFigures(evaluator, columns) {
   return el("tr", { class: "sums" }, el("td", { colspan: columns + 1 }, ...words));
 }
 
+/** What the command printed when the run ended: three sentences and a table. */
+function firstScreen(first) {
+  const rows = first.rows.map(([label, ...cells]) => el("tr", {}, el("th", { scope: "row" }, data(label)), ...cells.map((cell) => el("td", {}, cell))));
+  const heads = first.heads.map((head) => el("th", { scope: "col" }, head));
+  return [
+    ...first.sentences.map((sentence, at) => el("p", { class: at ? null : "lead" }, data(sentence))),
+    scroller("Main figures", el("table", { class: "figures" }, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...rows))),
+  ];
+}
+
 function summarySection(head) {
   const facts = el("dl", { class: "facts" });
   facts.append(el("div", {}, el("dt", {}, "rows"), el("dd", {}, whole(head.rows))));
   for (const [key, text] of head.facts) facts.append(el("div", {}, el("dt", {}, key), el("dd", {}, data(text))));
   const columns = [...new Set(head.summary.groups.map((group) => group.column))].filter((column) => column && column !== "row_kind");
-  const parts = [el("div", { class: "badges" }, ...badges(head)), facts, figureTable(head.summary, "row_kind", null)];
+  const parts = [el("div", { class: "badges" }, ...badges(head)), ...(head.first ? firstScreen(head.first) : []), facts, figureTable(head.summary, "row_kind", null)];
   for (const column of columns) parts.push(el("details", { class: "by" }, el("summary", {}, "By ", data(column)), figureTable(head.summary, column, null)));
   for (const note of head.notes) parts.push(el("p", { class: "note" }, "Note: ", data(note)));
   if (head.manifest) parts.push(el("details", { class: "by" }, el("summary", {}, "How it was run (run.json)"), data(head.manifest, "pre")));

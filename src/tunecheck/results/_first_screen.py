@@ -1,0 +1,178 @@
+"""The first screen of a finished run, on a terminal and in the report: three sentences and one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._faults import CAUSE_METRIC, cause_named, in_order
+from tunecheck._files import RunFile
+from tunecheck._json import JSON
+from tunecheck._messages import clean, command_line, counted
+from tunecheck.pipeline._finished_rows import Failures, read_failures
+from tunecheck.results._run_lines import MainFigure, main_figure_of
+from tunecheck.runs._store import Run, is_uncalibrated, list_runs, stopped_text
+from tunecheck.views import SIMULATED, Sentence, Table, Words
+
+_MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS, _LONGEST_NAME = 8, 4, 20, 32
+
+Metrics = Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Some of the rows: a column of the table."""
+
+    head: str
+    metrics: Metrics
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class FirstScreen:
+    """What passed, the main cause of failures with advice, the next command, and the table of main figures."""
+
+    passed: str
+    cause: str
+    next_step: str
+    table: Table
+
+    @property
+    def sentences(self) -> tuple[str, str, str]:
+        return self.passed, self.cause, self.next_step
+
+
+def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None = None) -> FirstScreen:
+    """Read the first screen from a finished run's files; `where` are the words that find its folder in a command."""
+    manifest, summary = run.manifest(), run.metrics()
+    metrics, rows = _mapping(summary.get("metrics")), _count(summary.get("rows"))
+    kinds = _mapping(_mapping(summary.get("by")).get("row_kind"))
+    groups = [_Group(f"all {counted(rows, 'row')}", metrics, rows)]
+    for kind, of in sorted(kinds.items(), reverse=True) if len(kinds) > 1 else ():  # calls before answers
+        count = _count(_mapping(of).get("row_count"))
+        groups.append(_Group(f"{clean(kind, 20)} ({count:,})", _mapping(of), count))
+    figures = {name: [_figure(run, manifest, name, each.metrics) for each in groups] for name in _ordered(manifest)}
+    if failures is None:
+        failures = read_failures(run.rows(), {name: entry.primary for name, entry in manifest.evaluators.items()})
+    said = [f"{stopped_text(manifest.stopped)}."] if manifest.stopped is not None else []
+    if summary.get("simulated") is True:
+        some = 0 < failures.simulated_answers < rows
+        said.append(f"SIMULATED answers in {counted(failures.simulated_answers, 'row')}." if some else f"{SIMULATED}.")
+    said += [_passed(own[0], metrics) for own in [*figures.values()][:1]]
+    if failed := _count(summary.get("failed_rows")):
+        said.append(f"{counted(failed, 'row')} ended in an error.")
+    causes = sorted(in_order(failures.causes), key=lambda code: cause_named(code).side == "model")
+    causes.sort(key=lambda code: -failures.causes[code].rows)
+    words, aim = _next_step(run, manifest, summary, causes)
+    next_step = f"Next, {aim}:  {command_line([*words, *where])}"
+    return FirstScreen(" ".join(said), _main_cause(failures, causes), next_step, _table(figures, causes, groups))
+
+
+def _ordered(manifest: RunFile) -> list[str]:
+    """Return the evaluators, the primary one first: the declared one, else `match`, else the first."""
+    names = [*manifest.evaluators]
+    declared = (manifest.dataset.primary or "").partition(".")[0]
+    primary = next((name for name in (declared, "match") if name in names), None)
+    return sorted(names, key=lambda name: name != primary)
+
+
+def _figure(run: Run, manifest: RunFile, name: str, metrics: Metrics) -> MainFigure:
+    entry = manifest.evaluators[name]
+    return main_figure_of(name, entry, metrics, is_uncalibrated=is_uncalibrated(run.folder.parent, entry))
+
+
+def _passed(figure: MainFigure, metrics: Metrics) -> str:
+    name = figure.evaluator
+    scored, left = (_count(metrics.get(f"{name}.{key}")) for key in ("scored_count", "not_applicable_count"))
+    if figure.value is None:
+        return f"{clean(name, 60)} scored no row."
+    unit = "answer" if f"{name}.pass_at_1" in metrics else "row"
+    said = f"mean {figure.text} over {counted(scored, unit)}"
+    if figure.is_rate:
+        said = f"{round(figure.value * scored):,} of {counted(scored, unit)} passed ({figure.value:.1%})"
+    judge = ", by an uncalibrated judge" if figure.is_uncalibrated else ""
+    return f"{clean(name, 60)}: {said}{judge}{f'; not applicable to {counted(left, unit)}' if left else ''}."
+
+
+def _main_cause(failures: Failures, causes: Sequence[str]) -> str:
+    """Return the most frequent cause with its advice, or the first reason or error in an evaluator's words."""
+    groups = sorted(failures.reasons.values(), key=lambda each: -each.rows)
+    for stage, errors_of in failures.errors.items():
+        groups += [replace(each, title=f"{stage}: {each.words}") for each in errors_of.values()]
+    first = failures.causes[causes[0]] if causes else None
+    if first is None or (groups and groups[0].rows > first.rows):
+        if not groups:
+            return "No row failed."
+        example = f"{counted(groups[0].rows, 'row')}, e.g. {clean(groups[0].example, 60)}"
+        return f"Main reason of failures: {clean(groups[0].title, 200).rstrip('.')} ({example})."
+    cause, failed = cause_named(causes[0]), sum(each.rows for each in failures.causes.values())
+    told = {each.example: each.words for each in failures.errors.get("target", {}).values()}.get(first.example)
+    error = "" if told is None else f" ({clean(told, 200)})"
+    side = ", a problem of serving" if cause.side == "serving" else ""
+    example = f"{first.rows:,} of {counted(failed, 'failed row')}, e.g. {clean(first.example, 60)}{side}"
+    advice = f"{cause.advice[:1].upper()}{cause.advice[1:]}"
+    return f"Main cause of failures: {clean(cause.title, 100)}, {example}{error}. {advice}."
+
+
+def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[str]) -> tuple[list[str], str]:
+    """Return the words of the command to type next, and its aim."""
+    rows, failed, target = summary.get("rows"), _count(summary.get("failed_rows")), manifest.target or {}
+    serving = [code for code in causes[:1] if cause_named(code).side == "serving"]
+    name = str(target.get("name") or "")
+    if name and (serving or (failed and failed == rows)):
+        return ["tunecheck", "endpoints", "doctor", name], "find out how the endpoint is served"
+    if failed:
+        return ["tunecheck", "evaluate", "--resume", run.id], "ask the rows with an error again"
+    if summary.get("simulated") is True:
+        words = ["tunecheck", "evaluate", "--dataset", manifest.dataset.path or "FILE", "--endpoint", "NAME"]
+        return words, "evaluate your own endpoint"
+    earlier = next(_earlier(run, manifest), None)
+    if earlier is not None:
+        return ["tunecheck", "compare", earlier.id, run.id], "compare with the run before it"
+    return ["tunecheck", "report", run.id], "look at every row"
+
+
+def _earlier(run: Run, manifest: RunFile) -> Iterator[Run]:
+    """Yield earlier finished runs of models on the same data with a common evaluator, the latest first."""
+    before = [*takewhile(lambda each: each.id != run.id, list_runs(run.folder.parent))]
+    for each in before[: -_MOST_EARLIER_RUNS - 1 : -1]:
+        try:
+            other = each.manifest()
+        except ConfigurationError:
+            continue
+        same_data = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
+        if same_data and other.evaluators.keys() & manifest.evaluators.keys() and each.metrics_file.exists():
+            yield each
+
+
+def _table(figures: Mapping[str, Sequence[MainFigure]], causes: Sequence[str], groups: Sequence[_Group]) -> Table:
+    rows: list[list[Sentence]] = []
+    for name, (own, *others) in [*figures.items()][:_MOST_EVALUATORS]:
+        label = clean(name, _LONGEST_NAME) + ", uncalibrated" * own.is_uncalibrated
+        scored = _count(groups[0].metrics.get(f"{name}.scored_count"))
+        counts = f"{round(own.value * scored):,} of {scored:,}  " if own.is_rate and own.value is not None else ""
+        rows.append([Words(label, "strong", foreign=True), counts + own.text, *(each.text for each in others)])
+    by_cause = [{code: _rows_of(code, each) for code in causes} for each in groups]
+    if causes:
+        rows.append(["failed rows", *(f"{sum(of.values()):,}" for of in by_cause)])
+    for code in causes[:_MOST_CAUSES]:
+        title = f"  {clean(cause_named(code).title, _LONGEST_NAME)}"
+        rows.append([Words(title, "dim"), *(Words(f"{of[code]:,}", "dim") for of in by_cause)])
+    left = {"evaluators": len(figures) - _MOST_EVALUATORS, "causes of failures": len(causes) - _MOST_CAUSES}
+    more = " and ".join(f"{count} more {what}" for what, count in left.items() if count > 0)
+    return Table(["", *(each.head for each in groups)], rows, below=Words(f"{more}: --details", "dim") if more else "")
+
+
+def _rows_of(cause: str, group: _Group) -> int:
+    share = group.metrics.get(f"{CAUSE_METRIC}{cause}")
+    return round(share * group.rows) if isinstance(share, (int, float)) else 0
+
+
+def _mapping(value: JSON) -> Mapping[str, JSON]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: JSON) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,142 @@
+"""What a run prints at its end: three sentences and one table, the same as on the first screen of its report."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import call, inside, replay, rows, workspace
+
+EVALUATE = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
+
+Evaluated = Callable[..., list[str]]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return workspace(tmp_path, rows())
+
+
+@pytest.fixture
+def evaluated(small: Path) -> Evaluated:
+    """Run `evaluate` on answers of which only those given differ from the right ones; return the lines."""
+
+    def run(answers: dict[str, object] | None = None, *more: str, columns: str = "300") -> list[str]:
+        replay(small, {str(row["id"]): row["answer"] for row in rows()} | (answers or {}))
+        return inside(small, *EVALUATE, *more, COLUMNS=columns).out.splitlines()
+
+    return run
+
+
+def test_the_first_sentence_says_how_many_rows_passed(evaluated: Evaluated) -> None:
+    assert evaluated({"r0": call(people="2")})[1] == "match: 5 of 6 rows passed (83.3%)."
+
+
+def test_the_second_sentence_says_the_main_cause_with_a_row_and_what_to_do(evaluated: Evaluated) -> None:
+    lines = evaluated({"r0": call(people="2"), "r2": call(people="4"), "r3": call()})
+    assert lines[2] == (
+        "Main cause of failures: a number written as text, 2 of 3 failed rows, e.g. r0. "
+        "Give the parameter's type in its schema."
+    )
+
+
+def test_a_cause_of_serving_is_said_to_be_one(evaluated: Evaluated) -> None:
+    lines = evaluated({"r4": '<tool_call>{"name": "book", "arguments": {"day": "2026-0'})
+    assert "cut off at the token limit, 1 of 1 failed row, e.g. r4, a problem of serving. Raise max_tokens." in lines[2]
+    assert re.fullmatch(r"Next, find out how the endpoint is served:  tunecheck .* recorded", lines[3])
+
+
+def test_without_a_failure_the_second_sentence_says_so(evaluated: Evaluated) -> None:
+    assert evaluated()[2] == "No row failed."
+
+
+def test_rows_without_an_answer_are_counted_with_the_error_and_asked_again_next(small: Path) -> None:
+    replay(small, {str(row["id"]): row["answer"] for row in rows()[:-1]})
+    lines = inside(small, *EVALUATE, COLUMNS="300").out.splitlines()
+    assert lines[1] == "match: 5 of 5 rows passed (100.0%). 1 row ended in an error."
+    assert "NoAnswerError: row r5: no recorded answer" in lines[2]
+
+
+def test_an_evaluators_own_reason_is_told_where_no_cause_is_known(evaluated: Evaluated, small: Path) -> None:
+    (small / "evaluators").mkdir()
+    (small / "evaluators" / "polite.py").write_text(
+        "def polite(response):\n    return {'polite': 0.0, 'polite_result': 'fail', 'polite_reason': 'no greeting'}\n"
+    )
+    assert evaluated({}, "--evaluators", "polite")[2] == (
+        "Main reason of failures: polite: no greeting (6 rows, e.g. r0)."
+    )
+
+
+def test_a_simulated_run_says_so_first_and_leads_to_an_own_endpoint(small: Path) -> None:
+    lines = inside(small, "evaluate", "--dataset", "small.jsonl", COLUMNS="300").out.splitlines()
+    assert lines[1].startswith("SIMULATED answers: no model was asked. match: ")
+    assert (
+        lines[3]
+        == "Next, evaluate your own endpoint:  tunecheck evaluate --dataset datasets/small.jsonl --endpoint NAME"
+    )
+
+
+def test_a_first_run_leads_to_its_report_and_a_second_one_to_the_comparison(evaluated: Evaluated, small: Path) -> None:
+    first = evaluated({"r0": call(people=9)}, "--name", "one")[3]
+    assert re.fullmatch(r"Next, look at every row:  tunecheck report one-\w+-\w+", first)
+    second = evaluated({}, "--name", "two")[3]
+    assert re.fullmatch(r"Next, compare with the run before it:  tunecheck compare one-\w+-\w+ two-\w+-\w+", second)
+    assert inside(small, *second.partition(":  ")[2].split()[1:]).code == 0
+
+
+def test_the_command_names_the_folder_of_the_runs_if_it_is_another_one(evaluated: Evaluated) -> None:
+    assert evaluated({}, "--results-dir", "elsewhere")[3].endswith(" --results-dir elsewhere")
+
+
+def test_the_table_has_a_line_for_each_evaluator_and_cause_the_primary_one_first(evaluated: Evaluated) -> None:
+    lines = [" ".join(line.split()) for line in evaluated({"r0": call(people="2"), "r3": call()})]
+    assert lines[5:11] == [
+        "all 6 rows call (3) answer (3)",
+        "match 4 of 6 66.7% 66.7% 66.7%",
+        "function_call_match 5 of 6 83.3% 100.0% 66.7%",
+        "failed rows 2 1 1",
+        "called more than it should 1 0 1",
+        "a number written as text 1 1 0",
+    ]
+
+
+def test_the_whole_output_has_at_most_25_lines_of_80_columns(small: Path) -> None:
+    names = "bleu,gleu,meteor,rouge,f1_score,function_call_match,argument_match,match,long,longer"
+    (small / "evaluators").mkdir()
+    for name in ("long", "longer"):
+        (small / "evaluators" / f"{name}.py").write_text(f"def {name}(response):\n    return {{'x' * 60: 1.0}}\n")
+    wrong = [call(people="2"), "no", call(name="cancel"), call(), "I'm sorry, but I can't help with that.", call()]
+    replay(small, {f"r{number}": answer for number, answer in enumerate(wrong)})
+    said = inside(small, *EVALUATE, "--evaluators", names, COLUMNS="80")
+    lines = said.out.splitlines()
+    assert len(lines) <= 25
+    assert max(map(len, (line.rstrip() for line in lines))) <= 80
+    assert "2 more evaluators: --details" in said.out
+
+
+def test_details_print_every_cause_and_figure_below_the_sentences(evaluated: Evaluated) -> None:
+    lines = evaluated({"r0": call(people="2")}, "--details")
+    assert lines[1] == "match: 5 of 6 rows passed (83.3%)."
+    assert any("baselines: never calling" in line for line in lines)
+    assert any("call recall" in line for line in lines)
+
+
+def test_a_gate_that_is_not_met_stands_first(evaluated: Evaluated) -> None:
+    lines = evaluated({"r0": call(people="2")}, "--fail-under", "match>=0.9")
+    assert lines[1] == "gate NOT met. match: 5 of 6 rows passed (83.3%)."
+
+
+def test_the_report_begins_with_the_same_sentences_and_table(evaluated: Evaluated, small: Path) -> None:
+    lines = evaluated({"r0": call(people="2"), "r3": call()})
+    assert inside(small, "report", "last", "--out", "report.html").code == 0
+    page = (small / "report.html").read_text("utf-8")
+    found = re.search(r'id="head"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    first = json.loads(found[1])["first"]
+    assert first["sentences"] == lines[1:4]
+    assert [" ".join(" ".join(row).split()) for row in first["rows"]] == [
+        " ".join(line.split()) for line in lines[6:11]
+    ]
