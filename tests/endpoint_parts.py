@@ -42,6 +42,13 @@ class EagerClock(Clock):
         await asyncio.sleep(0)
 
 
+class LoopClock(Clock):
+    """The event loop's clock."""
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
 def definition(**values: Any) -> Definition:
     return read_definition({"kind": "azure_ml", "url": "http://127.0.0.1:1/score", **values})
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from itertools import takewhile
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tunecheck import StopRunError, __version__
-from tunecheck.endpoints import TOKEN_BURST_S, Clock, SharedLimits, TokenBucket
+from tunecheck.endpoints import TOKEN_BURST_S, Bucket, Clock, EndCall, SharedLimits, TokenBucket
 from tunecheck.evaluation import Execution
 from tunecheck.pipeline import Budget, Reservation
 from tunecheck.plugins import JSON
@@ -28,6 +29,9 @@ _MOST_ANSWERS = 20_000
 """Judges' answers that are kept for tasks that make an equal call."""
 
 REQUESTS, TOKENS = 0, 1
+
+_ARRIVED_S = 5.0
+"""A request arrives within so many seconds after its grant, if its call has not ended before."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +55,61 @@ class RayJob:
     python: tuple[int, int] = sys.version_info[:2]
 
 
+class RequestWindow:
+    """At most `per_minute` requests in any 60 seconds, counted where they arrive, and spread evenly.
+
+    A request arrives between its grant and the end of its call, or within five seconds of a longer call. It holds its
+    place until 60 seconds after that. The minute before the start counts as used up.
+    """
+
+    def __init__(self, per_minute: float, *, clock: Clock) -> None:
+        self._most = max(1, int(per_minute))
+        self._pace = TokenBucket(per_minute, clock=clock)
+        self._clock = clock
+        self._begun: OrderedDict[object, float] = OrderedDict()
+        """When the calls were granted that may not have arrived."""
+        self._free_at = deque(clock.now() + 60 * place / self._most for place in range(1, self._most + 1))
+        self._turn = asyncio.Lock()
+
+    async def take(self, units: float) -> EndCall:
+        """As `Bucket.take`."""
+        async with self._turn:
+            await self._pace.take(units)
+            while (wait_s := self._wait_s()) > 0:
+                await self._clock.sleep(wait_s)
+            call = object()
+            self._begun[call] = self._clock.now()
+        return lambda _: self._end(call)
+
+    def _end(self, call: object) -> None:
+        if self._begun.pop(call, None) is not None:
+            self._free_at.append(self._clock.now() + 60)
+
+    def _wait_s(self) -> float:
+        """Return the seconds until a place may become free; 0: one is."""
+        now = self._clock.now()
+        while self._begun and next(iter(self._begun.values())) + _ARRIVED_S <= now:
+            self._end(next(iter(self._begun)))
+        while self._free_at and self._free_at[0] <= now:
+            self._free_at.popleft()
+        if len(self._begun) + len(self._free_at) < self._most:
+            return 0.0
+        arrived = [granted + _ARRIVED_S for granted in islice(self._begun.values(), 1)]
+        return min([*islice(self._free_at, 1), *arrived]) - now
+
+
 class TaskServer:
     """The actor. Every method is a coroutine, so that thousands of calls can wait in it at once."""
 
     def __init__(self, job: RayJob) -> None:
         clock = Clock()
-        self._buckets = {
-            (name, kind): TokenBucket.within_a_minute(per_minute, clock=clock, burst_s=burst_s)
-            for name, rates in job.rates.items()
-            for kind, (per_minute, burst_s) in enumerate(zip(rates, (1.0, TOKEN_BURST_S), strict=True))
-            if per_minute is not None
-        }
+        self._buckets: dict[tuple[str, int], Bucket] = {}
+        for name, (requests, tokens) in job.rates.items():
+            if requests is not None:
+                self._buckets[name, REQUESTS] = RequestWindow(requests, clock=clock)
+            if tokens is not None:
+                self._buckets[name, TOKENS] = TokenBucket.within_a_minute(tokens, clock=clock, burst_s=TOKEN_BURST_S)
+        self._ends: dict[int, EndCall] = {}
         self._budget = Budget(job.max_cost)
         self._budget.count(job.spent)
         self._reserved: dict[int, tuple[str, contextlib.AbstractAsyncContextManager[Reservation], Reservation]] = {}
@@ -73,16 +121,18 @@ class TaskServer:
         """The tasks that are making calls, by the key of the call."""
         self._stopped = asyncio.Event()
 
-    async def take(self, task: str, name: str, kind: int, wanted: list[float]) -> int:
-        """Wait for room in an endpoint's limit for the first of several calls; return for how many there is room."""
-        bucket = self._buckets[name, kind]
-        await bucket.take(wanted[0])
+    async def take(self, task: str, name: str, kind: int, units: float) -> int:
+        """Wait for room in an endpoint's limit; return the call's ticket."""
+        end = await self._buckets[name, kind].take(units)
         await self._while_wanted(task)
-        return 1 + sum(1 for _ in takewhile(bucket.take_now, wanted[1:]))
+        self._tickets += 1
+        self._ends[self._tickets] = end
+        return self._tickets
 
-    async def give_back(self, name: str, kind: int, units: float) -> None:
-        """Return units that were not used."""
-        self._buckets[name, kind].give_back(units)
+    async def end(self, ticket: int, used: float) -> None:
+        """End a call that has used so many units."""
+        if (end := self._ends.pop(ticket, None)) is not None:
+            end(used)
 
     async def reserve(self, task: str, name: str, expected: float) -> tuple[int, float] | str:
         """Reserve the expected cost of a call; return its ticket and the amount, or why there is no room for it."""
@@ -156,32 +206,16 @@ class TaskServer:
 
 
 class _SharedBucket:
-    """A limit in the actor. Callers that wait in one task ask together."""
+    """A limit in the actor."""
 
     def __init__(self, services: TaskServices, name: str, kind: int) -> None:
         self._services, self._name, self._kind = services, name, kind
-        self._waiting: list[tuple[float, asyncio.Future[None]]] = []
-        self._asking: asyncio.Task[None] | None = None
 
-    async def take(self, units: float) -> None:
-        granted = asyncio.get_running_loop().create_future()
-        self._waiting.append((units, granted))
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._ask())
-        await granted
-
-    async def _ask(self) -> None:
-        while self._waiting:
-            wanted = [units for units, _ in self._waiting]
-            count = await self._services.actor.take.remote(self._services.task, self._name, self._kind, wanted)
-            for _, granted in self._waiting[:count]:
-                if not granted.done():
-                    granted.set_result(None)
-            del self._waiting[:count]
-
-    def give_back(self, units: float) -> None:
-        if units:
-            self._services.actor.give_back.remote(self._name, self._kind, units)
+    async def take(self, units: float) -> EndCall:
+        """As `Bucket.take`."""
+        actor, task = self._services.actor, self._services.task
+        ticket = await actor.take.remote(task, self._name, self._kind, units)
+        return partial(actor.end.remote, ticket)
 
 
 class _SharedBudget(Budget):

@@ -31,7 +31,9 @@ from ._doctor.examination import CheckReport as CheckReport, check_endpoint as c
 from ._http_endpoint import HttpConfig as HttpConfig, HttpEndpoint as HttpEndpoint, time_header as time_header
 from ._limits import (
     TOKEN_BURST_S as TOKEN_BURST_S,
+    Bucket as Bucket,
     Clock as Clock,
+    EndCall as EndCall,
     SharedLimits as SharedLimits,
     TokenBucket as TokenBucket,
 )

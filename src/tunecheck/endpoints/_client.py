@@ -26,6 +26,7 @@ from tunecheck.endpoints._limits import (
     AdaptiveGate,
     Backoff,
     Clock,
+    EndCall,
     SharedLimits,
     TokenBucket,
     retry_after_s,
@@ -180,7 +181,7 @@ class Client:
             except RefusedError as error:
                 live.refused(error)
                 raise
-            await live.take(call.tokens)
+            end = await live.take(call.tokens)
             live.attempts += 1
             cuts = live.gate.cuts
             try:
@@ -189,7 +190,7 @@ class Client:
                 with contextlib.suppress(StopRunError):
                     unanswered(Usage())
                 raise
-            live.settle(outcome, call.tokens)
+            end(_used(outcome, call.tokens))
             if isinstance(outcome, Exchange):
                 live.gate.succeeded()
                 live.refusals = 0
@@ -297,16 +298,19 @@ class _Live:
         self._stop: str | None = None
         self._requests, self._tokens = buckets.requests, buckets.tokens
 
-    async def take(self, tokens: int) -> None:
-        if self._requests:
-            await self._requests.take(1)
-        if self._tokens:
-            await self._tokens.take(tokens)
+    async def take(self, tokens: int) -> EndCall:
+        """Wait for the limits of a call; the returned function ends it with the tokens that it used."""
+        # The request last: it counts where it arrives, which must be soon after it is granted.
+        end_tokens = await self._tokens.take(tokens) if self._tokens else None
+        end_request = await self._requests.take(1) if self._requests else None
 
-    def settle(self, outcome: Exchange[A] | CallFailure, expected: int) -> None:
-        """Count what an attempt used in place of what was expected."""
-        if self._tokens:
-            self._tokens.give_back(expected - _used(outcome, expected))
+        def end(used: float) -> None:
+            if end_tokens:
+                end_tokens(used)
+            if end_request:
+                end_request(1)
+
+        return end
 
     def check(self) -> None:
         if self._stop is not None:

@@ -7,10 +7,10 @@ import math
 import random
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 TOKEN_BURST_S = 10.0
 """Seconds' worth of tokens that a bucket of tokens holds: one call takes many."""
@@ -29,15 +29,15 @@ class Clock:
         await asyncio.sleep(seconds)
 
 
+EndCall: TypeAlias = Callable[[float], object]
+"""Ends a call that has taken units; it takes the number of units that were used, which may be more."""
+
+
 class Bucket(Protocol):
     """A limit in units a minute."""
 
-    async def take(self, units: float) -> None:
-        """Wait until this many units are available, and take them."""
-        ...
-
-    def give_back(self, units: float) -> None:
-        """Return units that were not used; a negative number takes what was used beyond the estimate."""
+    async def take(self, units: float) -> EndCall:
+        """Wait until this many units are available, and take them for a call."""
         ...
 
 
@@ -73,22 +73,15 @@ class TokenBucket:
         bucket._level = 0.0
         return bucket
 
-    async def take(self, units: float) -> None:
+    async def take(self, units: float) -> EndCall:
         """As `Bucket.take`."""
         async with self._turn:
             while (missing := min(units, self._capacity) - self._filled()) > 1e-9:
                 await self._clock.sleep(missing / self._per_second)
             self._level -= units
+        return lambda used: self._give_back(units - used)
 
-    def take_now(self, units: float) -> bool:
-        """Take units if they are available at once and no caller waits; return whether they were taken."""
-        if self._turn.locked() or min(units, self._capacity) - self._filled() > 1e-9:
-            return False
-        self._level -= units
-        return True
-
-    def give_back(self, units: float) -> None:
-        """As `Bucket.give_back`."""
+    def _give_back(self, units: float) -> None:
         self._level = min(self._capacity, self._filled() + units)
 
     def _filled(self) -> float:
