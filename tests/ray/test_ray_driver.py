@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
@@ -13,11 +14,11 @@ from typing import Any
 import pytest
 
 from tunecheck import CallContext, ConfigurationError, Row, RunError, Target, evaluate
-from tunecheck.endpoints import ChatRequest, Completion, Endpoint, ModelCalls, Usage
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
 from tunecheck.evaluation import Execution, prepared
 from tunecheck.pipeline import Budget, CachedResults, Chunk, ChunkRunner, Journal, Plan, Portion
 from tunecheck.plugins import TargetOutput
-from tunecheck_ray import ChunkDriver
+from tunecheck_ray import ChunkDriver, Flight
 
 ROWS = 40
 
@@ -69,6 +70,32 @@ class TasksHere(ChunkDriver):
 
 async def never() -> None:
     await asyncio.Event().wait()
+
+
+class TasksThatDie(ChunkDriver):
+    """A driver whose tasks, in this process, die where a row has called `die`."""
+
+    size = 8
+
+    def __init__(self, make: Callable[[], Execution], reached: threading.Event, *run: Any) -> None:
+        super().__init__(*run)
+        self.make, self.reached = make, reached
+        self.chunks: list[Chunk] = []
+
+    async def portions(self) -> AsyncIterator[Portion]:
+        while (chunk := self.next_chunk(self.size)) is not None:
+            self.chunks.append(chunk)
+            flight, ended = Flight(chunk), asyncio.Event()
+            runner = ChunkRunner(self.make().task_plan(self.plan.run_id), dict, Budget(None), None, ended.wait)
+            for portion in runner.run(chunk):
+                flight.take(portion)
+                yield portion
+                if self.reached.is_set():
+                    break
+            if self.reached.is_set():
+                self.reached.clear()
+                for portion in self.hand_on(flight, "signal 11", died=chunk.isolated):
+                    yield portion
 
 
 class Runs:
@@ -153,6 +180,86 @@ def test_equal_rows_get_their_own_answers_of_the_run_that_is_reused(tmp_path: Pa
     result, expected = runs.elsewhere(reuse=first.run_dir), runs.here(reuse=first.run_dir)
     assert lasting(result) == lasting(expected)
     assert result.reused == expected.reused
+
+
+@pytest.mark.parametrize("stage", ["target", "same"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_row_that_kills_its_process_has_the_error_in_the_stage_that_killed_it(
+    tmp_path: Path, stage: str, grouped: bool
+) -> None:
+    reached = threading.Event()
+
+    async def die() -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    class Poisoned(Answers):
+        async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+            if stage == "target" and row.index == 5:
+                await die()
+            return await super().answer(row, context)
+
+        def group_key(self, row: Row) -> str | None:
+            return str(row.index // 4) if grouped else None
+
+    async def poisoned(text: str, ground_truth: str) -> dict[str, float]:
+        if stage == "same" and ground_truth == "answer 5":
+            await die()
+        return same(text, ground_truth)
+
+    runs = Runs(tmp_path, rows(16))
+    runs.arguments |= {"target": Poisoned(runs.asked), "evaluators": {"same": poisoned}}
+    recipe = partial(prepared, **runs.arguments)
+    made: list[TasksThatDie] = []
+
+    def tasks(plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> TasksThatDie:
+        made.append(TasksThatDie(recipe, reached, plan, journal, cached, execution))
+        return made[-1]
+
+    result = evaluate(**runs.arguments, on=tasks)
+    expected, found = lasting(Runs(tmp_path / "alone", rows(16)).here())[0], lasting(result)[0]
+    error = found.pop(5).get(f"error.{stage}")
+    del expected[5]
+    assert error == {"type": "WorkerDied", "message": "the process that worked on this row died: signal 11"}
+    assert found == expected
+    if grouped and stage == "target":  # the rows behind it in its group have waited for it
+        first = next(chunk for chunk in made[0].chunks if chunk.isolated)
+        assert [row.index for row in first.rows][-3:] == [5, 6, 7]
+
+
+class Priced(Endpoint):
+    """A model with a price; each answer is another one."""
+
+    kind = name = "priced"
+    price = Price(input_per_million=1, output_per_million=1, currency="USD")
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        self.calls += 1
+        return Completion(f"said {self.calls}", usage=Usage(10, 10))
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": "priced"}
+
+
+def test_equal_rows_get_their_own_answers_under_a_budget_as_well(tmp_path: Path) -> None:
+    runs = Runs(tmp_path, [{"query": "x", "ground_truth": f"said {n}"} for n in range(12)], target=Priced())
+    first = runs.here()
+    result, expected = runs.elsewhere(reuse=first.run_dir, max_cost=1.0), runs.here(reuse=first.run_dir, max_cost=1.0)
+    assert lasting(result) == lasting(expected) == lasting(first)
+    assert runs.made[-1].chunks == []  # each row has its own answer, so its verdict is known as well
+
+
+def test_only_what_a_resumed_run_has_paid_itself_counts_as_spent(tmp_path: Path) -> None:
+    runs = Runs(tmp_path, [{"query": f"{n}", "ground_truth": "x"} for n in range(12)], target=Priced())
+    first = runs.here()
+    runs.elsewhere(reuse=first.run_dir, max_cost=1.0)
+    with pytest.raises(RunError, match="the cluster is gone"):
+        runs.elsewhere(most=1, size=5, max_cost=1.0, evaluation_name="again")
+    runs.elsewhere(resume="last", max_cost=1.0, evaluation_name="again")
+    assert [made.spent_before for made in runs.made] == pytest.approx([0, 0, 5 * 20e-6])
 
 
 def test_rows_of_a_group_come_in_one_chunk(tmp_path: Path) -> None:

@@ -66,12 +66,13 @@ class _ByRow:
 class _ByContent:
     """Places found by the hash of the inputs.
 
-    If several places have equal inputs, a row gets the one recorded for it; else the n-th call gets the
-    n-th place, then the last.
+    If several places have equal inputs, a row gets the one recorded for it; else the n-th row gets the n-th place, then
+    the last, however often it asks.
     """
 
     def __init__(self) -> None:
         self._places: dict[int, _Place | dict[int, _Place]] = {}
+        self._given: dict[tuple[int, int], _Place] = {}
 
     def add(self, input_hash: str | None, place: _Place) -> None:
         if input_hash is None:
@@ -86,11 +87,14 @@ class _ByContent:
     def find(self, input_hash: str | None, index: int) -> _Place | None:
         if input_hash is None:
             return None
-        known = self._places.get(hash(input_hash))
+        key = hash(input_hash)
+        known = self._places.get(key)
         if not isinstance(known, dict):
             return known
-        row = index if index in known else next(iter(known))
-        return known.pop(row) if len(known) > 1 else known[row]
+        if (key, index) not in self._given:
+            row = index if index in known else next(iter(known))
+            self._given[key, index] = known.pop(row) if len(known) > 1 else known[row]
+        return self._given[key, index]
 
 
 class _Record(msgspec.Struct):
