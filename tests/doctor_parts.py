@@ -8,9 +8,8 @@ from typing import Any
 
 from tests.scripted_rules import ScriptSource, read_script
 
-from tunecheck.endpoints import load_endpoint
+from tunecheck.endpoints import examine, load_endpoint
 from tunecheck.endpoints._doctor.answers import Diagnosis
-from tunecheck.endpoints._doctor.examination import examine
 
 COUNT = " ".join(map(str, range(1, 201)))
 RULES = r"""

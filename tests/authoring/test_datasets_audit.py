@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tunecheck.datasets._row_check import RowCheck
+from tunecheck.datasets import RowCheck
 from tunecheck.episodes import CheckedRow, Services, checked_rows
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tunecheck.calls import MAX_CHARACTERS, FunctionCall, Reading
-from tunecheck.calls._strict_json import MAX_CALLS, MAX_DEPTH
+from tunecheck.calls import MAX_CALLS, MAX_CHARACTERS, MAX_DEPTH, FunctionCall, Reading
 from tunecheck.formats import read_calls
 
 

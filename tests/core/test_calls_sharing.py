@@ -11,8 +11,7 @@ import pytest
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
 from tunecheck.calls.matching import match_calls
-from tunecheck.formats import read_calls
-from tunecheck.formats._reading import RowCache, begin_row, cached_per_row, cached_reading, cached_tools
+from tunecheck.formats import RowCache, begin_row, cached_per_row, cached_reading, cached_tools, read_calls
 
 
 @contextmanager

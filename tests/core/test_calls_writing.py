@@ -10,9 +10,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from tunecheck import ConfigurationError, _json as jsontext
-from tunecheck.calls import FORMATS, FunctionCall, UnreadableError, write_calls
-from tunecheck.calls._python_text import PythonScanner
-from tunecheck.calls._strict_json import decode
+from tunecheck.calls import FORMATS, FunctionCall, PythonScanner, UnreadableError, decode, write_calls
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON
 

@@ -10,13 +10,13 @@ from hypothesis import given, strategies as st
 
 from tunecheck import BleuScoreEvaluator
 from tunecheck.pipeline import (
+    FailureGroup,
     VerdictReader,
     _finished_rows as failures_module,
     counted_metric,
     counted_metrics,
     read_failures,
 )
-from tunecheck.pipeline._finished_rows import FailureGroup
 from tunecheck.plugins import JSON
 
 

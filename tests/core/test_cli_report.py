@@ -7,7 +7,7 @@ from typing import Any
 
 from tunecheck.cli._evaluate.summary import RunPage, run_view
 from tunecheck.cli._gates.gates import GateOutcome
-from tunecheck.pipeline._finished_rows import FailureGroup, Failures
+from tunecheck.pipeline import FailureGroup, Failures
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry
 from tunecheck.views import console, print_view
 

@@ -19,7 +19,7 @@ from tests.report_parts import data_of
 
 from tunecheck import Run, assert_no_regression, compare, select, write_report
 from tunecheck._files import JudgeCalibration, LabelledVerdict
-from tunecheck.runs._store import save_calibration
+from tunecheck.runs import save_calibration
 
 CODES = {"ship": 0, "keep": 3, "undecided": 4, "invalid": 2}
 JUDGE = "0123456789abcdef"

@@ -9,8 +9,7 @@ from tests.comparison_parts import declares, passes, row, scores, verdict, write
 
 from tunecheck import ConfigurationError, compare
 from tunecheck.comparison._measuring import decide
-from tunecheck.statistics import Estimate
-from tunecheck.statistics._proportions import wilson
+from tunecheck.statistics import Estimate, wilson
 
 
 def outcomes(both: int, lost: int, gained: int, neither: int) -> tuple[list[bool], list[bool]]:

@@ -12,8 +12,8 @@ from tests.cli_parts import here
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 
 from tunecheck import ConfigurationError, Decision, compare, select
-from tunecheck.comparison._view import selection_view
-from tunecheck.statistics._best import expected_optimism, multiple_comparisons_with_the_best
+from tunecheck.comparison import selection_view
+from tunecheck.statistics import expected_optimism, multiple_comparisons_with_the_best
 from tunecheck.views import Words
 
 

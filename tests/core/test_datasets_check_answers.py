@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from tunecheck.datasets import Finding
-from tunecheck.datasets._row_check import RowCheck
+from tunecheck.datasets import Finding, RowCheck
 from tunecheck.episodes import findings
 
 TOOL = {

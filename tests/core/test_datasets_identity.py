@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck import DataError
-from tunecheck.datasets import open_dataset
-from tunecheck.datasets._reading import usable_id
+from tunecheck.datasets import open_dataset, usable_id
 
 
 def ids(rows: list[dict[str, Any]]) -> list[str]:

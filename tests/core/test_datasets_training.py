@@ -12,9 +12,7 @@ from hypothesis import given, strategies as st
 
 from tunecheck import DataError, Row, evaluate
 from tunecheck.cli import main
-from tunecheck.datasets import open_dataset
-from tunecheck.datasets._converting import convert
-from tunecheck.datasets._training.forms import FORMS
+from tunecheck.datasets import FORMS, convert, open_dataset
 from tunecheck.datasets._training.turns import ConversationError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget
 from tunecheck.formats import read_calls

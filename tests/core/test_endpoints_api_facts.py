@@ -12,8 +12,8 @@ from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.judge_parts import chat
 
 from tunecheck import EndpointError
-from tunecheck.endpoints import ChatRequest, Endpoint, Redactor, check_endpoint, load_endpoint
-from tunecheck.endpoints._api_facts import ApiFacts, remedy_for
+from tunecheck.endpoints import ApiFacts, ChatRequest, Endpoint, Redactor, check_endpoint, load_endpoint
+from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._transport import Reply, error_failure
 
 SCHEMA = {"type": "object", "properties": {"minimum": {"type": "integer", "minimum": 1}}, "required": ["minimum"]}

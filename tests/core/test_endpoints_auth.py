@@ -13,9 +13,8 @@ from tests.endpoint_parts import HELLO, HandClock, definition
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 
 from tunecheck import MissingExtraError, RefusedError
-from tunecheck.endpoints import load_endpoint, read_definition
+from tunecheck.endpoints import AzureOpenAIEndpoint, load_endpoint, read_definition
 from tunecheck.endpoints._azure_ml import AzureMLEndpoint
-from tunecheck.endpoints._chat import AzureOpenAIEndpoint
 
 ENTRA = {"type": "entra"}
 

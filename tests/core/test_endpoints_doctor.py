@@ -14,10 +14,9 @@ from tests.doctor_parts import model, verdicts
 from tests.serve_parts import Starter, servers, serving
 
 from tunecheck import ConfigurationError
-from tunecheck.endpoints import load_endpoint
+from tunecheck.endpoints import examine, load_endpoint
 from tunecheck.endpoints._doctor.answers import Diagnosis
 from tunecheck.endpoints._doctor.checks import CHECKS
-from tunecheck.endpoints._doctor.examination import examine
 from tunecheck.plugins import JSON
 
 

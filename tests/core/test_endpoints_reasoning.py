@@ -11,7 +11,7 @@ from tests.endpoint_parts import HELLO
 from tunecheck import evaluate
 from tunecheck.endpoints import Completion, Price, Redactor, Secret, Usage, masked, read_usage
 from tunecheck.endpoints._answers import read_answer
-from tunecheck.pipeline._costs import cost_of
+from tunecheck.pipeline import cost_of
 
 CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 SIGNED: dict[str, Any] = {"type": "thinking", "thinking": "It is a city.", "signature": "c2lnbmVk"}

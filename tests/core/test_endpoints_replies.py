@@ -14,8 +14,7 @@ from tests.fault_server import FaultServer, Plan, Step, answer, failing, page, r
 from tests.pipeline_parts import questions, run
 
 from tunecheck import EndpointError, RefusedError, ReplyError, RunError, StopRunError, ThrottledError
-from tunecheck.endpoints import Endpoint, load_endpoint, read_definition
-from tunecheck.endpoints._chat import OpenAIEndpoint
+from tunecheck.endpoints import Endpoint, OpenAIEndpoint, load_endpoint, read_definition
 from tunecheck_memory._agent_endpoint import MemoryAgentEndpoint
 
 GOOD = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}

@@ -8,9 +8,8 @@ import pytest
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 
 from tunecheck import ContentFilterError, ReplyError
-from tunecheck.endpoints import ChatRequest, Completion, Usage, load_endpoint
+from tunecheck.endpoints import ChatRequest, Completion, Usage, examine, load_endpoint
 from tunecheck.endpoints._chat import responses_body
-from tunecheck.endpoints._doctor.examination import examine
 
 FUNCTION: dict[str, Any] = {"name": "f", "parameters": {"type": "object", "properties": {}}}
 CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}

@@ -15,8 +15,8 @@ from tests.pipeline_parts import column, metrics_of, run, strict_json, strict_li
 from tests.platforms import posix_only
 
 from tunecheck import ConfigurationError, EvaluationResult, Run, RunError, compare, score
-from tunecheck.runs._verify import verify
-from tunecheck.statistics._sequential import ANY_STOPPING
+from tunecheck.runs import verify
+from tunecheck.statistics import ANY_STOPPING
 
 
 @pytest.fixture(scope="module")

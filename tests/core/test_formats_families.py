@@ -17,7 +17,7 @@ from tunecheck.formats import JsonCalls, NamedCalls, Profile
 from tunecheck.formats._collector import may_hold_marks
 from tunecheck.formats._families import ANSWERS
 from tunecheck.formats._marks import known_marks
-from tunecheck.pipeline._mapping import row_kind_reader
+from tunecheck.pipeline import row_kind_reader
 from tunecheck_bfcl import CallCheckEvaluator
 
 

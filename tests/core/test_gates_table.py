@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck import text_of_cell
-from tunecheck.pipeline._results import write_table
+from tunecheck.pipeline import write_table
 from tunecheck.plugins import JSON
 
 SIGNS = "=+-@\t\r\n"

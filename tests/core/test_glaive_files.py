@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck.datasets import open_dataset
-from tunecheck.datasets._converting import ConversionReport, convert
-from tunecheck.datasets._training.forms import FORMS
+from tunecheck.datasets import FORMS, ConversionReport, convert, open_dataset
 from tunecheck.formats import read_calls
 
 

@@ -26,12 +26,11 @@ from tunecheck._files import JudgeCalibration, LabelledVerdict
 from tunecheck.cli import main
 from tunecheck.cli._gates.baseline import Base
 from tunecheck.cli._gates.gates import parse_gate
-from tunecheck.comparison._judged import corrections
-from tunecheck.comparison._measuring import ComparisonSettings
-from tunecheck.comparison._wording import headline
+from tunecheck.comparison import ComparisonSettings, corrections, headline
 from tunecheck.report._serving import runs_page
-from tunecheck.runs._store import calibration_file, find_calibration, save_calibration
-from tunecheck.statistics._corrected import LabelCounts, prediction_powered, rogan_gladen
+from tunecheck.runs import find_calibration, save_calibration
+from tunecheck.runs._store import calibration_file
+from tunecheck.statistics import LabelCounts, prediction_powered, rogan_gladen
 
 JUDGE, OTHER = "0123456789abcdef", "fedcba9876543210"
 

@@ -12,7 +12,7 @@ from tunecheck import JudgementError
 from tunecheck.evaluators import AnswerForm
 from tunecheck.evaluators._judges.answer import shortened
 from tunecheck.evaluators._judges.output import ResolvedOutput
-from tunecheck.prompts._judge_section import Kind
+from tunecheck.prompts import Kind
 
 
 def form(score: str, kind: Kind, labels: Mapping[str, float], most: float = 1.0, type_: str = "string") -> AnswerForm:

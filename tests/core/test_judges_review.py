@@ -28,8 +28,7 @@ from tunecheck import (
 from tunecheck.cli import Invocation, Options, make_evaluators
 from tunecheck.cli._evaluate.evaluator_choice import give_prices
 from tunecheck.cli._evaluate.job import PreparedRun, completed, prepare
-from tunecheck.endpoints import ChatRequest, Completion, EndpointTarget, Price, looks_secret
-from tunecheck.endpoints._base import Prices
+from tunecheck.endpoints import ChatRequest, Completion, EndpointTarget, Price, Prices, looks_secret
 from tunecheck.evaluators import data_mark, judge_endpoint, shown
 from tunecheck.pipeline import Budget, CachedResults, Journal, RunCalls
 from tunecheck.plugins import Trust

@@ -13,8 +13,8 @@ from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, column, rows_of, run
 
 from tunecheck import ConfigurationError
-from tunecheck.pipeline import Reference, parse_mapping
-from tunecheck.pipeline._mapping import Constant, make_binder, read_layers, read_signature
+from tunecheck.pipeline import Constant, Reference, parse_mapping, read_layers
+from tunecheck.pipeline._mapping import make_binder, read_signature
 
 ROW: dict[str, Any] = {
     "a": {"b": {"c": "deep"}, "list": [{"name": "first"}, {"name": "second"}]},

@@ -17,8 +17,7 @@ from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, metrics_of, run
 
 from tunecheck import ConfigurationError, Row
-from tunecheck.pipeline import Aggregator, RowState, VerdictReader, _aggregate as aggregate, bind_evaluator
-from tunecheck.pipeline._finished_rows import RowsView
+from tunecheck.pipeline import Aggregator, RowState, RowsView, VerdictReader, _aggregate as aggregate, bind_evaluator
 from tunecheck.plugins import Failure
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from tunecheck import ReplyError, StopRunError
 from tunecheck.endpoints import Price, Usage
-from tunecheck.pipeline import Budget
-from tunecheck.pipeline._costs import EndpointCosts, ReportedUsage, Spending, charged_usage, cost_of
+from tunecheck.pipeline import Budget, Spending, cost_of
+from tunecheck.pipeline._costs import EndpointCosts, ReportedUsage, charged_usage
 from tunecheck.plugins import CallsMade
 
 

@@ -37,13 +37,13 @@ from tunecheck.pipeline import (
     Engine,
     Journal,
     Plan,
+    ResultsWriter,
     RowState,
     RunCalls,
     Work,
     bind_evaluator,
 )
 from tunecheck.pipeline._engine import AnswerQueue
-from tunecheck.pipeline._results import ResultsWriter
 from tunecheck.pipeline._worker_queues import Job, QueueReply, WorkerQueue
 
 TOO_LONG = 30

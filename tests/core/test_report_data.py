@@ -20,8 +20,7 @@ from tunecheck import (
     evaluate,
     write_report,
 )
-from tunecheck.comparison._compare import compare_runs
-from tunecheck.comparison._measuring import ComparisonSettings
+from tunecheck.comparison import ComparisonSettings, compare_runs
 from tunecheck.pipeline import VerdictReader
 from tunecheck.plugins import JSON, dumps
 from tunecheck.report import as_json, cut

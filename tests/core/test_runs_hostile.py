@@ -21,8 +21,7 @@ from tests.report_parts import make_run, small_rows
 
 from tunecheck import ConfigurationError, Run, RunError, find_run
 from tunecheck._records import sealed
-from tunecheck.pipeline import Journal, JournalReader
-from tunecheck.pipeline._results import ResultsWriter
+from tunecheck.pipeline import Journal, JournalReader, ResultsWriter
 from tunecheck.plugins import read_object
 from tunecheck.report import running
 from tunecheck.report._serving import make_app, runs_page

@@ -11,8 +11,8 @@ from tests.pipeline_parts import length
 from tunecheck import BleuScoreEvaluator, ConfigurationError
 from tunecheck.pipeline import bind_evaluator
 from tunecheck.plugins import EvaluatorEntry, RunFile
-from tunecheck.runs import _manifest as manifest
-from tunecheck.runs._manifest import Reusable, describe_evaluators, resumed, reusable, versions
+from tunecheck.runs import _manifest as manifest, describe_evaluators, resumed, reusable, versions
+from tunecheck.runs._manifest import Reusable
 
 ENDPOINT: dict[str, Any] = {"kind": "openai", "parameters": {"temperature": 0, "top_p": 1}, "fingerprint": "a"}
 

@@ -13,8 +13,7 @@ from tests.pipeline_parts import length, run
 from tunecheck import ConfigurationError, DataError, Run, find_run
 from tunecheck.pipeline import Journal
 from tunecheck.plugins import RunFile, replacing, write_file
-from tunecheck.runs import list_runs
-from tunecheck.runs._store import create_run
+from tunecheck.runs import create_run, list_runs
 
 
 def made(folder: Path, *names: str) -> list[Run]:

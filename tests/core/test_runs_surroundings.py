@@ -15,8 +15,7 @@ from tests.cli_parts import FIRST_TIME, inside, rows, workspace
 from tests.pipeline_parts import Answering, column, metrics_of, only_run, run
 
 from tunecheck import RunError, find_run
-from tunecheck.runs import _store, list_runs
-from tunecheck.runs._store import create_run
+from tunecheck.runs import _store, create_run, list_runs
 
 DATA = [{"id": f"r{number}", "question": f"q{number}"} for number in range(6)]
 

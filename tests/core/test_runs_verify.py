@@ -16,7 +16,7 @@ from tests.pipeline_parts import Answering, rows_of, run
 from tunecheck import Run, compare, score
 from tunecheck.cli import main
 from tunecheck.pipeline import Journal
-from tunecheck.runs._verify import changed_since, verify
+from tunecheck.runs import changed_since, verify
 
 
 def test_a_finished_run_is_whole_and_so_are_those_made_from_it(tmp_path: Path) -> None:

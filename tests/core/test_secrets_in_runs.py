@@ -15,9 +15,8 @@ from tests.judge_parts import chat, judgement
 from tests.pipeline_parts import only_run, questions, rows_of, run
 
 from tunecheck import EvaluationResult, Evaluator, PromptyEvaluator, Run, RunError, write_report
-from tunecheck.endpoints import ChatRequest, Endpoint, Price, Redactor, Secret, load_endpoint
-from tunecheck.endpoints._base import Prices
-from tunecheck.runs._manifest import kept_settings
+from tunecheck.endpoints import ChatRequest, Endpoint, Price, Prices, Redactor, Secret, load_endpoint
+from tunecheck.runs import kept_settings
 
 SECRET = "Qw3rty/9+zü-Secret"  # with what URL, JSON and HTML escape
 KEY = "sk-9a8B7c6D/5e4f3G"

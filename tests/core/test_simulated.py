@@ -11,9 +11,9 @@ import pytest
 
 from tunecheck import ConfigurationError, ReplyError, Row, _yaml as yamltext
 from tunecheck.calls import FORMATS, FunctionCall, write_calls
-from tunecheck.endpoints import ChatRequest, Completion, load_endpoint
+from tunecheck.endpoints import ChatRequest, Completion, default_definition, load_endpoint
 from tunecheck.endpoints._mistakes import ANSWER_MISTAKES, CALL_MISTAKES
-from tunecheck.endpoints._simulated import SimulatedEndpoint, default_definition
+from tunecheck.endpoints._simulated import SimulatedEndpoint
 from tunecheck.formats import read_calls
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunecheck.statistics import Estimate
-from tunecheck.statistics._corrected import LabelCounts, corrected_difference, prediction_powered, rogan_gladen
-from tunecheck.statistics._proportions import wilson
+from tunecheck.statistics import Estimate, LabelCounts, corrected_difference, prediction_powered, rogan_gladen, wilson
 
 # 90 of 100 good rows and 20 of 100 bad ones pass: sensitivity 0.9, specificity 0.8, so that differences shrink to 0.7.
 LENIENT = LabelCounts(90, 10, 20, 80)

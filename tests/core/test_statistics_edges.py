@@ -8,13 +8,24 @@ from statistics import NormalDist
 import numpy
 import pytest
 
-from tunecheck.statistics import Estimate
-from tunecheck.statistics._decisions import non_inferiority, smallest_difference
-from tunecheck.statistics._distributions import effective_rows
-from tunecheck.statistics._estimates import estimate_mean, estimate_proportion, pass_at_k
-from tunecheck.statistics._margins import chance_to_show, margin_to_show, refutes, rows_to_decide, rows_to_show
-from tunecheck.statistics._paired import paired_binary, paired_scores, tango
-from tunecheck.statistics._samples import as_codes
+from tunecheck.statistics import (
+    Estimate,
+    as_codes,
+    chance_to_show,
+    effective_rows,
+    estimate_mean,
+    estimate_proportion,
+    margin_to_show,
+    non_inferiority,
+    paired_binary,
+    paired_scores,
+    pass_at_k,
+    refutes,
+    rows_to_decide,
+    rows_to_show,
+    smallest_difference,
+)
+from tunecheck.statistics._paired import tango
 
 
 def test_of_no_rows_nothing_is_defined() -> None:

@@ -11,12 +11,23 @@ from itertools import combinations, product
 import numpy
 import pytest
 
-from tunecheck.statistics import Estimate, flip_scores
-from tunecheck.statistics._decisions import holm, non_inferiority, smallest_binary, smallest_difference
-from tunecheck.statistics._estimates import estimate_proportion, pass_at_k, pass_hat_k
-from tunecheck.statistics._paired import flip_counts, mcnemar, paired_binary, paired_scores
-from tunecheck.statistics._proportions import wilson
-from tunecheck.statistics._results import PairedBinary
+from tunecheck.statistics import (
+    Estimate,
+    PairedBinary,
+    estimate_proportion,
+    flip_scores,
+    holm,
+    mcnemar,
+    non_inferiority,
+    paired_binary,
+    paired_scores,
+    pass_at_k,
+    pass_hat_k,
+    smallest_difference,
+    wilson,
+)
+from tunecheck.statistics._decisions import smallest_binary
+from tunecheck.statistics._paired import flip_counts
 
 Z = statistics.NormalDist().inv_cdf(0.975)
 

@@ -8,10 +8,19 @@ from dataclasses import fields, is_dataclass
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck.statistics import Estimate, t_quantile
-from tunecheck.statistics._decisions import holm, smallest_difference
-from tunecheck.statistics._estimates import estimate_mean, estimate_proportion, pass_at_k, pass_hat_k
-from tunecheck.statistics._paired import paired_binary, paired_scores, tango
+from tunecheck.statistics import (
+    Estimate,
+    estimate_mean,
+    estimate_proportion,
+    holm,
+    paired_binary,
+    paired_scores,
+    pass_at_k,
+    pass_hat_k,
+    smallest_difference,
+    t_quantile,
+)
+from tunecheck.statistics._paired import tango
 
 SCORES = st.one_of(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5, 1.0]), st.floats(-1e3, 1e3))
 MARKS = st.integers(0, 40).map(lambda mark: mark / 8)

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tunecheck import decide_early
-from tunecheck.statistics._decisions import non_inferiority
-from tunecheck.statistics._paired import paired_binary
-from tunecheck.statistics._sequential import EarlyTest, FairWalk, Outcome, _Capital
+from tunecheck.statistics import EarlyTest, Outcome, non_inferiority, paired_binary
+from tunecheck.statistics._sequential import FairWalk, _Capital
 
 BETTER, SAME, WORSE = (0.0, 1.0), (1.0, 1.0), (1.0, 0.0)
 OPPOSITE: dict[Outcome, Outcome] = {"better": "worse", "worse": "better", "undecided": "undecided"}

@@ -36,8 +36,7 @@ from tunecheck import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Usage, load_endpoint
-from tunecheck.endpoints._chat import OpenAIEndpoint
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, OpenAIEndpoint, Usage, load_endpoint
 from tunecheck.plugins import JSON
 from tunecheck_memory._agents import (
     MAX_REPLY_CHARACTERS,

@@ -1,7 +1,14 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
+from ._converting import ConversionReport as ConversionReport, convert as convert
 from ._defaults import DatasetDefaults as DatasetDefaults, sidecar_path as sidecar_path, sidecar_text as sidecar_text
-from ._reading import SOURCE_ID as SOURCE_ID, TRIAL as TRIAL, Dataset as Dataset, open_dataset as open_dataset
+from ._reading import (
+    SOURCE_ID as SOURCE_ID,
+    TRIAL as TRIAL,
+    Dataset as Dataset,
+    open_dataset as open_dataset,
+    usable_id as usable_id,
+)
 from ._right_calls import (
     Judging as Judging,
     RightCall as RightCall,
@@ -9,7 +16,13 @@ from ._right_calls import (
     is_plain as is_plain,
     right_calls as right_calls,
 )
-from ._row_check import Finding as Finding, Value as Value, call_text as call_text, entry_name as entry_name
+from ._row_check import (
+    Finding as Finding,
+    RowCheck as RowCheck,
+    Value as Value,
+    call_text as call_text,
+    entry_name as entry_name,
+)
 from ._sources import (
     Digest as Digest,
     JsonLinesSource as JsonLinesSource,
@@ -22,3 +35,4 @@ from ._sources import (
     refuse as refuse,
 )
 from ._tables import CsvSource as CsvSource
+from ._training.forms import FORMS as FORMS

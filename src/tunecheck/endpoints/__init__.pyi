@@ -6,6 +6,7 @@ from ._answers import (
     read_usage as read_usage,
     says_error as says_error,
 )
+from ._api_facts import ApiFacts as ApiFacts
 from ._auth import installed as installed
 from ._base import (
     ChatRequest as ChatRequest,
@@ -17,6 +18,7 @@ from ._base import (
     ModelCalls as ModelCalls,
     Place as Place,
     Price as Price,
+    Prices as Prices,
     Text as Text,
     Usage as Usage,
     content_parts as content_parts,
@@ -24,10 +26,14 @@ from ._base import (
     read_prices as read_prices,
     time_text as time_text,
 )
-from ._chat import ChatEndpoint as ChatEndpoint
+from ._chat import (
+    AzureOpenAIEndpoint as AzureOpenAIEndpoint,
+    ChatEndpoint as ChatEndpoint,
+    OpenAIEndpoint as OpenAIEndpoint,
+)
 from ._client import Client as Client, Exchange as Exchange
 from ._definition import load_endpoint as load_endpoint, read_definition as read_definition
-from ._doctor.examination import CheckReport as CheckReport, check_endpoint as check_endpoint
+from ._doctor.examination import CheckReport as CheckReport, check_endpoint as check_endpoint, examine as examine
 from ._http_endpoint import HttpConfig as HttpConfig, HttpEndpoint as HttpEndpoint, time_header as time_header
 from ._limits import (
     TOKEN_BURST_S as TOKEN_BURST_S,
@@ -39,6 +45,7 @@ from ._limits import (
 )
 from ._masking import MASK as MASK, Redactor as Redactor, Secret as Secret, looks_secret as looks_secret
 from ._replay import ReplayEndpoint as ReplayEndpoint, content_key as content_key
+from ._simulated import default_definition as default_definition
 from ._target import (
     EndpointTarget as EndpointTarget,
     EndpointTargetBase as EndpointTargetBase,

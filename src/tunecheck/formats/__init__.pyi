@@ -5,6 +5,11 @@ from ._profiles import Profile as Profile, Thought as Thought
 from ._prompts import ToolPrompt as ToolPrompt
 from ._reading import (
     AUTO as AUTO,
+    RowCache as RowCache,
+    begin_row as begin_row,
+    cached_per_row as cached_per_row,
+    cached_reading as cached_reading,
+    cached_tools as cached_tools,
     chosen as chosen,
     read_calls as read_calls,
     read_python_calls as read_python_calls,

@@ -12,12 +12,21 @@ from .._targets import Load as Load, group_of as group_of
 from ._aggregate import Aggregator as Aggregator, EvaluatorRow as EvaluatorRow
 from ._callables import CallableTarget as CallableTarget
 from ._chunks import UNREAD as UNREAD, Chunk as Chunk, ChunkRunner as ChunkRunner, Portion as Portion
-from ._costs import Budget as Budget, Reservation as Reservation, cost_text as cost_text
+from ._costs import (
+    Budget as Budget,
+    Reservation as Reservation,
+    Spending as Spending,
+    cost_of as cost_of,
+    cost_text as cost_text,
+)
 from ._engine import Engine as Engine
 from ._finished_rows import (
     REPEATED as REPEATED,
     RESULT as RESULT,
+    FailureGroup as FailureGroup,
+    Failures as Failures,
     ResultRow as ResultRow,
+    RowsView as RowsView,
     Verdict as Verdict,
     VerdictReader as VerdictReader,
     counted_metric as counted_metric,
@@ -29,18 +38,23 @@ from ._journal import Journal as Journal
 from ._journal_reader import CachedResults as CachedResults, JournalReader as JournalReader
 from ._mapping import (
     ColumnMissingError as ColumnMissingError,
+    Constant as Constant,
     Mapped as Mapped,
     MappingLayers as MappingLayers,
     Reference as Reference,
     is_async as is_async,
     parse_mapping as parse_mapping,
+    read_layers as read_layers,
+    row_kind_reader as row_kind_reader,
 )
 from ._model_calls import RunCalls as RunCalls, SharedCalls as SharedCalls
 from ._plan import Plan as Plan, Tally as Tally
 from ._results import (
+    ResultsWriter as ResultsWriter,
     RowState as RowState,
     check_output_path as check_output_path,
     write_azure_results as write_azure_results,
+    write_table as write_table,
 )
 from ._scoring import (
     BoundEvaluator as BoundEvaluator,

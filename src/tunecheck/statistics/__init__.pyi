@@ -1,13 +1,47 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._distributions import t_quantile as t_quantile
-from ._paired import FLIPS as FLIPS, filled as filled, flip_scores as flip_scores
-from ._proportions import CONFIDENCE as CONFIDENCE
-from ._results import Estimate as Estimate, PairedScores as PairedScores, Result as Result
+from ._best import (
+    expected_optimism as expected_optimism,
+    multiple_comparisons_with_the_best as multiple_comparisons_with_the_best,
+)
+from ._corrected import (
+    LabelCounts as LabelCounts,
+    corrected_difference as corrected_difference,
+    prediction_powered as prediction_powered,
+    rogan_gladen as rogan_gladen,
+)
+from ._decisions import holm as holm, non_inferiority as non_inferiority, smallest_difference as smallest_difference
+from ._distributions import effective_rows as effective_rows, t_quantile as t_quantile
+from ._estimates import (
+    estimate_mean as estimate_mean,
+    estimate_proportion as estimate_proportion,
+    pass_at_k as pass_at_k,
+    pass_hat_k as pass_hat_k,
+)
+from ._margins import (
+    chance_to_show as chance_to_show,
+    margin_to_show as margin_to_show,
+    refutes as refutes,
+    rows_to_decide as rows_to_decide,
+    rows_to_show as rows_to_show,
+)
+from ._paired import (
+    FLIPS as FLIPS,
+    filled as filled,
+    flip_scores as flip_scores,
+    mcnemar as mcnemar,
+    paired_binary as paired_binary,
+    paired_scores as paired_scores,
+)
+from ._proportions import CONFIDENCE as CONFIDENCE, wilson as wilson
+from ._results import Estimate as Estimate, PairedBinary as PairedBinary, PairedScores as PairedScores, Result as Result
 from ._samples import (
     Codes as Codes,
     Floats as Floats,
     Labels as Labels,
     RowGroups as RowGroups,
     as_clusters as as_clusters,
+    as_codes as as_codes,
 )
+from ._score_agreement import fit_threshold as fit_threshold, score_agreement as score_agreement
+from ._sequential import ANY_STOPPING as ANY_STOPPING, EarlyTest as EarlyTest, Outcome as Outcome
