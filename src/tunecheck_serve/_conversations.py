@@ -63,7 +63,7 @@ class _Known:
 class RowAnswers(ChatSource):
     """Answers of an endpoint that goes by rows, simulated or replayed: questions, and conversations step by step.
 
-    If several rows have the same messages, the first one with the tools of the request answers.
+    If several rows have the same messages, the first one answers.
 
     Args:
         endpoint: what is asked.
@@ -108,15 +108,11 @@ class RowAnswers(ChatSource):
 
     def _find(self, request: ChatRequest) -> tuple[_Known, int, int]:
         first = _keys(_spoken(request.messages)[:1])
-        found: list[tuple[int, _Known, int, int]] = []
         for known in self._known.get(first[0], ()) if first else ():
             place = known.place(request, self._steps(known))
             if place is not None:
-                found.append((_likeness(known, place[0], request), known, *place))
-        if not found:
-            raise NoAnswerError("no row of the data set has these messages")
-        _, known, turn, step = max(found, key=lambda each: each[0])
-        return known, turn, step
+                return known, *place
+        raise NoAnswerError("no row of the data set has these messages")
 
     def _recorded(self, known: _Known) -> RecordedModel | None:
         record = self._record(known)
@@ -157,22 +153,6 @@ def _shown(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
     if request.tools is None and isinstance(functions, list):
         return [{"type": "function", "function": function} for function in functions]
     return known.tools(turn)
-
-
-def _likeness(known: _Known, turn: int, request: ChatRequest) -> int:
-    """Return a score for the match of a request and a row, by the system message and by the tools on offer."""
-    same = _keys(request.messages[: len(known.messages)]) == _keys(known.messages)
-    if request.tools:
-        return same + 2 * (_names(request.tools) == _names(known.tools(turn)))
-    names = _names(known.tools(0))  # the user's messages name those of later turns
-    prompt = "\n".join(str(message.get("content")) for message in request.messages if message.get("role") in _SYSTEM)
-    told = all(f"'{name}'" in prompt or f'"{name}"' in prompt for name in names)
-    return same + 2 * len(names) * told
-
-
-def _names(tools: Iterable[Mapping[str, JSON]]) -> set[JSON]:
-    functions = (tool.get("function") for tool in tools)
-    return {function.get("name") for function in functions if isinstance(function, dict)}
 
 
 def _spoken(messages: Sequence[Message]) -> list[Message]:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 import msgspec
 
 from tunecheck import ConfigurationError
+from tunecheck.datasets import JsonLinesSource
 from tunecheck.plugins import (
     JSON,
     check_version,
     content_hash,
     dumps_line,
-    loads,
-    open_regular,
     read_as,
     read_fitting,
     read_object,
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 
 RECORD = "author.json"
 
-T = TypeVar("T", bound=msgspec.Struct)
+T = TypeVar("T")
 
 
 class Workbench:
@@ -80,58 +79,31 @@ class Workbench:
         if known.is_file():
             self._record = read_fitting(read_object(known), AuthorFile, str(known))
 
-    def document(
+    def content(
         self, file: str, kind: type[T], inputs: JSON, make: Callable[[], T], merge: Callable[[T, T], T] | None = None
     ) -> T:
-        """Return the content of a YAML file, and make it if it does not stand; `merge` keeps parts of the old file."""
-        path = self.folder / file
+        """Return a file's content, and make it if it does not stand; later stages depend on it.
 
-        def read() -> T:
-            document = read_yaml(path)
-            if isinstance(document.value, dict):
-                check_version(document.value, path)
-            return read_as(document.value, kind, document.where)
-
-        if self._stands(file, inputs, keeps_edits=merge is None):
-            return read()
-        old = read() if merge is not None and path.is_file() else None
-        made = make()
-        content = made if old is None or merge is None else merge(old, made)
-        self._write(file, _yaml_text(content))
-        return content
-
-    def lines(self, file: str, kind: type[T], inputs: JSON, make: Callable[[], Sequence[T]]) -> list[T]:
-        """Return the lines of a JSON Lines file, and make it if it does not stand."""
-        if self._stands(file, inputs):
-            return [*_lines(self.folder / file, kind)]
-        content = [*make()]
-        self._write(file, b"".join(dumps_line(msgspec.to_builtins(line)) for line in content))
-        return content
-
-    def _stands(self, file: str, inputs: JSON, *, keeps_edits: bool = True) -> bool:
-        """True if the file need not be made again. Later stages depend on its content."""
+        YAML files hold a struct, JSON Lines files a list of structs. `merge` keeps parts of the old content.
+        """
         path, known = self.folder / file, self._record.stages.get(file)
         needed = content_hash([self.input, inputs])
-        if not path.is_file():
-            self.notes[file] = "made"
-        else:
-            edited = known is None or known.made != _hash_of(path)
-            if (known is not None and known.input == needed) or (edited and keeps_edits):
-                self.notes[file] = "edited, and kept" if edited else "unchanged"
-                self.input = content_hash([needed, _hash_of(path)])
-                return True
-            self.notes[file] = "made again"
-        self.input = needed
-        return False
-
-    def _write(self, file: str, content: bytes) -> None:
-        path = self.folder / file
+        there = _hash_of(path) if path.is_file() else None
+        edited = there is not None and (known is None or known.made != there)
+        if there is not None and ((known is not None and known.input == needed) or (edited and merge is None)):
+            self.notes[file] = "edited, and kept" if edited else "unchanged"
+            self.input = content_hash([needed, there])
+            return _read(path, kind)
+        self.notes[file] = "made" if there is None else "made again"
+        old = _read(path, kind) if there is not None and merge is not None else None
+        content = make()
+        content = content if old is None or merge is None else merge(old, content)
         with told_as(ConfigurationError, path, "cannot be written"):
-            write_file(path, content)
-            made = sha256_of(path)
-            self._record.stages[file] = StageRecord(self.input, made)
+            write_file(path, _text(content))
+            self._record.stages[file] = StageRecord(needed, sha256_of(path))
             write_file(self.folder / RECORD, dumps_readably(self._record))
-        self.input = content_hash([self.input, made])
+        self.input = content_hash([needed, self._record.stages[file].made])
+        return content
 
 
 def _hash_of(path: Path) -> str:
@@ -139,22 +111,21 @@ def _hash_of(path: Path) -> str:
         return sha256_of(path)
 
 
-def _lines(path: Path, kind: type[T]) -> Iterator[T]:
-    with told_as(ConfigurationError, path), open_regular(path) as file:
-        for number, line in enumerate(file, 1):
-            where = f"{path}, line {number}"
-            try:
-                value = loads(line) if line.strip() else None
-            except ValueError as error:
-                raise ConfigurationError(f"{where}: no JSON: {error}") from None
-            if line.strip():
-                yield read_as(value, kind, where)
+def _read(path: Path, kind: type[T]) -> T:
+    if path.suffix == ".jsonl":
+        return read_as([record for _, record in JsonLinesSource(path).records()], kind, str(path))
+    document = read_yaml(path)
+    if isinstance(document.value, dict):
+        check_version(document.value, path)
+    return read_as(document.value, kind, document.where)
 
 
-def _yaml_text(content: msgspec.Struct) -> bytes:
+def _text(content: object) -> bytes:
     import yaml
 
     plain = msgspec.to_builtins(content)
+    if isinstance(plain, list):
+        return b"".join(map(dumps_line, plain))
     return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120).encode()
 
 
@@ -236,7 +207,7 @@ class AuthorPipeline:
     def make_world(self) -> None:
         classes = find_world(self._plan.simulators, self._backends)
         inputs: JSON = [[*classes], World(classes, WorldFile(simulators=[])).fingerprint()]
-        file = self._bench.document("world.yaml", WorldFile, inputs, lambda: described(classes))
+        file = self._bench.content("world.yaml", WorldFile, inputs, lambda: described(classes))
         if {*file.simulators} != {*classes}:
             raise ConfigurationError(
                 f"{self._plan.work / 'world.yaml'} is about {', '.join(file.simulators)}, and the command about "
@@ -246,7 +217,7 @@ class AuthorPipeline:
 
     def make_graph(self) -> None:
         world, seed = self._world, self._plan.seed
-        self._graph = self._bench.document(
+        self._graph = self._bench.content(
             "graph.yaml", GraphFile, [seed, world.fingerprint()], lambda: find_graph(world, seed), keep_own
         )
         check_graph(self._graph, world)
@@ -262,10 +233,10 @@ class AuthorPipeline:
         if models is not None:
             inputs += [models.writer, dict(self._personas)]
         refused: list[Weakness] = []
-        tasks = self._bench.lines("tasks.jsonl", AuthoredTask, inputs, lambda: self._sampled(refused))
+        tasks = self._bench.content("tasks.jsonl", list[AuthoredTask], inputs, lambda: self._sampled(refused))
         check_tasks(tasks, self._world)
         self._tasks = [task if task.words else render_task(self._world, task, plan.seed) for task in tasks]
-        self._refused = self._bench.lines("refused.jsonl", Weakness, None, lambda: refused)
+        self._refused = self._bench.content("refused.jsonl", list[Weakness], None, lambda: refused)
 
     def _sampled(self, refused: list[Weakness]) -> list[AuthoredTask]:
         plan, models = self._plan, self._plan.models
@@ -284,8 +255,8 @@ class AuthorPipeline:
     def make_variants(self) -> None:
         kinds = self._plan.variants
         inputs: JSON = [[*kinds], self._plan.seed]
-        kind: type[Line] = QuestionLine if self._plan.questions else RowLine
-        self._candidates = self._bench.lines("variants.jsonl", kind, inputs, lambda: [*self._varied(kinds)])
+        kind: type[list[Line]] = list[QuestionLine] if self._plan.questions else list[RowLine]  # type: ignore[assignment]
+        self._candidates = self._bench.content("variants.jsonl", kind, inputs, lambda: [*self._varied(kinds)])
 
     def _varied(self, kinds: Sequence[Variant]) -> Iterator[Line]:
         made: Counter[str] = Counter()
@@ -328,10 +299,10 @@ class AuthorPipeline:
                 authored.rows.append(row)
             else:
                 authored.rejected.append(weakness)
-        self._bench.lines("rejected.jsonl", Weakness, None, lambda: authored.rejected)
+        self._bench.content("rejected.jsonl", list[Weakness], None, lambda: authored.rejected)
         if plan.models is not None:
             authored.rows, review = set_aside(authored.rows, plan.models)
-            self._bench.lines("review.jsonl", Weakness, [each.id for each in review], lambda: review)
+            self._bench.content("review.jsonl", list[Weakness], [each.id for each in review], lambda: review)
             authored.rejected += review
         authored.rejected += self._refused
         return authored
