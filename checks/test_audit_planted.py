@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck.datasets._row_check import RowCheck
-from tunecheck.episodes._data_check import checked_rows
 from tunecheck.formats._reading import read_python_calls
-from tunecheck_authoring import DialogueReader, audit
+from tunecheck_authoring import DialogueReader, RowCheck, audit, checked_rows
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.loader import load_bfcl
 

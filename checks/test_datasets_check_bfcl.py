@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck.datasets._row_check import Finding
 from tunecheck.episodes import Services
-from tunecheck.episodes._data_check import findings
+from tunecheck_authoring import Finding, findings
 from tunecheck_bfcl._data.constants import read_long_context
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.files import find_bfcl

@@ -35,9 +35,6 @@ PLUGIN = Plugin(
         "report": Extension("tunecheck.cli._report:report", "Write a run's report: one HTML file that loads nothing."),
         "view": Extension("tunecheck.cli._report:view", "Show the reports of all runs in a browser."),
         "datasets convert": Extension("tunecheck.cli._datasets:convert", "Convert a data set of another form."),
-        "datasets check": Extension(
-            "tunecheck.cli._datasets:check", "Check ids, roles, tool definitions and ground-truth calls."
-        ),
         "endpoints check": Extension(
             "tunecheck.cli._endpoints:check", "Send one small request with a tool and show the reply."
         ),

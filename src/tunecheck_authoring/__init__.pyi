@@ -1,8 +1,15 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._audit.audit import Audit as Audit, audit as audit
+from ._audit.conversations import (
+    PROBLEMS as PROBLEMS,
+    CheckedRow as CheckedRow,
+    checked_rows as checked_rows,
+    findings as findings,
+)
 from ._audit.dialogue import Dialogue as Dialogue, DialogueReader as DialogueReader
 from ._audit.findings import AuditFinding as AuditFinding
+from ._audit.rows import Finding as Finding, RowCheck as RowCheck
 from ._author.pipeline import AuthorPlan as AuthorPlan, AuthorReport as AuthorReport, author as author
 from ._export import ExportPlan as ExportPlan, ExportReport as ExportReport, export as export
 from ._mcp.service import write_recorded as write_recorded

@@ -4,10 +4,13 @@ from tunecheck.plugins import Extension, Plugin
 
 PLUGIN = Plugin(
     "authoring",
-    "Author, audit and export data sets.",
+    "Author, check, audit and export data sets.",
     commands={
         "datasets audit": Extension(
             "tunecheck_authoring._cli.audit:audit", "Find probable mistakes in a data set, with evidence."
+        ),
+        "datasets check": Extension(
+            "tunecheck_authoring._cli.check:check", "Check ids, roles, tool definitions and ground-truth calls."
         ),
         "datasets author": Extension(
             "tunecheck_authoring._cli.author:author",

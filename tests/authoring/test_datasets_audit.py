@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from tunecheck.datasets import RowCheck
-from tunecheck.episodes import CheckedRow, Services, checked_rows
+from tunecheck.episodes import Services
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
-from tunecheck_authoring import Audit, AuditFinding, Dialogue, DialogueReader, audit
+from tunecheck_authoring import Audit, AuditFinding, CheckedRow, Dialogue, DialogueReader, RowCheck, audit, checked_rows
 from tunecheck_authoring._audit.given import shortens
 
 

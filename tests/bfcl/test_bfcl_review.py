@@ -13,7 +13,7 @@ from tests.cli_parts import inside
 from tests.conversation_parts import had, log_items
 
 from tunecheck import MultiTurnStateEvaluator, Row
-from tunecheck.episodes import findings
+from tunecheck_authoring import findings
 from tunecheck_bfcl import CallCheckEvaluator, score_results
 from tunecheck_bfcl._text import UndecodableError, decode_text
 

@@ -20,3 +20,4 @@ from ._strict_json import (
     quoted as quoted,
 )
 from ._writing import FORMATS as FORMATS, canonical_text as canonical_text, write_calls as write_calls
+from .matching import named_arguments as named_arguments

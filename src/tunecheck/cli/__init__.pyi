@@ -2,7 +2,6 @@
 
 from ._app import main as main
 from ._console import print_json as print_json, print_path as print_path, skill_text as skill_text
-from ._datasets import CheckOptions as CheckOptions, checked_rows as checked_rows, row_reader as row_reader
 from ._evaluate.command import evaluate as evaluate
 from ._evaluate.evaluator_choice import (
     make_evaluators as make_evaluators,

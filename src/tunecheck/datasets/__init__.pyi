@@ -2,6 +2,13 @@
 
 from ._converting import ConversionReport as ConversionReport, convert as convert
 from ._defaults import DatasetDefaults as DatasetDefaults, sidecar_path as sidecar_path, sidecar_text as sidecar_text
+from ._judging import (
+    JUDGING_COLUMNS as JUDGING_COLUMNS,
+    Judging as Judging,
+    first_value as first_value,
+    first_values as first_values,
+    may_be_left_out as may_be_left_out,
+)
 from ._reading import (
     SOURCE_ID as SOURCE_ID,
     TRIAL as TRIAL,
@@ -9,21 +16,8 @@ from ._reading import (
     open_dataset as open_dataset,
     usable_id as usable_id,
 )
-from ._right_calls import (
-    Judging as Judging,
-    RightCall as RightCall,
-    as_right as as_right,
-    is_plain as is_plain,
-    right_calls as right_calls,
-)
-from ._row_check import (
-    Finding as Finding,
-    RowCheck as RowCheck,
-    Value as Value,
-    call_text as call_text,
-    entry_name as entry_name,
-)
 from ._sources import (
+    ROLES as ROLES,
     Digest as Digest,
     JsonLinesSource as JsonLinesSource,
     Record as Record,

@@ -5,16 +5,6 @@ from ._benchmark import (
     benchmark_of as benchmark_of,
     find_benchmark as find_benchmark,
 )
-from ._data_check import (
-    ASKS as ASKS,
-    PROBLEMS as PROBLEMS,
-    CheckedRow as CheckedRow,
-    EntryCheck as EntryCheck,
-    PlayedCall as PlayedCall,
-    checked_rows as checked_rows,
-    findings as findings,
-    reports_failure as reports_failure,
-)
 from ._decoding import (
     NO_CALL as NO_CALL,
     CallMode as CallMode,
@@ -54,7 +44,15 @@ from ._playing import (
     Services as Services,
     play as play,
 )
-from ._scenario import Offer as Offer, Scenario as Scenario, Tool as Tool, read_scenario as read_scenario
+from ._scenario import (
+    Offer as Offer,
+    Scenario as Scenario,
+    Tool as Tool,
+    configuration_of as configuration_of,
+    held_out_of as held_out_of,
+    read_scenario as read_scenario,
+    simulators_of as simulators_of,
+)
 from ._speakers import (
     Message as Message,
     RecordedModel as RecordedModel,
@@ -80,6 +78,7 @@ from ._state_check import (
 from ._states import (
     ABSENT as ABSENT,
     Change as Change,
+    Path as Path,
     changes as changes,
     copied as copied,
     deviations as deviations,

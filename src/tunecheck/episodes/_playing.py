@@ -13,7 +13,7 @@ from pathlib import Path
 from tunecheck._json import JSON, dumps
 from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.datasets._right_calls import Judging
+from tunecheck.datasets._judging import Judging
 from tunecheck.episodes._benchmark import registered_constants
 from tunecheck.episodes._episode import Called, Episode, Said, StateSeen
 from tunecheck.episodes._scenario import configuration_of, simulators_of

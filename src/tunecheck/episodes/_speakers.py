@@ -9,7 +9,7 @@ from tunecheck._targets import CallContext, Row
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._writing import write_calls
-from tunecheck.datasets._right_calls import first_value, may_be_left_out
+from tunecheck.datasets._judging import first_value, may_be_left_out
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage, text_or_none
 from tunecheck.endpoints._target import ask
 from tunecheck.formats._reading import read_python_calls

@@ -13,7 +13,7 @@ from tunecheck._errors import DataError, PluginError
 from tunecheck._faults import Fault, Verdict, sentence, verdict
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.datasets._right_calls import Judging
+from tunecheck.datasets._judging import Judging
 from tunecheck.episodes._causes import TurnComparison, causes_of_calls, causes_of_ending
 from tunecheck.episodes._decoding import CallMode, decode_step, mode_of, source_text
 from tunecheck.episodes._episode import UNKNOWN, Episode

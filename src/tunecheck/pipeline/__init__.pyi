@@ -46,6 +46,7 @@ from ._mapping import (
     parse_mapping as parse_mapping,
     read_layers as read_layers,
     row_kind_reader as row_kind_reader,
+    value_reader as value_reader,
 )
 from ._model_calls import RunCalls as RunCalls, SharedCalls as SharedCalls
 from ._plan import Plan as Plan, Tally as Tally

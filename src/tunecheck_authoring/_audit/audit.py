@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from tunecheck import Run
 from tunecheck.calls import FunctionCall, canonical_text
 from tunecheck.datasets import SOURCE_ID, TRIAL
-from tunecheck.episodes import Change, CheckedRow, EntryCheck
+from tunecheck.episodes import Change
 from tunecheck.formats import read_calls
 from tunecheck.pipeline import VerdictReader, counted_metrics, evidence_of
 from tunecheck.runs import value_reader
+from tunecheck_authoring._audit.conversations import CheckedRow, EntryCheck
 from tunecheck_authoring._audit.dialogue import Dialogue, DialogueReader
 from tunecheck_authoring._audit.findings import AuditFinding, Replacement, found, of_check, worst_first
 from tunecheck_authoring._audit.repeats import KnownRows, known_row

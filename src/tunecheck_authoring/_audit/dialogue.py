@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tunecheck.calls import FunctionCall, ToolDefinitions
-from tunecheck.datasets import RightCall, Value, as_right, call_text, is_plain, right_calls
-from tunecheck.episodes import ASKS, Change, CheckedRow, EntryCheck, leaves
+from tunecheck.episodes import Change, leaves
 from tunecheck.formats import read_calls
+from tunecheck_authoring._audit.conversations import ASKS, CheckedRow, EntryCheck
+from tunecheck_authoring._audit.rows import RightCall, Value, as_right, call_text, is_plain, right_calls
 
 _WITHOUT_TRUTH = ("irrelevance", "relevance")
 QUESTION_COLUMNS = ("query", "messages", "question", "prompt", "input")

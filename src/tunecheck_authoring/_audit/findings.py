@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final, Literal, TypeAlias
 
-from tunecheck.datasets import Finding
-from tunecheck.episodes import PROBLEMS
 from tunecheck.plugins import JSON
+from tunecheck_authoring._audit.conversations import PROBLEMS
+from tunecheck_authoring._audit.rows import Finding
 
 Certainty: TypeAlias = Literal["sure", "likely", "look"]
 

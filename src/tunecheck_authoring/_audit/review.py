@@ -25,10 +25,11 @@ import msgspec
 from aiohttp import web
 
 from tunecheck import ConfigurationError
-from tunecheck.datasets import Dataset, entry_name, sidecar_path, sidecar_text
+from tunecheck.datasets import Dataset, sidecar_path, sidecar_text
 from tunecheck.plugins import JSON, counted, dumps_line, loads, replacing, told_as, write_file
 from tunecheck.report import guarded, serve_pages
 from tunecheck_authoring._audit.findings import KINDS, AuditFinding, Replacement
+from tunecheck_authoring._audit.rows import entry_name
 
 _MOST_BYTES = 64 << 20
 _ROOM = "tunecheck_authoring._audit"

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from tunecheck.calls import FunctionCall
-from tunecheck.episodes import Called, leaves, reports_failure
+from tunecheck.episodes import Called, leaves
 from tunecheck.plugins import JSON
+from tunecheck_authoring._audit.conversations import reports_failure
 from tunecheck_authoring._author.files import Edge, GraphFile, GraphFunction
 from tunecheck_authoring._author.values import Atom, atoms, fits, free_values, others, places_in
 from tunecheck_authoring._author.wording import singular, words_of

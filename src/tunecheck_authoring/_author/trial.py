@@ -10,9 +10,10 @@ from typing import TypeAlias, cast
 import msgspec
 
 from tunecheck.calls import FunctionCall, ToolDefinitions, canonical_text
-from tunecheck.datasets import right_calls
-from tunecheck.episodes import PROBLEMS, Given, GroundTruth, Services, StateCheck, Turn, findings
+from tunecheck.episodes import Given, GroundTruth, Services, StateCheck, Turn
 from tunecheck.plugins import JSON, canonical, dumps, find
+from tunecheck_authoring._audit.conversations import PROBLEMS, findings
+from tunecheck_authoring._audit.rows import right_calls
 from tunecheck_authoring._author.files import Line, QuestionLine, RowLine, Weakness
 from tunecheck_authoring._author.values import free_values, others
 from tunecheck_authoring._author.wording import said

@@ -10,20 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError
-from tunecheck.cli import (
-    DONE,
-    NOT_MET,
-    CheckOptions,
-    Invocation,
-    ResultsOptions,
-    checked_rows,
-    command,
-    flag,
-    option,
-    print_json,
-    row_reader,
-)
+from tunecheck.cli import DONE, NOT_MET, Invocation, ResultsOptions, command, flag, option, print_json
 from tunecheck.plugins import clean, counted
+from tunecheck_authoring._cli.check import CheckOptions, checked_rows, row_reader
 
 if TYPE_CHECKING:
     from tunecheck.datasets import Dataset
@@ -98,7 +87,7 @@ def _reader(dataset: Dataset) -> DialogueReader:
 def _training(path: str) -> Iterator[Dialogue]:
     """The rows of a training set; those that cannot be compared are counted, in words on stderr."""
     from tunecheck.datasets import open_dataset
-    from tunecheck.episodes import CheckedRow
+    from tunecheck_authoring._audit.conversations import CheckedRow
 
     dataset = open_dataset(path, number_ids=True)
     reader = _reader(dataset)

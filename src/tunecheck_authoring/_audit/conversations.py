@@ -13,21 +13,25 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from tunecheck._errors import DataError, PluginError
-from tunecheck._json import JSON
-from tunecheck._messages import clean, did_you_mean
-from tunecheck.calls._model import FunctionCall, tool_name
-from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.datasets import _row_check
-from tunecheck.datasets._right_calls import COLUMNS, Judging, as_right
-from tunecheck.datasets._row_check import Finding, RowCheck, call_text, entry_name, schema_findings
-from tunecheck.datasets._sources import UnusableRowError, as_list, refuse
-from tunecheck.episodes._episode import Called
-from tunecheck.episodes._playing import Player, Services
-from tunecheck.episodes._scenario import configuration_of, held_out_of, simulators_of
-from tunecheck.episodes._states import Path, leaves, path_text
-from tunecheck.formats._reading import read_calls, read_python_calls
-from tunecheck.simulators._base import Simulator
+from tunecheck import DataError, PluginError
+from tunecheck.calls import FunctionCall, ToolDefinitions, tool_name
+from tunecheck.datasets import JUDGING_COLUMNS, Judging, UnusableRowError, as_list, refuse
+from tunecheck.episodes import (
+    Called,
+    Path,
+    Player,
+    Services,
+    configuration_of,
+    held_out_of,
+    leaves,
+    path_text,
+    simulators_of,
+)
+from tunecheck.formats import read_calls, read_python_calls
+from tunecheck.plugins import JSON, clean, did_you_mean
+from tunecheck.simulators import Simulator
+from tunecheck_authoring._audit import rows as row_checks
+from tunecheck_authoring._audit.rows import Finding, RowCheck, as_right, call_text, entry_name, schema_findings
 
 _OUTCOME = re.compile(r"(^|_)(status|success|successful|succeeded|ok|done|authenticated|verified)$", re.IGNORECASE)
 ASKS = re.compile(r"(^|_)(get|is|has|check|status|show|list|view)(_|$)", re.IGNORECASE)
@@ -35,7 +39,7 @@ ASKS = re.compile(r"(^|_)(get|is|has|check|status|show|list|view)(_|$)", re.IGNO
 _FAILED = ("error", "failed", "failure")
 
 PROBLEMS: Final = {
-    **_row_check.PROBLEMS,
+    **row_checks.PROBLEMS,
     "row": "the row has not the shape of a conversation",
     "simulator": "a simulator is not there, or breaks",
     "configuration": "the initial configuration cannot be loaded",
@@ -45,7 +49,7 @@ PROBLEMS: Final = {
     "reports_failure": "a ground-truth call answers that it did not succeed",
     "already_there": "the initial configuration holds what a call is to create",
     "no_effect": "a turn's calls neither change nor read anything",
-    **_row_check.REMARKS,
+    **row_checks.REMARKS,
 }
 """The problems of an entry, in words; the last are remarks."""
 
@@ -141,8 +145,8 @@ def checked_rows(
 
 
 def _misspelt_columns(name: str, row: Mapping[str, object]) -> Iterator[Finding]:
-    for key in row.keys() - COLUMNS:
-        if close := get_close_matches(key, COLUMNS, n=1, cutoff=_CLOSE):
+    for key in row.keys() - JUDGING_COLUMNS:
+        if close := get_close_matches(key, JUDGING_COLUMNS, n=1, cutoff=_CLOSE):
             yield Finding(name, "judging", f"nothing reads the column {key[:100]!r}; did you mean {close[0]!r}?")
 
 

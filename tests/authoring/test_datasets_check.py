@@ -12,9 +12,10 @@ import pytest
 
 from tunecheck import DataError
 from tunecheck.calls import FunctionCall
-from tunecheck.episodes import PROBLEMS, Services, findings
+from tunecheck.episodes import Services
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
+from tunecheck_authoring import PROBLEMS, findings
 
 
 class Shelf(Simulator):

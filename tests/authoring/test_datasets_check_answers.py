@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from tunecheck.datasets import Finding, RowCheck
-from tunecheck.episodes import findings
+from tunecheck_authoring import Finding, RowCheck, findings
 
 TOOL = {
     "type": "function",

@@ -1,16 +1,15 @@
 """Check rows of any kind: their ids, the roles of their messages, their tools, their ground-truth calls."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from tunecheck._messages import clean, did_you_mean
-from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._schemas import FunctionDefinition, ToolDefinitions
-from tunecheck.calls._writing import canonical_text
-from tunecheck.datasets._reading import usable_id
-from tunecheck.datasets._right_calls import RightCall, is_plain, right_calls, violations
-from tunecheck.datasets._sources import ROLES
+from tunecheck.calls import FunctionCall, FunctionDefinition, ToolDefinitions, canonical_text, named_arguments
+from tunecheck.datasets import ROLES, first_value, first_values, may_be_left_out, usable_id
+from tunecheck.formats import read_calls
+from tunecheck.plugins import JSON, clean, did_you_mean
 
 PROBLEMS: Final = {
     "duplicate_id": "the id is not the row's own",
@@ -131,3 +130,91 @@ def _roles(entry: str, column: str, value: object) -> Iterator[Finding]:
             role = item.get("role")
             if isinstance(role, str) and role not in ROLES:
                 yield Finding(entry, "role", f"{place}.role is {role[:60]!r}{did_you_mean(role[:60], ROLES)}")
+
+
+# -- the right calls of a single question, each argument with every value that is right for it
+
+_WITH_POSSIBLE_ANSWERS = ("simple", "multiple", "parallel")
+
+
+@dataclass(frozen=True, slots=True)
+class RightCall:
+    """A call with the right values of each parameter; "" among several marks an optional parameter.
+
+    In a `possible` answer an object's entries have lists of values, too.
+    """
+
+    name: str
+    accepted: Mapping[str, list[JSON]]
+    possible: bool = False
+
+    @property
+    def call(self) -> FunctionCall:
+        """Return the call with the first value of each required argument."""
+        if not self.possible:
+            return FunctionCall(self.name, {name: values[0] for name, values in self.accepted.items()})
+        required = {name: values for name, values in self.accepted.items() if not may_be_left_out(values[1:])}
+        return FunctionCall(self.name, {name: first_value(values) for name, values in required.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class RightCalls:
+    calls: Sequence[RightCall]
+    problem: str | None = None
+
+
+def right_calls(row: Mapping[str, object], truth: object, tools: ToolDefinitions) -> RightCalls:
+    """Return the right calls in a row's ground truth.
+
+    If `check` is `simple`, `multiple` or `parallel`, the ground truth holds possible answers:
+    `[{"f": {"unit": ["m", ""]}}]`.
+    """
+    if row.get("check") in _WITH_POSSIBLE_ANSWERS and isinstance(truth, list):
+        return RightCalls([*_possible_answers(truth)])
+    reading = read_calls(truth, tools=tools or None)
+    if not (reading.calls or reading.problem):  # with tools, what is a call of none of them is prose
+        reading = read_calls(truth)
+    return RightCalls([as_right(call, tools) for call in reading.calls], reading.problem)
+
+
+def is_plain(row: Mapping[str, object]) -> bool:
+    """Return True if arguments are values; rows in other languages than Python hold source text."""
+    return row.get("language") in (None, "python")
+
+
+def as_right(call: FunctionCall, tools: ToolDefinitions) -> RightCall:
+    """Return the call as the only right one."""
+    return RightCall(call.name, {key: [value] for key, value in named_arguments(call, tools).arguments.items()})
+
+
+def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
+    for answer in truth:
+        for name, arguments in answer.items() if isinstance(answer, dict) else ():
+            options = arguments if isinstance(arguments, dict) else {}
+            yield RightCall(name, {key: _options(values) for key, values in options.items()}, possible=True)
+
+
+def _options(values: JSON) -> list[JSON]:
+    return values if isinstance(values, list) and values else [values]
+
+
+def violations(right: RightCall, definition: FunctionDefinition) -> list[str]:
+    """Return violations of the function's schema: parameters without a valid accepted value."""
+    if right.possible:
+        return [*_violations_by_parameter(right, definition)]
+    return [*definition.check(right.call.arguments).violations]
+
+
+def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -> Iterator[str]:
+    alone = replace(definition, parameters={**definition.parameters, "required": []})
+    for name, values in right.accepted.items():
+        found = [alone.check({name: first_values(value)}).violations for value in values]
+        if not may_be_left_out(values) and all(found):
+            yield from found[0]
+    required = definition.parameters.get("required")
+    for needed in required if isinstance(required, list) else []:
+        if needed not in right.accepted:
+            yield f"{needed!r} is a required property"
+
+
+# -- a row's settings for the strict judgement of its conversation

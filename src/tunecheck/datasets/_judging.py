@@ -1,0 +1,90 @@
+"""A row's settings for the strict judgement of its conversation, and the possible values of BFCL's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tunecheck._json import JSON
+from tunecheck.datasets._sources import as_list, as_text, kind, refuse
+
+JUDGING_COLUMNS = ("free_calls", "final_state_only", "alternative_ground_truths", "ignored_state")
+
+_READ_ONLY = "read_only"
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How a row is judged.
+
+    `free` are functions that may also be called in turns that ask for no call, as long as the state stays right; with
+    `reads_are_free`, all may. `final_state_only`: nothing is judged but the state after the last turn. `alternatives`
+    are other ground truths; following any of them passes. `ignored` are paths in the state, as verdicts show them, that
+    are not compared.
+    """
+
+    free: frozenset[str] = frozenset()
+    reads_are_free: bool = False
+    final_state_only: bool = False
+    alternatives: tuple[list[list[JSON]], ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, row: Mapping[str, object], turns: int) -> Judging:
+        """Read a row's columns; `turns` is the number of turns of its ground truth.
+
+        Raises:
+            UnusableRowError: a column holds something else; the text says which.
+        """
+        free, final = row.get("free_calls"), row.get("final_state_only")
+        if final is not None and not isinstance(final, bool):
+            refuse(f"final_state_only must be true or false, not {kind(final)}")
+        if isinstance(free, str) and free != _READ_ONLY:
+            refuse(f"free_calls must be {_READ_ONLY!r} or a list of functions' names, not {free[:60]!r}")
+        reads = free == _READ_ONLY
+        return cls(
+            free=frozenset(_texts(row, "free_calls")) if not reads else frozenset(),
+            reads_are_free=reads,
+            final_state_only=final is True,
+            alternatives=tuple(_truth(each, at, turns) for at, each in enumerate(_list(row, JUDGING_COLUMNS[2]))),
+            ignored=tuple(_texts(row, "ignored_state")),
+        )
+
+    def ignores(self, path: str) -> bool:
+        """Return True if differences at this path are ignored."""
+        return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in self.ignored)
+
+
+def _list(row: Mapping[str, object], column: str) -> list[JSON]:
+    value = row.get(column)
+    return [] if value is None else as_list(value, column)
+
+
+def _texts(row: Mapping[str, object], column: str) -> list[str]:
+    return [as_text(each, f"{column}[{at}]") for at, each in enumerate(_list(row, column))]
+
+
+def _truth(value: JSON, at: int, turns: int) -> list[list[JSON]]:
+    name = f"{JUDGING_COLUMNS[2]}[{at}]"
+    truth = [as_list(turn, f"{name}[{number}]") for number, turn in enumerate(as_list(value, name))]
+    return truth if len(truth) == turns else refuse(f"{name} has {len(truth)} turns; ground_truth has {turns}")
+
+
+def may_be_left_out(options: JSON) -> bool:
+    """Return True if the possible values include empty text, which marks the argument as optional."""
+    return isinstance(options, list) and "" in options
+
+
+def first_value(options: JSON) -> JSON:
+    """Return the first possible value; each entry of an object has possible values of its own."""
+    value = options[0] if isinstance(options, list) and options else options
+    return first_values(value)
+
+
+def first_values(value: JSON) -> JSON:
+    """Return a value with the first possible value of each entry of its objects."""
+    if isinstance(value, dict):
+        return {key: first_value(item) for key, item in value.items() if not may_be_left_out(item)}
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return [first_values(item) for item in value]
+    return value
