@@ -230,6 +230,21 @@ def test_ray_on_this_machine_joins_no_cluster(
     assert same_as_alone(workspace, "private") == 0
 
 
+@pytest.mark.parametrize("after_s", [0.3, 5.0])
+def test_ctrl_c_while_ray_starts_is_one_line_with_the_command_that_goes_on(
+    workspace: Workspace, after_s: float
+) -> None:
+    run = workspace.evaluate("--name", "early", "--on", "ray")
+    until = time.monotonic() + 60
+    while not any((workspace.folder / "eval_results").glob("early-*/journal.jsonl")) and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(after_s)
+    run.send_signal(signal.SIGINT)
+    _, said = run.communicate(timeout=120)
+    assert (run.returncode, said.decode().count("\n")) == (1, 1)
+    assert f"--resume {workspace.run('early').name}" in said.decode()
+
+
 def test_a_cluster_that_is_not_there_is_one_line(workspace: Workspace) -> None:
     run = workspace.evaluate("--on", "ray:127.0.0.1:1")
     _, said = run.communicate(timeout=120)

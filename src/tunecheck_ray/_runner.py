@@ -114,17 +114,18 @@ class RayDriver(ChunkDriver):
 
     async def portions(self) -> AsyncIterator[Portion]:
         """As `ChunkDriver.portions`."""
+        connecting = asyncio.create_task(asyncio.to_thread(self._connect))
         try:
-            await asyncio.to_thread(self._connect)
+            await asyncio.shield(connecting)
             _take_signals_back()
             while await asyncio.to_thread(self._submit):
                 for portion in await asyncio.to_thread(self._next_portions):
                     yield portion
-            lost = await self._services.lost.remote()
-            if lost:
+            if self._number and (lost := await self._services.lost.remote()):
                 yield Portion(notes=[f"up to {lost:.4g} may have been spent on calls of tasks that were lost"])
         finally:
             self._flights.clear()
+            await asyncio.wait([connecting])
             await asyncio.to_thread(self._ray.shutdown)
 
     def stop(self, reason: BaseException) -> None:
@@ -137,6 +138,8 @@ class RayDriver(ChunkDriver):
 
     def waiting_for(self) -> str:
         """As `ChunkDriver.waiting_for`."""
+        if not self._nodes:
+            return "connecting to Ray"
         return f"{counted(min(len(self._flights), self._fits), 'task')} on {counted(self._nodes, 'node')}"
 
     # -- the cluster
