@@ -58,6 +58,8 @@ def test_nothing_keeps_anybody_out(browser: Browser, axe: str, pages: Path, page
     with looking_at(browser, f"{pages.as_uri()}/{page}", **look) as looked:
         looked.page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
         assert looked.page.evaluate("document.documentElement.scrollWidth") <= width
+        cut = "[...document.querySelectorAll('.scroll')].filter((each) => each.scrollWidth > each.clientWidth + 1)"
+        assert looked.page.evaluate(f"{cut}.map((each) => each.innerText.slice(0, 80))") == []
         looked.page.evaluate(axe)
         found = looked.page.evaluate("axe.run().then((found) => found.violations)")
         grave = [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
@@ -69,6 +71,7 @@ def test_nothing_keeps_anybody_out(browser: Browser, axe: str, pages: Path, page
 @pytest.mark.parametrize("page", ["two.html", "three.html"])
 def test_the_comparison_is_on_the_first_screen(browser: Browser, pages: Path, page: str) -> None:
     with looking_at(browser, (pages / page).as_uri(), viewport={"width": 1400, "height": 900}) as looked:
-        box = looked.page.locator("table.changes").first.bounding_box()
-        assert box is not None
-        assert box["y"] + box["height"] < 900
+        for part in (".decision", ".forest"):
+            box = looked.page.locator(part).first.bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] < 900

@@ -154,7 +154,8 @@ def outputs(runs: list[Path], folder: Path, capsys: pytest.CaptureFixture[str]) 
         (run / "metrics.json").write_text('{"metrics": {}}')
         (run / "journal.jsonl").touch()
     write_report(Run(runs[-1]), folder / "report.html", against=runs[:-1])
-    yield "HTML", "\n".join(data_of(folder / "report.html", "head")["against"]["decision"])
+    told = data_of(folder / "report.html", "head")["against"]["decision"]
+    yield "HTML", "\n".join([f"{told['head']}. {'; '.join(told['because'])}", *(text for text, _ in told["lines"])])
 
 
 def test_every_output_says_it(

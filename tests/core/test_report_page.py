@@ -9,7 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.report_parts import Looked, browser_at_work, looking_at, make_run, report_of, row, small_rows, tool_call
+from tests.comparison_parts import declares, row as result_row, verdict, write_run
+from tests.report_parts import (
+    Looked,
+    browser_at_work,
+    length,
+    looking_at,
+    make_run,
+    report_of,
+    row,
+    small_rows,
+    tool_call,
+)
 
 from tunecheck import Run, write_report
 
@@ -388,7 +399,7 @@ def test_two_runs_are_held_against_each_other(browser: Browser, tmp_path: Path) 
     now[3]["response"] = now[3]["ground_truth"]
     base, new = make_run(tmp_path, small_rows(), "before"), make_run(tmp_path, now, "after")
     with looking_at(browser, report_of(new, tmp_path, against=base).as_uri()) as looked:
-        assert looked.texts("h2")[:2] == ["Changes", "Summary"]
+        assert looked.texts("h2")[:2] == ["Decision", "Summary"]
         line = looked.page.locator("table.changes tr", has_text="calls").first.inner_text()
         assert "too little data" in line or "no difference shown" in line
         looked.choose("Change", "calls: regressed")
@@ -429,7 +440,7 @@ def test_rows_are_found_by_which_runs_got_them_right(browser: Browser, three_run
 
 def test_any_run_is_held_against_the_first_and_stands_beside_the_last(browser: Browser, three_runs: str) -> None:
     with looking_at(browser, three_runs) as looked:
-        looked.page.get_by_label("The run that is held against the base").select_option("ck2")
+        looked.page.get_by_label("The run that is compared with the base").select_option("ck2")
         looked.page.locator("table.changes tr", has_text="calls").get_by_role("button").click()
         assert looked.ids() == ["r1"]
         looked.page.locator("tr[data-row] td.id a").focus()
@@ -448,9 +459,55 @@ def test_any_run_is_held_against_the_first_and_stands_beside_the_last(browser: B
 
 def test_the_page_begins_with_the_decision(browser: Browser, three_runs: str) -> None:
     with looking_at(browser, three_runs) as looked:
-        assert looked.texts(".decision b")[0].startswith("Undecided: keep ck1 for now, not ck3. calls: too little data")
-        assert "- undecided: 6 rows are too few for a verdict" in looked.texts(".decision p")
-        assert looked.texts("table.ranking tbody th")[0] == "ck3"
+        assert looked.texts(".decision h3") == ["Undecided: keep ck1 for now, not ck3"]
+        assert looked.texts(".decision p")[0].startswith("calls: too little data")
+        assert "undecided: 6 rows are too few for a verdict" in looked.texts(".decision li")
+        assert looked.texts(".forest .label")[0] == "ck3 candidate"
+        axis = "calls: difference from the best other run, points (95% intervals, simultaneous)"
+        assert looked.texts(".forest figcaption")[0] == axis
+
+
+def test_a_page_of_several_runs_opens_on_the_recommended_one_and_on_the_slice_that_got_worse(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """Of 240 rows the first run fails 120, the second the first 30, the third the first 60 and all of one city."""
+    folder, runs = tmp_path, []
+    for name, lost, city in (("ck1", 120, ""), ("ck2", 30, ""), ("ck3", 60, "c5")):
+        rows = []
+        for at in range(240):
+            failed = at // 6 < lost / 6 or f"c{at % 6}" == city
+            rows.append(result_row(at, verdict("match", not failed), city=f"c{at % 6}"))
+        run = write_run(folder, name, rows, declares("match"), group_by=["city"])
+        (run / "metrics.json").write_text('{"metrics": {}}', "utf-8")
+        (run / "journal.jsonl").touch()
+        runs.append(Run(run))
+    write_report(runs[2], folder / "three.html", against=runs[:2])
+    write_report(runs[2], folder / "two.html", against=runs[1])
+    with looking_at(browser, (folder / "three.html").as_uri()) as looked:
+        assert looked.texts(".decision h3") == ["Ship ck2"]
+        assert looked.texts(".forest li.marked .label") == ["★ ck2 recommended"]
+        assert looked.page.get_by_label("The run that is compared with the base").input_value() == "0"
+        assert looked.texts(".slices summary") == ["Slices: none of 6 shown to be worse"]
+        assert looked.page.locator(".slices details[open]").count() == 0
+    with looking_at(browser, (folder / "two.html").as_uri()) as looked:
+        assert looked.texts(".decision h3") == ["Keep ck2, not ck3"]
+        assert looked.page.locator(".slices details[open]").count() == 1
+        assert looked.texts(".slices li.bad .label")[0] == "city=c5 40 rows"
+        assert looked.texts(".slices figcaption") == ["match: new − base, points (95% intervals)"]
+        assert looked.texts(".broken h3") == ["Rows that broke first"]
+        looked.page.locator(".broken button").first.click()
+        looked.page.wait_for_selector("dialog[open] .row-body")
+        assert looked.texts("#row-title") == ["q30"]
+
+
+def test_the_column_that_held_the_answers_is_not_shown_as_expected(browser: Browser, tmp_path: Path) -> None:
+    rows = [{"id": f"r{at}", "query": "When?", "answer": f"own {at}"} for at in range(3)]
+    mapping = {"default": {"column_mapping": {"response": "${data.answer}"}}}
+    run = make_run(tmp_path, rows, evaluators={"length": length}, evaluator_config=mapping)
+    with looking_at(browser, f"{report_of(run, tmp_path).as_uri()}#row=r1") as looked:
+        looked.page.wait_for_selector("dialog[open] .row-body")
+        shown = looked.page.locator("dialog .pair").all_inner_texts()
+        assert "".join(shown).count("own 1") == 1
 
 
 def test_a_metric_is_drawn_over_all_runs_with_its_intervals(browser: Browser, three_runs: str) -> None:

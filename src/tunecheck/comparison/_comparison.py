@@ -139,7 +139,8 @@ class Part(Result):
     """A part of the rows, those with one value of a column, on one metric; or a figure that weighs parts.
 
     `p_adjusted` is after Holm's correction over the parts of its column, but for `overall`, which is tested by itself.
-    If `moved` is false, no row changed and the part is not a test. `verdict` is None if no difference is shown. `title`
+    If `moved` is false, no row changed and the part is not a test. `verdict` is None if no difference is shown.
+    `smallest_difference` is what these rows would show with 80% power, None for figures that weigh parts. `title`
     heads the parts that a plug-in computes. A column is `named` if the run was grouped by it; the others were found in
     the data.
     """
@@ -153,6 +154,7 @@ class Part(Result):
     p_adjusted: float | None = None
     verdict: Verdict | None = None
     moved: bool = True
+    smallest_difference: SmallestDifference | None = None
     title: str = ""
     named: bool = True
 

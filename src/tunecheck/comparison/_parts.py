@@ -63,9 +63,20 @@ def part_of(
     column: str, value: str, found: PairedBinary | PairedScores, title: str = "", *, named: bool = True
 ) -> Part:
     """A part of the rows with its statistics; its `title` heads the table of its column."""
+    from tunecheck.statistics._decisions import smallest_difference
+
     moved = (found.difference.standard_error or 0.0) > 0 or bool(found.difference.value)
     return Part(
-        column, value, found.base, found.new, found.difference, found.p_value, moved=moved, title=title, named=named
+        column,
+        value,
+        found.base,
+        found.new,
+        found.difference,
+        found.p_value,
+        moved=moved,
+        smallest_difference=None if title else smallest_difference(found),
+        title=title,
+        named=named,
     )
 
 

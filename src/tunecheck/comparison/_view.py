@@ -28,7 +28,7 @@ from tunecheck.comparison._wording import (
 from tunecheck.pipeline._finished_rows import fault_groups
 from tunecheck.results import OWN_SOURCES, PASS_RATE, Kind, RunInfo
 from tunecheck.runs._store import stopped_text
-from tunecheck.statistics._results import Estimate
+from tunecheck.statistics._results import Estimate, SmallestDifference
 from tunecheck.views import (
     SIMULATED,
     Cell,
@@ -217,7 +217,7 @@ def _heads(comparison: Comparison, label: str = "") -> list[Cell]:
 
 
 def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cell]:
-    kind, smallest = metric.kind, metric.smallest_difference
+    kind = metric.kind
     style: Style = "" if metric.tested else "dim"
     if metric.tested or metric.name == metric.evaluator:
         yield _name(metric.name, style)
@@ -227,7 +227,7 @@ def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cel
     yield from (Words(text, style) for text in _figures(kind, metric))
     yield p_text(metric.p_value) if metric.tested else ""
     yield p_text(metric.p_adjusted) if metric.tested else ""
-    yield size_text(kind, smallest.value).removesuffix(" points") if smallest is not None else ""
+    yield _detectable(kind, metric.smallest_difference)
     if has_margin:
         shown = {True: "shown", False: "NOT shown", None: "cannot be said"}
         yield shown[metric.non_inferiority.shown] if metric.non_inferiority is not None else ""
@@ -250,13 +250,19 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
     for title, parts in tables.items():
         alone = [clean(part.value, 40) for part in parts if part.verdict is None and part.difference.excludes_zero]
         below = Words(f"{', '.join(alone)}: {ALONE}", "dim") if alone else ""
-        yield Table(_heads(comparison, title), [_part_cells(part, metric) for part in parts], below=below)
+        heads = [*_heads(comparison, title), "min. detectable"]
+        yield Table(heads, [_part_cells(part, metric) for part in parts], below=below)
 
 
 def _part_cells(part: Part, metric: MetricComparison) -> list[Cell]:
     style = _STYLES.get(part.verdict or "", "")
     name = Words(clean(part.value, 40), style, foreign=True)
-    return [name, *_figures(metric.kind, part), p_text(part.p_value), p_text(part.p_adjusted)]
+    tests = (p_text(part.p_value), p_text(part.p_adjusted), _detectable(metric.kind, part.smallest_difference))
+    return [name, *_figures(metric.kind, part), *tests]
+
+
+def _detectable(kind: Kind, smallest: SmallestDifference | None) -> str:
+    return "" if smallest is None else size_text(kind, smallest.value).removesuffix(" points")
 
 
 def _causes_table(against: RunComparison, comparison: Comparison, causes: Sequence[CauseChange]) -> Table:

@@ -165,9 +165,7 @@ def short_names(ids: Sequence[str]) -> Mapping[str, str]:
 
 def decision_lines(decision: Decision, most: int | None = None) -> Iterator[tuple[str, Choice | Effect]]:
     """Yield the answer with its choice, each objection (or the first `most`) with its effect, and the next step."""
-    names = short_names([decision.candidate, decision.base])
-    head = _CHOICES[decision.decision].format(new=names[decision.candidate], base=names[decision.base])
-    yield f"{head}. {'; '.join(decision.because)}", decision.decision
+    yield f"{head_of(decision)}. {'; '.join(decision.because)}", decision.decision
     for objection in decision.objections[:most]:
         effect = "" if objection.effect == "none" else f"{objection.effect}: "
         yield f"- {effect}{objection.text}", objection.effect
@@ -178,6 +176,12 @@ def decision_lines(decision: Decision, most: int | None = None) -> Iterator[tupl
         yield "No objection found (checked: slices, other metrics, errors, data, evaluators).", "none"
     if decision.next is not None:
         yield f"Next: {decision.next}", "none"
+
+
+def head_of(decision: Decision) -> str:
+    """Say what to do: `Keep a, not b`."""
+    names = short_names([decision.candidate, decision.base])
+    return _CHOICES[decision.decision].format(new=names[decision.candidate], base=names[decision.base])
 
 
 _CHOICES = MappingProxyType(

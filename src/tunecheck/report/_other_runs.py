@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from tunecheck._json import JSON
 from tunecheck.comparison._compare import compare_tables
-from tunecheck.comparison._comparison import Comparison, RunComparison, Selection
+from tunecheck.comparison._comparison import Comparison, Decision, RunComparison
 from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairs import RunPair
-from tunecheck.comparison._wording import decision_lines, regression_text, shared_text
+from tunecheck.comparison._wording import decision_lines, head_of, regression_text, shared_text
 from tunecheck.pipeline._finished_rows import ResultRow, Verdict
 from tunecheck.report._blocks import Shared
 from tunecheck.report._details import DetailReader, Details
@@ -136,8 +136,9 @@ class OtherRuns:
         found = self.comparison
         return {
             "confidence": found.confidence,
-            "decision": [text for text, _ in decision_lines(found.decision)],
-            "best": None if found.best is None else _best(found.best, new.id),
+            "decision": _decided(found.decision),
+            "best": None if found.best is None else found.best.as_json(),
+            "regressed": "" if found.best is None else regression_text(found.best, new.id),
             "runs": [_described(each, new) for each in self._others],
             "held": [_held(each, found.base) | {"alike": self._alike(each)} for each in found.against],
             "history": [each.as_json() for each in found.history],
@@ -175,11 +176,10 @@ def _described(other: OtherRun, new: ReportedRun) -> JSON:
     }
 
 
-def _best(best: Selection, last: str) -> dict[str, JSON]:
-    """The ranking; `regressed` says what the last run lost, in the comparison's own words."""
-    ranking: list[JSON] = [each.as_json() for each in best.ranking]
-    regressed = regression_text(best, last)
-    return {"metric": best.metric, "kind": best.kind, "ranking": ranking, "regressed": regressed}
+def _decided(decision: Decision) -> dict[str, JSON]:
+    _, *lines = decision_lines(decision)
+    said: dict[str, JSON] = {"head": head_of(decision), "lines": [[text, effect] for text, effect in lines]}
+    return decision.as_json() | said
 
 
 def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
@@ -196,6 +196,7 @@ def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
         "metrics": [each.as_json() for each in sorted(against.metrics.values(), key=lambda each: not each.primary)],
         "parts": parts,
         "part_metric": against.part_metric,
+        "causes": [each.as_json() for each in against.causes if each.new > each.base],
         "notes": [*against.notes],
     }
 

@@ -92,7 +92,8 @@ class ReportedRun:
     @cached_property
     def ground_truth(self) -> ValueReader:
         """Return the reader of a row's ground truth."""
-        return value_reader(self.manifest, "ground_truth", ("ground_truth", "answer"))
+        columns = [name for name in ("ground_truth", "answer") if name not in self.table.answers]
+        return value_reader(self.manifest, "ground_truth", columns)
 
     @cached_property
     def response(self) -> ValueReader:

@@ -28,10 +28,11 @@ function bars(items, { most = 10, choose = null, stacked = false } = {}) {
     return el("li", {}, el("span", { class: "label" }, label), bar(item.share, item.low, item.high, item.kind || ""), shown);
   };
   list.append(...items.slice(0, most).map(line));
+  if (!stacked) list.append(el("li", { class: "axis-line", "aria-hidden": "true" }, el("span"), el("span", { class: "axis" }, el("span", {}, "0%"), el("span", {}, "passed"), el("span", {}, "100%"))));
   if (items.length <= most) return list;
   const more = el("button", { type: "button", class: "more" }, `${whole(items.length - most)} more`);
   more.addEventListener("click", () => {
-    list.append(...items.slice(most).map(line));
+    list.querySelector(".axis-line")?.before(...items.slice(most).map(line)) ?? list.append(...(stacked ? items.slice(most).map(line) : []));
     more.remove();
   });
   return el("div", {}, list, more);
@@ -44,7 +45,7 @@ function countBars(pairs, choose) {
   return bars(items, { choose: choose && ((item) => choose(item.label)), stacked: true });
 }
 
-function histogram(chart, shown, label) {
+function histogram(chart, shown, label, unit) {
   const { counts, low, high, log } = chart;
   const largest = Math.max(...counts);
   const width = 200 / counts.length;
@@ -60,19 +61,19 @@ function histogram(chart, shown, label) {
   const mark = (value, kind) => drawn.append(svg("line", { x1: place(value), x2: place(value), y1: 0, y2: 70, class: kind }));
   if (typeof chart.mean === "number") mark(chart.mean, "mean");
   if (typeof chart.threshold === "number" && chart.threshold >= low && chart.threshold <= high) mark(chart.threshold, "threshold");
-  return el("div", {}, drawn, el("div", { class: "axis" }, el("span", {}, shown(low)), el("span", {}, log ? "logarithmic" : ""), el("span", {}, shown(high))));
+  return el("div", {}, drawn, el("div", { class: "axis" }, el("span", {}, shown(low)), el("span", {}, log ? `${unit}, logarithmic` : unit), el("span", {}, shown(high))));
 }
 
 function distribution(chart) {
   const notes = [`mean ${figure(chart.mean)}`];
   if (typeof chart.threshold === "number") notes.push(`threshold ${figure(chart.threshold)}`);
-  return card(name(chart.name), histogram(chart, figure, `How the scores of ${chart.name} are distributed`), el("p", { class: "note" }, notes.join(" · ")));
+  return card(name(chart.name), histogram(chart, figure, `How the scores of ${chart.name} are distributed`, "score"), el("p", { class: "note" }, notes.join(" · ")));
 }
 
 function measured(title, chart, shown, sum) {
   const notes = [`median ${shown(chart.p50)}`, `90% within ${shown(chart.p90)}`, `99% within ${shown(chart.p99)}`];
   if (sum) notes.push(`${shown(chart.sum)} in all`);
-  return card(title, histogram(chart, shown, title), el("p", { class: "note" }, notes.join(" · ")));
+  return card(title, histogram(chart, shown, title, sum ? "tokens" : "time"), el("p", { class: "note" }, notes.join(" · ")));
 }
 
 /** Expected functions down, called ones across; what is confused is marked, and shows its rows. */

@@ -14,7 +14,8 @@ async function begin() {
   const open = (row) => opened && row < head.rows && opened.open(row);
   const missing = new Missing("this report");
   const map = el("div");
-  const parts = [changeSection(head, find, map), summarySection(head), chartSection(head, find), ...panelSections(head, open)].filter(Boolean);
+  const changes = changeSection(head, find, map, open);
+  const parts = [changes?.node, summarySection(head), chartSection(head, find), ...panelSections(head, open)].filter(Boolean);
   const place = section("rows", "Rows", el("p", { class: "loading" }, "Unpacking the rows …"));
   page.replaceChildren(missing.node, ...parts, place);
   page.before(pageHead(head));
@@ -25,6 +26,7 @@ async function begin() {
   const left = head.rows - rows.count;
   place.replaceChildren(place.firstElementChild, filters.node, left > 0 ? el("p", { class: "note" }, `The first ${whole(rows.count)} of ${counted(head.rows, "row")}; figures and charts are of all.`) : "", table.node);
   document.body.append(opened.node);
+  changes?.follow(rows);
   if (rows.others.length > 1) map.append(runMap(rows, find));
   const follow = () => {
     const asked = address.read();

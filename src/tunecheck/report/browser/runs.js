@@ -108,7 +108,7 @@ class RunList {
     const about = [run.status === "finished" ? null : run.status, run.problem].filter(Boolean).join(" · ");
     const badge = run.simulated ? el("strong", { class: "badge warn" }, "SIMULATED") : null;
     const stopped = run.stopped ? el("strong", { class: "badge warn", title: run.stopped }, "STOPPED EARLY") : null;
-    const cells = shown.map(([key, , value, node]) => el("td", { class: TEXTS.includes(key) ? "text" : null }, (value(run) ?? null) === null && !(key === "cost" && run.cost) ? "–" : node(run)));
+    const cells = shown.map(([key, label, value, node]) => el("td", { "data-label": label, class: TEXTS.includes(key) ? "text" : null }, (value(run) ?? null) === null && !(key === "cost" && run.cost) ? "–" : node(run)));
     return el("tr", {}, el("td", {}, box), el("th", { scope: "row", class: "text" }, title, " ", badge, stopped, about ? data(about, "small") : null), ...cells);
   }
   sayChosen(found) {

@@ -1,7 +1,7 @@
 // The head of the page and the table of figures.
 
 function pageHead(head) {
-  const links = [head.against && ["changes", "Changes"], ["summary", "Summary"], ["charts", "Charts"], ...panelsOf(head.panels).map(([name]) => [name, PANELS[name].title]), ["rows", "Rows"]];
+  const links = [head.against && ["changes", "Decision"], ["summary", "Summary"], ["charts", "Charts"], ...panelsOf(head.panels).map(([name]) => [name, PANELS[name].title]), ["rows", "Rows"]];
   const nav = el("nav", { "aria-label": "Parts of the report" }, ...links.filter(Boolean).map(partLink));
   const top = el("header", { class: "top" });
   if (head.home) top.append(el("a", { href: head.home, class: "home" }, "All runs"));
@@ -46,7 +46,7 @@ function figureTable(summary, column, caption) {
       const label = at ? el("span", { class: "sub" }, data(line.label)) : el("span", {}, name(evaluator.name), " ", el("span", { class: "sub" }, data(line.label)));
       const note = line.lower_is_better ? el("span", { class: "sub" }, " (lower is better)") : null;
       const kind = `${at ? "" : "first"} ${line.label === "errors" ? "bad-text" : ""}`;
-      body.append(el("tr", { class: kind.trim() || null }, el("th", { scope: "row" }, label, note), ...shown.map((group) => cellOf(line, line.cells[group.at]))));
+      body.append(el("tr", { class: kind.trim() || null }, el("th", { scope: "row" }, label, note), ...shown.map((group) => fill(cellOf(line, line.cells[group.at]), { "data-label": group.value ?? "all rows" }, []))));
     });
     if (column === "row_kind" && evaluator.more.length) body.append(moreFigures(evaluator, shown.length));
   }

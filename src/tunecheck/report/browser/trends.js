@@ -1,6 +1,6 @@
 // How metrics went over several runs, and which rows each run got right.
 
-const TREND = { width: 320, height: 110, left: 8, right: 8, top: 10, bottom: 10 };
+const TREND = { width: 320, height: 110, left: 48, right: 8, top: 10, bottom: 10 };
 
 /** One metric over the runs, with intervals. */
 function trendCard(line, names) {
@@ -15,6 +15,9 @@ function trendCard(line, names) {
   const y = (value) => height - bottom - ((height - top - bottom) * (value - least + room)) / (most - least + 2 * room);
   const said = line.values.map(({ value, low, high }, at) => `${names[at]}: ${typeof value === "number" ? shown(value) : "–"}${typeof low === "number" ? ` (${shown(low)} to ${shown(high)})` : ""}`);
   const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "trend", role: "img", "aria-label": `${line.name} over the runs. ${said.join("; ")}` });
+  for (const value of [least, (least + most) / 2, most]) {
+    drawn.append(svg("line", { x1: left, x2: width - right, y1: y(value), y2: y(value), class: "grid" }), svg("text", { x: left - 6, y: y(value) + 3.5 }, shown(value)));
+  }
   const points = line.values.map(({ value }, at) => (typeof value === "number" ? `${x(at).toFixed(1)},${y(value).toFixed(1)}` : null)).filter(Boolean);
   drawn.append(svg("polyline", { points: points.join(" "), class: "line" }));
   line.values.forEach(({ value, low, high }, at) => {
@@ -26,7 +29,7 @@ function trendCard(line, names) {
   });
   const end = (at) => el("span", {}, data(names[at]), " ", el("b", {}, typeof line.values[at].value === "number" ? shown(line.values[at].value) : "–"));
   const table = el("table", { class: "figures" }, el("tbody", {}, ...line.values.map((each, at) => el("tr", {}, el("th", { scope: "row" }, data(names[at])), el("td", {}, said[at].slice(names[at].length + 2))))));
-  return el("article", { class: "card" }, el("h3", {}, name(line.name)), drawn, el("div", { class: "axis" }, end(0), end(names.length - 1)), el("details", {}, el("summary", {}, "As a table"), table));
+  return el("article", { class: "card" }, el("h3", {}, name(line.name)), drawn, el("div", { class: "axis" }, end(0), el("span", {}, "runs in order"), end(names.length - 1)), el("details", {}, el("summary", {}, "As a table"), table));
 }
 
 function trends(history, names, over = "Over the rows that every run has a figure for") {
