@@ -12,7 +12,7 @@ from checks.goodai_rules import score_as_benchmark
 from tunecheck_memory import FinishedTest, Score
 from tunecheck_memory._rules import judge_by_words
 
-__all__ = ["ROUTE", "recorded", "score", "told", "verdict_of"]
+__all__ = ["ROUTE", "by_rule", "recorded", "score", "told", "verdict_of"]
 
 ROUTE = """(One way of several)
 From Bakery, go 4km East to Cinema.
@@ -21,6 +21,15 @@ From Fish Market, go 3km South to Windmill.
 From Windmill, go 2km East to Fountain of Lions.
 From Fountain of Lions, go 1km North to Tram Stop."""
 """An expected route as definitions of the benchmark have it."""
+
+
+def by_rule(file: Path) -> dict[str, list[dict[str, Any]]]:
+    """The cases in the lines of a file, by the rule that each is about."""
+    cases: dict[str, list[dict[str, Any]]] = {}
+    for line in file.read_text("utf-8").splitlines():
+        case = json.loads(line)
+        cases.setdefault(case.pop("rule"), []).append(case)
+    return cases
 
 
 def recorded(shared_data: Path) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from msgspec import to_builtins
 
@@ -34,7 +34,7 @@ from tunecheck.cli import (
 )
 from tunecheck.pipeline import cost_text
 from tunecheck.plugins import JSON, Trust, clean
-from tunecheck.views import console
+from tunecheck.views import Table, View, Words, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
@@ -58,93 +58,63 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     fixed: ClassVar[bool] = True
 
     config: str | None = option(
-        "The benchmark's configuration: the GoodAI benchmark's files as published, or one of your own.",
+        "The configuration: a file of the GoodAI benchmark, or your own.",
         "CONFIG.yml",
         _TESTING,
         flags=("--config", "-c"),
         acts="loads",
     )
     endpoint: str | None = option(
-        "The agent: a definition, or the name of one in endpoints/; kind memory_agent has a memory of its own.",
-        "FILE",
-        _TESTING,
-        acts="asks",
+        "The agent; kind memory_agent has a memory of its own.", "FILE", _TESTING, acts="asks"
     )
     max_prompt_size: int | None = option(
-        "Send the agent at most N tokens of the conversation, the oldest exchanges left out; another N may be given "
-        "with --resume.",
-        "N",
-        _TESTING,
-        least=1,
-        fixed=False,
+        "Send the agent the newest N tokens at most; may change with --resume.", "N", _TESTING, least=1, fixed=False
     )
     judge: str | None = option(
-        "The model that scores what words cannot, and that tests consult: a definition, or the name of one in "
-        "endpoints/; another one may be given with --resume.",
+        "The model that scores what words cannot, and that tests ask; may change with --resume.",
         "FILE",
         SCORING,
         fixed=False,
     )
     unjudged: bool = option(
-        "Without --judge, have tests that only a judge can score all the same; they get no score.",
+        "Without --judge, run tests that only a judge can score; they get no score.",
         None,
         SCORING,
         default=False,
         fixed=False,
     )
-    isolated: bool = flag(
-        "Each test in a conversation of its own: nothing in between, and time passes at once.", _TESTING
-    )
+    isolated: bool = flag("Each test in a conversation of its own, without filler; time passes at once.", _TESTING)
     clock: str | None = option(
-        "virtual: a message takes a second, waits none (default); mirrored: the agent is told when time passes; "
-        "real: waits are waited for.",
+        "virtual: waits take no time (default); mirrored: the agent is told of them; real: they are waited for.",
         "CLOCK",
         _TESTING,
     )
-    seed: int | None = option(
-        "Of definitions and filler; by default the configuration's, and 0.", "N", _TESTING, least=0
-    )
+    seed: int | None = option("Of definitions and filler; else the configuration's, or 0.", "N", _TESTING, least=0)
     repeat: int | None = option(
-        "Have the conversation K times, side by side: how reliably is each test passed?", "K", _TESTING, least=1
+        "Have the conversation K times: how reliably is each test passed?", "K", _TESTING, least=1
     )
     regenerate: bool = flag("Make the definitions anew, though they are there.", _TEXTS)
     reuse: bool = flag(
-        "Take the definitions that are there as they are, whatever they were made of. By default they are taken "
-        "if they were made of this configuration.",
+        "Take the definitions that are there, whatever they were made of; else only if made of this configuration.",
         _TEXTS,
     )
     definitions: str | None = option(
-        "Where the definitions are kept; by default datasets/memory/<run name>/definitions.",
-        "DIR",
-        _TEXTS,
-        acts="writes",
+        "Where definitions are; by default datasets/memory/<run name>/definitions.", "DIR", _TEXTS, acts="writes"
     )
-    filler: str | None = option(
-        "Questions and answers to fill the time with; by default a small pool that ships.", "FILE", _TEXTS
-    )
+    filler: str | None = option("Questions and answers to fill the time; by default a small pool.", "FILE", _TEXTS)
     wording: str | None = option("What is said besides the tests' own texts.", "FILE", _TEXTS)
     texts: str | None = option("Books for chapter break, which is left out without them.", "PATH", _TEXTS)
-    generator: str | None = option(
-        "The model that writes what some kinds of tests are made of: a definition, or the name of one.",
-        "FILE",
-        _TEXTS,
-        acts="asks",
-    )
+    generator: str | None = option("The model that writes what some tests are made of.", "FILE", _TEXTS, acts="asks")
     tokenizer: str | None = option("What tokens are counted with; by default cl100k_base.", "NAME", RUNNING)
     resume: str | None = option(
-        "Go on with a run where it stopped, with the options it was started with. RUN: its id, the beginning of "
-        "it, its folder, or last. Without RUN: the unfinished run of these options, or a new one if there is none.",
+        "Go on with a run: its id, the beginning of it, its folder, or last. Without RUN: with the unfinished run of "
+        "these options, or a new one.",
         "[RUN]",
         RUNNING,
         bare=UNFINISHED,
         recorded=False,
     )
-    fresh: bool = flag(
-        "Begin anew, and do not say that a run of this configuration is unfinished. Without --resume a run is "
-        "always a new one, and nothing is ever deleted.",
-        RUNNING,
-        recorded=False,
-    )
+    fresh: bool = flag("Start a new run, and do not mention an unfinished one.", RUNNING, recorded=False)
 
     def of_the_same(self) -> dict[str, JSON]:
         """Return the options that are equal in all runs of one configuration."""
@@ -220,6 +190,10 @@ def _unfinished(options: MemoryRunOptions) -> str | None:
     return None
 
 
+_OF_PLAN = ("definitions", "texts", "filler", "wording", "isolated", "seed", "max_prompt_size", "unjudged", "name")
+"""Options that are fields of a plan."""
+
+
 def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> MemoryOutcome:
     from tunecheck_memory._evaluation import MemoryPlan, run_memory
 
@@ -227,24 +201,17 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
         return None if name is None else _endpoint(name, options.prices, trust)
 
     anew = options.regenerate and options.resume is None
+    same: dict[str, Any] = {name: getattr(options, name) for name in _OF_PLAN}
     plan = MemoryPlan(
         configuration=config,
         endpoint=_endpoint(agent, options.prices, trust),
         judge=endpoint(options.judge),
         generator=endpoint(options.generator),
-        definitions=options.definitions,
         mode="regenerate" if anew else "reuse" if options.reuse else None,
-        texts=options.texts,
-        filler=options.filler,
-        wording=options.wording,
         tokenizer=options.tokenizer or "cl100k_base",
-        isolated=options.isolated,
-        seed=options.seed,
         repeat=options.repeat or 1,
-        max_prompt_size=options.max_prompt_size,
         clock=cast("ClockName", options.clock or "virtual"),
-        unjudged=options.unjudged,
-        name=options.name,
+        **same,
     )
     return run_memory(plan, **run_arguments(options, "memory", max_cost=options.max_cost, trust=trust))
 
@@ -276,16 +243,11 @@ def _print_outcome(outcome: MemoryOutcome) -> None:
 
 
 def _print_figures(figures: MemorySummary, usage: dict[str, JSON]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("data set")
-    for name in ("tests", "scored", "mean", "std"):
-        table.add_column(name, justify="right")
-    for title, each in figures.datasets.items():
-        scores = [_score(each.mean), _score(each.std)]
-        table.add_row(clean(title), str(each.tests), str(each.scored), *scores)
-    console(sys.stdout).print(table)
+    rows = [
+        (Words(clean(title), foreign=True), str(each.tests), str(each.scored), _score(each.mean), _score(each.std))
+        for title, each in figures.datasets.items()
+    ]
+    print_view(View("memory", [Table(("data set", "tests", "scored", "mean", "std"), rows)]), console(sys.stdout))
     print(*_lines(figures, usage), sep="\n")
 
 

@@ -12,7 +12,6 @@ from tunecheck.plugins import JSON, real_number
 from tunecheck.results import RunInfo
 from tunecheck.views import Table, Words
 
-_SCORE = "outputs.memory.memory"
 _PARTS = ("tests", "wording", "filler", "tokenizer", "clock", "prompt size", "judge")
 
 
@@ -80,7 +79,7 @@ def _sides(info: RunInfo) -> dict[str, JSON]:
     from tunecheck_memory._run_files import by_title, data_set_figures, read_scored  # most runs are not of memory
 
     sides: dict[str, JSON] = {}
-    for title, tests in by_title(read_scored(Run(Path(info.place)).rows(), _SCORE)).items():
+    for title, tests in by_title(read_scored(Run(Path(info.place)).rows())).items():
         figures, tokens = data_set_figures(tests), math.fsum(test.tokens for test in tests) / len(tests)
         sides[title] = {"scored": figures.scored, "mean": figures.mean, "deviation": figures.std, "tokens": tokens}
     return sides

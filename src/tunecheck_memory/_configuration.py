@@ -60,15 +60,9 @@ class DataSet:
         return self.kind.title
 
     def recipe(self) -> dict[str, JSON]:
-        content = {} if self.sha256 is None else {"sha256": self.sha256}
-        return {
-            **content,
-            "name": self.name,
-            "args": dict(self.kind.arguments),
-            "dataset_examples": self.examples,
-            "memory_span": self.memory_span,
-            "seed": self.seed,
-        }
+        recipe: dict[str, JSON] = {} if self.sha256 is None else {"sha256": self.sha256}
+        recipe |= {"name": self.name, "args": dict(self.kind.arguments), "dataset_examples": self.examples}
+        return recipe | {"memory_span": self.memory_span, "seed": self.seed}
 
 
 @dataclass(frozen=True)
@@ -94,10 +88,9 @@ class Configuration:
         shared: dict[str, JSON] = {"memory_span": self.memory_span, "seed": self.seed}
         data_sets: list[JSON] = []
         for each in self.data_sets:
-            own: dict[str, JSON] = {"memory_span": each.memory_span, "seed": each.seed}
-            differing = {name: value for name, value in own.items() if value != shared[name]}
-            args = {**each.kind.arguments, "dataset_examples": each.examples, **differing}
-            data_sets.append({"name": each.name, "args": args})
+            own = {"dataset_examples": each.examples, "memory_span": each.memory_span, "seed": each.seed}
+            differing = {name: value for name, value in own.items() if value != shared.get(name)}
+            data_sets.append({"name": each.name, "args": {**each.kind.arguments, **differing}})
         return {"config": config, "datasets": {"args": shared, "datasets": data_sets}}
 
 
@@ -177,15 +170,10 @@ class _Reader:
                 raise self._mistake(place, f"the data set {kind.title!r} is listed a second time")
             data_sets[kind.title] = self._data_set(number, shared, self._shared_arguments(given))
         groups = tuple(map(tuple, config.incompatibilities or ()))
+        titles = tuple(self._titles(group, place) for place, group in enumerate(groups))
+        run_name, all_ = self._run_name(config), tuple(data_sets.values())
         return Configuration(
-            path=self.path,
-            run_name=self._run_name(config),
-            memory_span=shared.memory_span,
-            seed=shared.seed,
-            data_sets=tuple(data_sets.values()),
-            incompatibilities=tuple(self._titles(group, place) for place, group in enumerate(groups)),
-            isolated=config.isolated,
-            incompatible_names=groups,
+            self.path, run_name, shared.memory_span, shared.seed, all_, titles, config.isolated, groups
         )
 
     def _universal(self, args: Mapping[str, JSON], path: _Path) -> _Universal:
@@ -194,11 +182,9 @@ class _Reader:
 
     def _run_name(self, config: _Config) -> str:
         name = self.path.stem if config.run_name is None else config.run_name
-        path = ("config", "run_name")
-        if not name.strip(". "):
-            raise self._mistake(path, "run_name must be a text that is not blank")
-        if _FOLDER_NAME.fullmatch(name) is None:
-            raise self._mistake(path, "run_name is a folder's name: at most 120 characters, none of /\\:*?\"<>|")
+        if not name.strip(". ") or _FOLDER_NAME.fullmatch(name) is None:
+            problem = "run_name is a folder's name: not blank, at most 120 characters, none of /\\:*?\"<>|"
+            raise self._mistake(("config", "run_name"), problem)
         return name.strip()
 
     def _data_set(self, number: int, shared: _Universal, shared_arguments: Mapping[str, JSON]) -> DataSet:
@@ -213,14 +199,8 @@ class _Reader:
         except ConfigurationError as error:
             raise self._mistake(path, str(error)) from error.__cause__
         file = self.path.parent / entry.name
-        return DataSet(
-            name=entry.name,
-            kind=made,
-            examples=universal.dataset_examples,
-            memory_span=universal.memory_span,
-            seed=universal.seed,
-            sha256=hashlib.sha256(file.read_bytes()).hexdigest() if is_kind_file(entry.name) else None,
-        )
+        sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if is_kind_file(entry.name) else None
+        return DataSet(entry.name, made, universal.dataset_examples, universal.memory_span, universal.seed, sha256)
 
     def _shared_arguments(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
         """Return the arguments for all data sets; at least one data set must accept each of them."""

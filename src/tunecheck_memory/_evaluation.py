@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias, Unpack
 
@@ -98,7 +97,6 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
         ConfigurationError: An argument is wrong, or a file that it names; the text says which.
         RunError: The run was stopped; what it finished is kept, and the text says how to go on.
     """
-    tokenizer = load_tokenizer(plan.tokenizer) if isinstance(plan.tokenizer, str) else plan.tokenizer
     trust = arguments.get("trust")
     naming = None if trust is None else trust.of_options(Path(plan.configuration))
     read = read_configuration(plan.configuration, seed=plan.seed, trust=naming)
@@ -108,102 +106,75 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
         memory_span=read.memory_span,
         wording=load_wording(plan.wording),
         filler=load_filler(plan.filler),
-        tokenizer=tokenizer,
+        tokenizer=load_tokenizer(plan.tokenizer) if isinstance(plan.tokenizer, str) else plan.tokenizer,
         incompatibilities=read.incompatibilities,
         isolated=plan.isolated or read.isolated,
         seed=read.seed,
     )
-    benchmark = _Benchmark(plan, read, settings, _resumed(arguments))
-    target = benchmark.target()
-    return benchmark.outcome(benchmark.run(target, arguments), target)
+    resumed = _resumed(arguments)
+    made = _definitions(plan, read, settings, resumed)
+    damaged = _refuse_damaged_logs(resumed, accept=arguments.get("accept_damage", False))
+    target = _target(plan, read, settings, made)
+    target.notes = [*target.notes, *damaged]
+    rows = open_dataset([_row(test) for test in target.tests])
+    mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
+    declared = DatasetDefaults(column_mapping=mapping, primary=EVALUATOR)
+    result = result_or_unanswered(
+        evaluate,
+        data=rows.with_defaults(declared, name=read.run_name),
+        target=target,
+        evaluators={EVALUATOR: MemoryEvaluator(plan.judge)},
+        evaluation_name=plan.name or read.run_name + (ISOLATED if settings.isolated else ""),
+        repeat=plan.repeat,
+        group_by="dataset",
+        **arguments,
+    )
+    run = Run(result.run_dir)
+    folder = benchmark_folder(run.folder, read, isolated=settings.isolated)
+    figures, results = write_run_files(run, target, made, folder, plan.repeat, result.usage, isolated=settings.isolated)
+    return MemoryOutcome(result, figures, made.left_out, results)
 
 
-@dataclass(frozen=True)
-class _Benchmark:
-    """A configuration with its definitions, ready to run."""
-
-    plan: MemoryPlan
-    read: Configuration
-    settings: Settings
-    resumed: Run | None
-
-    @cached_property
-    def made(self) -> DefinitionSet:
-        """Return the definitions of the resumed run, else those of the plan's folder."""
-        plan, read = self.plan, self.read
-        texts = None if plan.texts is None else Path(plan.texts)
-        context = GenerationContext(read.seed, read.memory_span, texts, plan.generator)
-        kept = None if self.resumed is None else self._folder(self.resumed.folder) / "definitions"
-        if kept is not None and kept.is_dir():
+def _definitions(plan: MemoryPlan, read: Configuration, settings: Settings, resumed: Run | None) -> DefinitionSet:
+    """Return the definitions of the resumed run, else those of the plan's folder."""
+    texts = None if plan.texts is None else Path(plan.texts)
+    context = GenerationContext(read.seed, read.memory_span, texts, plan.generator)
+    if resumed is not None:
+        kept = benchmark_folder(resumed.folder, read, isolated=settings.isolated) / "definitions"
+        if kept.is_dir():
             return make_definitions(read, kept, context, mode="reuse")
-        folder = Path(plan.definitions or DEFINITIONS / read.run_name / "definitions")
-        return make_definitions(read, folder, context, mode=plan.mode, count=self.settings.tokenizer.count)
+    folder = Path(plan.definitions or DEFINITIONS / read.run_name / "definitions")
+    return make_definitions(read, folder, context, mode=plan.mode, count=settings.tokenizer.count)
 
-    @cached_property
-    def tests(self) -> list[Test]:
-        """Return the tests of the definitions, with their data set's own memory span."""
-        data_sets = {each.title: each for each in self.read.data_sets}
-        return [
-            Test(
-                definition,
-                data_set.kind,
-                None if data_set.memory_span == self.read.memory_span else data_set.memory_span,
-            )
-            for definition in self.made.definitions
-            for data_set in [data_sets[definition.title]]
-        ]
 
-    def target(self) -> MemoryTarget:
-        """Return the agent as a target.
+def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: DefinitionSet) -> MemoryTarget:
+    """Return the agent as a target.
 
-        Raises:
-            ConfigurationError: The wording lacks what a kind needs.
-        """
-        plan, judge = self.plan, self.plan.judge
-        for kind in {test.kind.title: test.kind for test in self.tests}.values():
-            kind.check(self.settings.wording)
-        return MemoryTarget(
-            plan.endpoint,
-            self.tests,
-            self.settings,
-            judge=lambda: _consulted(judge),
-            judged_by={"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
-            judge_endpoint=judge,
-            max_prompt_size=plan.max_prompt_size,
-            clock=plan.clock,
-            prepare=lambda run: keep_definitions(self._folder(run), self.read, self.made.definitions),
-            notes=[*_notes(self.made, self.tests, judge)],
-        )
-
-    def run(self, target: MemoryTarget, arguments: RunArguments) -> EvaluationResult:
-        """Hold the conversations. The logs of a resumed run are checked before the first call."""
-        accept = arguments.get("accept_damage", False)
-        target.notes = [*target.notes, *_refuse_damaged_logs(self.resumed, accept=accept)]
-        rows = open_dataset([_row(test) for test in self.tests])
-        mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
-        declared = DatasetDefaults(column_mapping=mapping, primary=EVALUATOR)
-        return result_or_unanswered(
-            evaluate,
-            data=rows.with_defaults(declared, name=self.read.run_name),
-            target=target,
-            evaluators={EVALUATOR: MemoryEvaluator(self.plan.judge)},
-            evaluation_name=self.plan.name or self.read.run_name + (ISOLATED if self.settings.isolated else ""),
-            repeat=self.plan.repeat,
-            group_by="dataset",
-            **arguments,
-        )
-
-    def outcome(self, result: EvaluationResult, target: MemoryTarget) -> MemoryOutcome:
-        """Write the figures of a finished run and the files of the GoodAI benchmark."""
-        run, made, isolated = Run(result.run_dir), self.made, self.settings.isolated
-        folder, usage = self._folder(run.folder), result.usage
-        figures, results = write_run_files(
-            run, target, made.definitions, folder, self.plan.repeat, usage, made.left_out, isolated=isolated
-        )
-        return MemoryOutcome(result, figures, made.left_out, results)
-
-    def _folder(self, run: Path) -> Path:
-        return benchmark_folder(run, self.read, isolated=self.settings.isolated)
+    Raises:
+        ConfigurationError: The wording lacks what a kind needs.
+    """
+    judge, data_sets = plan.judge, {each.title: each for each in read.data_sets}
+    tests = [
+        Test(each, data_set.kind, None if data_set.memory_span == read.memory_span else data_set.memory_span)
+        for each in made.definitions
+        for data_set in [data_sets[each.title]]
+    ]
+    for kind in {test.kind.title: test.kind for test in tests}.values():
+        kind.check(settings.wording)
+    return MemoryTarget(
+        plan.endpoint,
+        tests,
+        settings,
+        judge=lambda: _consulted(judge),
+        judged_by={"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
+        judge_endpoint=judge,
+        max_prompt_size=plan.max_prompt_size,
+        clock=plan.clock,
+        prepare=lambda run: keep_definitions(
+            benchmark_folder(run, read, isolated=settings.isolated), read, made.definitions
+        ),
+        notes=[*_notes(made, tests, judge)],
+    )
 
 
 def _resumed(arguments: RunArguments) -> Run | None:
@@ -258,15 +229,7 @@ def _notes(made: DefinitionSet, tests: Sequence[Test], judge: Endpoint | None) -
 
 
 def _row(test: Test) -> dict[str, object]:
-    definition = test.definition
-    data = definition_data(definition)
-    return {
-        "id": definition.id,
-        "dataset": definition.title,
-        "example": definition.example,
-        "script": data["script"],
-        "is_question": data["is_question"],
-        "waits": data["waits"],
-        "expected": data["expected_responses"],
-        "arguments": dict(test.kind.arguments),
-    }
+    data = definition_data(test.definition)
+    columns: dict[str, object] = {"id": test.id, "dataset": test.definition.title, "example": test.definition.example}
+    columns |= {name: data[name] for name in ("script", "is_question", "waits")}
+    return {**columns, "expected": data["expected_responses"], "arguments": dict(test.kind.arguments)}

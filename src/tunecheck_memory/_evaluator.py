@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tunecheck import ConfigurationError, Evaluator, Fault, Metric, verdict
 from tunecheck.endpoints import Endpoint, ModelCalls
@@ -72,14 +72,9 @@ def _points(value: JSON, reasons: list[str]) -> Points | None:
     """Return the points of `{"points": 3, "most": 5}`, `[3, 5]`, or a share from 0 to 1."""
     if isinstance(value, Mapping):
         value = [value.get("points"), value.get("most")]
-    pair = value if isinstance(value, list) else [value, 1]
-    if len(pair) != 2:
-        return None
-    scored, most = (
-        float(number) if (number := real_number(each)) is not None and abs(number) <= _MOST_POINTS else None
-        for each in pair
-    )
-    return None if scored is None or most is None else Points(scored, most, tuple(reasons))
+    numbers = [real_number(each) for each in (value if isinstance(value, list) else [value, 1])]
+    known = [float(each) for each in numbers if each is not None and abs(each) <= _MOST_POINTS]
+    return Points(known[0], known[1], tuple(reasons)) if len(known) == len(numbers) == 2 else None
 
 
 _METRIC = "memory"
@@ -174,54 +169,44 @@ class MemoryEvaluator(Evaluator):
         own_sure: object = None,
     ) -> Verdict:
         """Score one test, from any thread, also where an event loop is running."""
-        test = read_test(
-            dataset,
-            expected,
-            responses,
-            arguments=arguments,
-            questions=questions,
-            script=script,
-            since_question=since_question,
-            points=points,
-            reasons=reasons,
-        )
-        result = self._by_words(test, own_score, own_sure)
+        row: dict[str, Any] = locals().copy()
+        del row["self"]
+        test, result = self._by_words(row)
         if not isinstance(result, list):
             return result
         assert self._judges is not None
         judge = self._judges.judge(test)
         return self._judged(test, [judge(**inputs) for inputs in result])
 
-    async def call_with(self, calls: ModelCalls, /, **row: object) -> Verdict:
-        own = row.pop("own_score", None), row.pop("own_sure", None)
-        test = read_test(**row)
-        result = self._by_words(test, *own)
+    async def call_with(self, calls: ModelCalls, /, **row: Any) -> Verdict:  # noqa: ANN401 - columns of any kind
+        test, result = self._by_words(row)
         if not isinstance(result, list):
             return result
         assert self._judges is not None
         judge = self._judges.judge(test)
         return self._judged(test, [await judge.call_with(calls, **inputs) for inputs in result])
 
-    def _by_words(self, test: FinishedTest, own_score: object, own_sure: object) -> Verdict | list[dict[str, object]]:
-        """Return the verdict, or the inputs of the questions for the judge."""
-        own, sure = given(own_score), given(own_sure) is not False
+    def _by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict | list[dict[str, object]]]:
+        """Return the test, and its verdict or the inputs of the questions for the judge."""
+        own, sure = given(row.pop("own_score", None)), given(row.pop("own_sure", None)) is not False
+        test = read_test(**row)
         questions = self._judges.questions(test) if self._judges is not None else []
         if isinstance(own, (int, float)) and not isinstance(own, bool) and math.isfinite(own):
             ruled = Score(min(1.0, max(0.0, float(own))), (), sure)
-            return questions if questions and not sure else self._verdict(test, ruled, "rules")
+            return test, questions if questions and not sure else self._verdict(test, ruled, "rules")
         score = judge_by_words(test)
         if isinstance(score, Score) and questions and (not score.sure or self._is_doubtful(test)):
-            return questions
+            return test, questions
         if isinstance(score, Undecided):
             hint = ": give one with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
-            return questions or verdict(
+            return test, questions or verdict(
                 _METRIC,
                 threshold=self._threshold,
                 reason=score.reason + hint,
                 properties={"dataset": test.title},
                 not_applicable=True,
             )
-        return self._verdict(test, score, "words" if test.points is None else "points")
+        return test, self._verdict(test, score, "words" if test.points is None else "points")
 
     def _is_doubtful(self, test: FinishedTest) -> bool:
         kind = shipped_kind(test.title)

@@ -7,11 +7,13 @@ Each repetition has its own folder: `<agent> #2` and so on. A result's `full_log
 master log holds all messages, filler included.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tunecheck.plugins import JSON, dumps_line
 from tunecheck_memory._effects import (
@@ -30,6 +32,9 @@ from tunecheck_memory._event_log import Event
 from tunecheck_memory._kind import Definition
 from tunecheck_memory._making import safe_name
 from tunecheck_memory._session_state import SessionState, TestState
+
+if TYPE_CHECKING:
+    from tunecheck_memory._run_files import Scored
 
 _MICROSECONDS = 1_000_000
 
@@ -86,12 +91,6 @@ def _line(kind: EventType, at_us: int, test: str, data: dict[str, JSON]) -> dict
     return {"type": int(kind), "timestamp": at_us / _MICROSECONDS, "test_id": test, "data": data}
 
 
-@dataclass(frozen=True, slots=True)
-class LegacyScore:
-    score: float | None
-    reasons: Sequence[str]
-
-
 def agent_folder(benchmark: Path, agent: str, trial: int) -> Path:
     return benchmark / "results" / (safe_name(agent) if trial == 1 else f"{safe_name(agent)} #{trial}")
 
@@ -101,18 +100,21 @@ def write_results(
     events: Sequence[Event],
     state: SessionState,
     definitions: Mapping[str, Definition],
-    scores: Mapping[str, LegacyScore],
+    scores: Mapping[str, Scored],
     costs: Mapping[str, JSON],
 ) -> None:
     """Write the files of one session from its event log."""
     folder.mkdir(parents=True, exist_ok=True)
     finished = [(event.effect, event.outcome) for event in events if event.outcome is not None]
-    logs = {test: _Logs() for test in state.tests}
+    logs: dict[str, tuple[list[JSON], list[JSON]]] = {test: ([], []) for test in state.tests}
     with (folder / "master_log.jsonl").open("wb") as file:
         before_us = events[0].at_us or finished[0][1].at_us if finished else 0
         for effect, outcome in finished:
             file.writelines(map(dumps_line, log_lines(effect, before_us, outcome)))
-            _note(logs, effect, before_us, outcome)
+            said, noted = logs.get(getattr(effect, "test", ""), ([], []))
+            lines = _task_lines(effect, before_us, outcome)
+            said += lines if isinstance(effect, Send) else []
+            noted += lines
             before_us = outcome.at_us
     for test, kept in logs.items():
         _write_result(folder, state.tests[test], definitions[test], scores.get(test), kept)
@@ -125,28 +127,6 @@ def write_results(
     (folder / "runstats.json").write_bytes(dumps_line({**statistics, **costs}))
 
 
-@dataclass
-class _Logs:
-    task: list[JSON] = field(default_factory=list)
-    full: list[JSON] = field(default_factory=list)
-
-
-def _note(logs: Mapping[str, _Logs], effect: Effect, before_us: int, outcome: Outcome) -> None:
-    test = getattr(effect, "test", "")
-    if test not in logs:
-        return
-    now = _local(outcome.at_us)
-    if isinstance(effect, Send):
-        said = [f"Test ({_local(before_us)}): {effect.message}", f"Agent ({now}): {outcome.text or ''}"]
-        logs[test].task += said
-        logs[test].full += said
-    elif isinstance(effect, Waiting):
-        words = f"WAITING for {effect.tokens} TOKENS, {timedelta(seconds=effect.seconds)} TIME."
-        logs[test].full.append(f"SYSTEM ({now}): Test '{test}' {words}")
-    elif type(effect) in _SYSTEM:
-        logs[test].full.append(f"SYSTEM ({now}): Test '{test}' {_SYSTEM[type(effect)]}")
-
-
 _SYSTEM: Mapping[type[Effect], str] = {
     Begin: "BEGINS",
     Consult: "CALLS an LLM",
@@ -156,13 +136,24 @@ _SYSTEM: Mapping[type[Effect], str] = {
 }
 
 
+def _task_lines(effect: Effect, before_us: int, outcome: Outcome) -> list[str]:
+    """Return the lines of a test's own log for one of its effects."""
+    now = _local(outcome.at_us)
+    if isinstance(effect, Send):
+        return [f"Test ({_local(before_us)}): {effect.message}", f"Agent ({now}): {outcome.text or ''}"]
+    words = _SYSTEM.get(type(effect))
+    if isinstance(effect, Waiting):
+        words = f"WAITING for {effect.tokens} TOKENS, {timedelta(seconds=effect.seconds)} TIME."
+    return [] if words is None else [f"SYSTEM ({now}): Test '{getattr(effect, 'test', '')}' {words}"]
+
+
 def _local(at_us: int) -> str:
     """Return a time in the benchmark's format: UTC, without a zone."""
     return str(datetime.fromtimestamp(0, UTC).replace(tzinfo=None) + timedelta(microseconds=at_us))
 
 
 def _write_result(
-    folder: Path, state: TestState, definition: Definition, score: LegacyScore | None, logs: _Logs
+    folder: Path, state: TestState, definition: Definition, score: Scored | None, logs: tuple[list[JSON], list[JSON]]
 ) -> None:
     if state.ended is None:
         return
@@ -170,14 +161,14 @@ def _write_result(
     path.parent.mkdir(exist_ok=True)
     statements = len(definition.script) - sum(definition.is_question[: len(definition.script)])
     result: dict[str, JSON] = {
-        "task_log": logs.task,
+        "task_log": logs[0],
         "actual_responses": [*state.responses],
         "score": None if score is None else score.score,
         "max_score": 1,
-        "reasoning": [] if score is None else [*score.reasons],
+        "reasoning": [] if score is None or score.reason is None else [score.reason],
         "tokens": state.ended.tokens - state.begun.tokens,
         "characters": state.characters,
-        "full_log": logs.full,
+        "full_log": logs[1],
         "expected_responses": [*definition.expected],
         "needles": statements,
     }

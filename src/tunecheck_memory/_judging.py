@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from msgspec import structs
 
@@ -82,24 +82,19 @@ class _Calls:
         key = self._key if self._count == 1 else f"{self._key}-{self._count}"
         completion = await endpoint.complete(replace(request, idempotency_key=key))
         usage, before = completion.usage, self.outcome
-        self.outcome = Outcome(
-            at_us=0,
-            latency_ms=_sum(before.latency_ms, completion.latency_ms or 0.0),
-            input_tokens=_sum(before.input_tokens, usage.input_tokens),
-            output_tokens=_sum(before.output_tokens, usage.output_tokens),
-            cached_input_tokens=_sum(before.cached_input_tokens, usage.cached_input_tokens),
+        counts: dict[str, int | None] = {}
+        for name in ("input_tokens", "output_tokens", "cached_input_tokens"):
+            known = [each for each in (getattr(before, name), getattr(usage, name)) if each is not None]
+            counts[name] = sum(known) if known else None
+        self.outcome = structs.replace(
+            before,
+            latency_ms=(before.latency_ms or 0.0) + (completion.latency_ms or 0.0),
             asked=before.asked + (len(dumps([*request.messages])) if usage.input_tokens is None else 0),
             simulated=before.simulated or completion.simulated,
             masked=before.masked or completion.masked,
+            **counts,
         )
         return completion
-
-
-_Count = TypeVar("_Count", int, float)
-
-
-def _sum(one: _Count | None, other: _Count | None) -> _Count | None:
-    return other if one is None else one if other is None else one + other
 
 
 _MOST_TOLD = 6_000

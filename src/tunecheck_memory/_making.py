@@ -4,8 +4,6 @@ The folder has the GoodAI benchmark's layout: `config.yml` and `<Title>/<example
 inputs of each data set's tests. It is written last, so that an interrupted run leaves no record.
 """
 
-import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +76,12 @@ def read_definition(file: Path | str) -> Definition:
         DataError: The file cannot be read, or is no definition; names file and key.
     """
     path = Path(file)
-    content = read_as(_content(path), _File, str(path), error=DataError)
+    with told_as(DataError, path):
+        raw = read_regular(path, MAX_BYTES)
+    try:
+        content = read_as(loads(raw), _File, str(path), error=DataError)
+    except ValueError as error:
+        raise DataError(f"{path}: not JSON: {error}") from None
     questions = tuple(content.is_question or ())
     waits = tuple(
         Wait(round(wait.tokens or 0), round(wait.time or 0), wait.percentage_finished or 0)
@@ -103,23 +106,12 @@ def read_definition(file: Path | str) -> Definition:
     return definition
 
 
-def _content(path: Path) -> JSON:
-    with told_as(DataError, path):
-        raw = read_regular(path, MAX_BYTES)
-    try:
-        return loads(raw)
-    except ValueError as error:
-        raise DataError(f"{path}: not JSON: {error}") from None
-
-
 def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> list[Path]:
     """Write each definition to its file in a folder that is not in use yet; return the files.
 
     Raises:
         DataError: A title or an example cannot be a file name, or a file cannot be written.
     """
-    from tunecheck.runs import dumps_readably
-
     paths = []
     for definition in definitions:
         path = definition_path(folder, definition)
@@ -215,10 +207,8 @@ def make_definitions(
         stored |= _make_anew(configuration, folder, making)
     elif mode is None:
         _check_record(configuration, folder, absent)
-    else:
-        for each in configuration.data_sets:
-            if not stored[each.title] and each.title not in absent:
-                raise ConfigurationError(f"{folder}: has no definitions of {each.title}; give --regenerate")
+    elif missing := [title for title, found in stored.items() if not found and title not in absent]:
+        raise ConfigurationError(f"{folder}: has no definitions of {missing[0]}; give --regenerate")
     definitions = tuple(each for of_title in stored.values() for each in of_title)
     if not definitions:
         reasons = "; ".join(f"{title}: {reason}" for title, reason in absent.items())
@@ -263,27 +253,19 @@ def _make_anew(configuration: Configuration, folder: Path, making: GenerationCon
     """Make all data sets except those with missing texts; old definitions are removed once all are made."""
     keep = {each.title for each in configuration.data_sets if each.kind.needs_texts and making.texts is None}
     new = {each.title: _made(each, configuration, making) for each in configuration.data_sets if each.title not in keep}
-    building = folder / f".making-{os.getpid()}"
     with told_as(ConfigurationError, folder, "cannot be written"):
-        try:
-            building.mkdir(parents=True)
-            write_definitions((each for of_title in new.values() for each in of_title), building)
-            (folder / RECORD).unlink(missing_ok=True)
-            for place in [each for each in folder.glob("*/") if each.name not in keep and each != building]:
-                _remove_definitions(place)
-            for title in new:
-                (building / title).replace(folder / title)
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
-        _write_record(configuration, folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / RECORD).unlink(missing_ok=True)
+        for place in [each for each in folder.glob("*/") if each.name not in keep]:
+            for file in place.glob(f"*{SUFFIX}"):
+                file.unlink()
+            if not any(place.iterdir()):
+                place.rmdir()
+        write_definitions((each for of_title in new.values() for each in of_title), folder)
+        recipes = {title: recipe for title, recipe in _recipes(configuration).items() if _stored(folder / title)}
+        write_file(folder / CONFIG, settings_text(configuration.settings()))
+        write_file(folder / RECORD, dumps_readably({"format_version": FORMAT_VERSION, **recipes}))
     return {title: _stored(folder / title) for title in new}
-
-
-def _remove_definitions(place: Path) -> None:
-    for file in place.glob(f"*{SUFFIX}"):
-        file.unlink()
-    if not any(place.iterdir()):
-        place.rmdir()
 
 
 def _made(data_set: DataSet, configuration: Configuration, making: GenerationContext) -> list[Definition]:
@@ -295,35 +277,30 @@ def _made(data_set: DataSet, configuration: Configuration, making: GenerationCon
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
-    try:
-        return _checked(data_set.title, made)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{where}: {error}") from None
+    checked = _checked(data_set.title, made)
+    if isinstance(checked, str):
+        raise ConfigurationError(f"{where}: {checked}")
+    return checked
 
 
-def _checked(title: str, made: object) -> list[Definition]:
+def _checked(title: str, made: object) -> list[Definition] | str:
+    """Return the definitions that a kind made, or what is wrong with them."""
     if not isinstance(made, (list, tuple)):
-        raise ConfigurationError(f"it made {made!r:.60}, and no list of definitions")
+        return f"it made {made!r:.60}, and no list of definitions"
     known: set[str] = set()
     for each in made:
         if not isinstance(each, Definition):
-            raise ConfigurationError(f"it made {each!r:.60} where a Definition is due")
+            return f"it made {each!r:.60} where a Definition is due"
         if each.title != title:
-            raise ConfigurationError(f"it made a test of {each.title!r}, and its title is {title!r}")
+            return f"it made a test of {each.title!r}, and its title is {title!r}"
         if each.example in known:
-            raise ConfigurationError(f"it made two tests with the example {each.example!r}")
+            return f"it made two tests with the example {each.example!r}"
         known.add(each.example)
         try:
             plain(definition_data(each))
         except (TypeError, ValueError, AttributeError) as error:
-            raise ConfigurationError(f"its test {each.example!r} has no JSON form: {error}") from None
+            return f"its test {each.example!r} has no JSON form: {error}"
     return [*made]
-
-
-def _write_record(configuration: Configuration, folder: Path) -> None:
-    recipes = {title: recipe for title, recipe in _recipes(configuration).items() if _stored(folder / title)}
-    write_file(folder / CONFIG, settings_text(configuration.settings()))
-    write_file(folder / RECORD, dumps_readably({"format_version": FORMAT_VERSION, **recipes}))
 
 
 def _recipes(configuration: Configuration) -> dict[str, JSON]:

@@ -1,10 +1,10 @@
 """The panel of a memory run's report: figures, a timeline of the interleaved tests, and the log of each test."""
 
+import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -67,41 +67,31 @@ class LogEntry(msgspec.Struct, frozen=True):
     def shown(self) -> JSON:
         """`[what, where, [[speaker, text], …], note]`."""
         at = self.at.removesuffix("Z").replace("T", " ")
+        judged = self.what == "judge"
+        spoken = (
+            ("test", f"{self.purpose}: {as_json(self.values)}" if judged else self.said),
+            ("reasoning", self.reasoning),
+            ("judge" if judged else "agent", self.reply),
+        )
+        notes = (
+            f"for {counted(self.for_tokens, 'token')}" if self.for_tokens else "",
+            f"for {timedelta(seconds=self.for_seconds)}" if self.for_seconds else "",
+            "the agent took the reply that was suggested" if self.adopted else "",
+            "the agent's service declined to answer" if self.declined else "",
+            f"{counted(self.size, 'token')} with the reply" if self.size is not None else "",
+        )
         where = f"message {self.message:,} · {self.tokens:,} tokens · {at}"
-        asked = None if self.what != "judge" else f"{self.purpose}: {as_json(self.values)}"
-        spoken = (("test", self.said), ("test", asked), ("reasoning", self.reasoning), (self._speaker, self.reply))
         texts: list[JSON] = [[who, cut(text, _MOST_TEXT)] for who, text in spoken if text is not None]
-        return [self.what[:40], where, texts, "; ".join(self._notes())]
-
-    @property
-    def _speaker(self) -> str:
-        return "judge" if self.what == "judge" else "agent"
-
-    def _notes(self) -> Iterator[str]:
-        if self.for_tokens:
-            yield f"for {counted(self.for_tokens, 'token')}"
-        if self.for_seconds:
-            yield f"for {timedelta(seconds=self.for_seconds)}"
-        if self.adopted:
-            yield "the agent took the reply that was suggested"
-        if self.declined:
-            yield "the agent's service declined to answer"
-        if self.size is not None:
-            yield f"{counted(self.size, 'token')} with the reply"
+        return [self.what[:40], where, texts, "; ".join(filter(None, notes))]
 
 
 def read_log(column: JSON) -> list[LogEntry]:
     """Return the entries of a test's log that can be read; none if the column holds no such log."""
-    entries = [*_entries(column)] if isinstance(column, list) else []
+    entries: list[LogEntry] = []
+    for each in column if isinstance(column, list) else []:
+        with contextlib.suppress(msgspec.ValidationError, UnicodeEncodeError):  # a damaged row
+            entries.append(msgspec.convert(each, LogEntry))
     return entries if entries and entries[0].what == "begin" else []
-
-
-def _entries(column: Iterable[JSON]) -> Iterator[LogEntry]:
-    for each in column:
-        try:
-            yield msgspec.convert(each, LogEntry)
-        except (msgspec.ValidationError, UnicodeEncodeError):  # a damaged row
-            continue
 
 
 @dataclass
@@ -132,8 +122,7 @@ class _PanelConversation:
 
     def drawn(self, name: str) -> JSON:
         said = sorted(self.said, key=lambda each: each.message)
-        filler: list[JSON] = []
-        passed: list[JSON] = []
+        filler, passed = list[JSON](), list[JSON]()
         end, at = 0, ""
         for each in said:
             if each.tokens > end:
@@ -199,32 +188,23 @@ def memory_figures(run: Path) -> JSON:
     except ConfigurationError:
         return None
     found = summary.get("datasets")
-    data_sets = (
-        {title: each for title, each in found.items() if isinstance(each, dict)} if isinstance(found, dict) else {}
-    )
-    figures = {label: real_number(summary.get(key)) for key, label in _LABELS.items()}
     datasets: list[JSON] = [
         [title[:100], *(real_number(each.get(key)) for key in ("tests", "scored", "mean", "std"))]
-        for title, each in data_sets.items()
+        for title, each in (found if isinstance(found, dict) else {}).items()
+        if isinstance(each, dict)
     ]
-    return {
-        "figures": [[label, number] for label, number in figures.items() if number is not None],
-        "datasets": datasets[:_MOST_SETS],
-    }
+    known = {label: real_number(summary.get(key)) for key, label in _LABELS.items()}
+    figures: list[JSON] = [[label, number] for label, number in known.items() if number is not None]
+    return {"figures": figures, "datasets": datasets[:_MOST_SETS]}
 
 
 class TimelinePanel:
     """The timeline of a run's interleaved tests."""
 
-    @cached_property
-    def script(self) -> str:
-        """Return the script that draws it."""
-        return _browser_file("timeline.js")
-
-    @cached_property
-    def style(self) -> str:
-        """Return the style of its elements."""
-        return _browser_file("timeline.css")
+    def __init__(self) -> None:
+        folder = files("tunecheck_memory").joinpath("browser")
+        self.script = folder.joinpath("timeline.js").read_text("utf-8")
+        self.style = folder.joinpath("timeline.css").read_text("utf-8")
 
     def reader(self, folder: Path | None) -> TimelineReader:
         """Return a reader of the rows of the run in a folder."""
@@ -232,7 +212,3 @@ class TimelinePanel:
 
 
 TIMELINE_PANEL = TimelinePanel()
-
-
-def _browser_file(name: str) -> str:
-    return files("tunecheck_memory").joinpath("browser", name).read_text("utf-8")

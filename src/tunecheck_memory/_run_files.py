@@ -11,7 +11,7 @@ replies that the agent adopted.
 
 import math
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -25,9 +25,9 @@ from tunecheck.plugins import FORMAT_VERSION, JSON, real_number, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_memory._configuration import Configuration, settings_text
 from tunecheck_memory._event_log import FOLDER, event_log_path, read_events
-from tunecheck_memory._goodai import LegacyScore, agent_folder, write_results
+from tunecheck_memory._goodai import agent_folder, write_results
 from tunecheck_memory._kind import Definition
-from tunecheck_memory._making import LeftOut, safe_name, write_definitions
+from tunecheck_memory._making import DefinitionSet, LeftOut, safe_name, write_definitions
 from tunecheck_memory._scheduler import conflicts
 from tunecheck_memory._session_state import SessionState
 from tunecheck_memory._target import MemoryTarget
@@ -111,12 +111,14 @@ def _configuration_text(configuration: Configuration) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """`score` is None if the test has none; `tokens` is its span."""
+    """A test of a finished run: `score` is None if it has none; `tokens` is its span."""
 
     title: str
     trial: int
     score: float | None
     tokens: int
+    id: str = ""
+    reason: str | None = None
 
 
 def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> MemorySummary:
@@ -162,17 +164,19 @@ def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def read_scored(rows: Iterable[Mapping[str, JSON]], metric: str) -> list[Scored]:
-    scored = []
+def read_scored(rows: Iterable[Mapping[str, JSON]]) -> Iterator[Scored]:
     for row in rows:
-        score, tokens, trial = row.get(metric), row.get("outputs.tokens"), row.get("inputs.trial", 1)
+        tokens, trial, reason = row.get("outputs.tokens"), row.get("inputs.trial", 1), row.get(_REASON)
         if isinstance(tokens, int):
-            trial = trial if isinstance(trial, int) else 1
-            scored.append(Scored(str(row.get("inputs.dataset")), trial, real_number(score), tokens))
-    return scored
+            yield Scored(
+                str(row.get("inputs.dataset")),
+                trial if isinstance(trial, int) else 1,
+                real_number(row.get(_SCORE)),
+                tokens,
+                str(row.get("inputs.source_id", row.get("row_id"))),
+                None if reason is None else str(reason),
+            )
 
-
-SUMMARY = "summary.json"
 
 EVALUATOR = "memory"
 _SCORE, _REASON = f"outputs.{EVALUATOR}.memory", f"outputs.{EVALUATOR}.memory_reason"
@@ -181,58 +185,41 @@ _SCORE, _REASON = f"outputs.{EVALUATOR}.memory", f"outputs.{EVALUATOR}.memory_re
 def write_run_files(
     run: Run,
     target: MemoryTarget,
-    definitions: Sequence[Definition],
+    made: DefinitionSet,
     benchmark: Path,
     repeat: int,
     usage: Mapping[str, JSON],
-    left_out: Sequence[LeftOut],
     *,
     isolated: bool,
 ) -> tuple[MemorySummary, list[Path]]:
     """Write the figures and results of a finished run; return the figures and the repetitions' folders."""
-    rows = [*run.rows()]
+    tests = [*read_scored(run.rows())]
     events = {trial: read_events(event_log_path(run.folder, trial)) for trial in range(1, repeat + 1)}
     states = {trial: target.final_state(trial, each) for trial, each in events.items()}
     figures = structs.replace(
-        run_figures(read_scored(rows, _SCORE), states.values()),
-        usage=dict(usage),
-        left_out=[*left_out],
-        isolated=isolated,
+        run_figures(tests, states.values()), usage=dict(usage), left_out=[*made.left_out], isolated=isolated
     )
-    scores, costs = _scores(rows), _costs(usage, repeat)
-    by_id = {definition.id: definition for definition in definitions}
+    by_id = {definition.id: definition for definition in made.definitions}
     folders = []
     try:
         for trial, state in states.items():
+            scored = {test.id: test for test in tests if test.trial == trial}
             folders.append(agent_folder(benchmark, target.name, trial))
-            write_results(folders[-1], events[trial], state, by_id, scores[trial], costs)
-        write_file(run.folder / FOLDER / SUMMARY, dumps_readably(figures))
+            write_results(folders[-1], events[trial], state, by_id, scored, _costs(usage, repeat))
+        write_file(run.folder / FOLDER / "summary.json", dumps_readably(figures))
     except OSError as error:
         raise RunError(f"{benchmark}: cannot be written: {error.strerror}; run {run.id} is finished") from error
     return figures, folders
 
 
-def _scores(rows: Sequence[Mapping[str, JSON]]) -> dict[int, dict[str, LegacyScore]]:
-    by_trial: dict[int, dict[str, LegacyScore]] = {}
-    for row in rows:
-        trial, test = row.get("inputs.trial", 1), row.get("inputs.source_id", row.get("row_id"))
-        score, reason = row.get(_SCORE), row.get(_REASON)
-        if isinstance(trial, int):
-            legacy = LegacyScore(real_number(score), [] if reason is None else [str(reason)])
-            by_trial.setdefault(trial, {})[str(test)] = legacy
-    return by_trial
-
-
 def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:
     """Return the costs in dollars; None for several conversations, as their costs are not separated."""
     dollars: dict[str, float] = {}
-    for name in ("target", "judge", EVALUATOR):
-        spent = usage.get(name)
+    for name, spent in usage.items():
         cost = spent.get("cost") if isinstance(spent, dict) and spent.get("currency") == "USD" else None
         if isinstance(cost, (int, float)):
             dollars[name] = float(cost)
     agent = dollars.pop("target", None)
-    return {
-        "agent_costs_usd": agent if repeat == 1 else None,
-        "managing_costs_usd": sum(dollars.values()) if dollars and repeat == 1 else None,
-    }
+    if repeat > 1:
+        return {"agent_costs_usd": None, "managing_costs_usd": None}
+    return {"agent_costs_usd": agent, "managing_costs_usd": sum(dollars.values()) if dollars else None}

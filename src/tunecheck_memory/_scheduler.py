@@ -88,7 +88,21 @@ class Task:
         if self._ended:
             return None
         try:
-            step = self._advance()
+            if self._steps is None:
+                self._steps = self.test.kind.steps(self.test.definition, self._scene)
+                step: object = next(self._steps)
+            else:
+                last, self._last = self._last, None
+                step = self._steps.send(last or Replied(None, self._now_us(), self._now_us()))
+            if not isinstance(step, Say | Wait | AskJudge):
+                raise ValueError(f"it yields {step!r:.60}, which is not a Say, Wait or AskJudge")
+        except StopIteration as end:
+            self._ended = True
+            self.points = end.value if isinstance(end.value, Points) else None
+            if end.value is self.points:
+                return None
+            problem = f"ValueError: it ends with {end.value!r:.60}, which is not Points"
+            raise RunError(f"the test {self.id!r} could not go on: {problem}") from None
         except TunecheckError:
             raise
         except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
@@ -100,24 +114,6 @@ class Task:
 
     def callback_done(self) -> bool:
         return self.replies is not None and self.test.kind.is_over(self.test.definition, self.replies)
-
-    def _advance(self) -> Step | None:
-        try:
-            if self._steps is None:
-                self._steps = self.test.kind.steps(self.test.definition, self._scene)
-                step: object = next(self._steps)
-            else:
-                last, self._last = self._last, None
-                step = self._steps.send(last or Replied(None, self._now_us(), self._now_us()))
-        except StopIteration as end:
-            self._ended = True
-            if end.value is not None and not isinstance(end.value, Points):
-                raise ValueError(f"it ends with {end.value!r:.60}, which is not Points") from None
-            self.points = end.value
-            return None
-        if not isinstance(step, Say | Wait | AskJudge):
-            raise ValueError(f"it yields {step!r:.60}, which is not a Say, Wait or AskJudge")
-        return step
 
 
 def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:

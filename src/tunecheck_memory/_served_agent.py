@@ -8,9 +8,9 @@ import re
 from abc import abstractmethod
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -52,56 +52,43 @@ class ServedAgent(Service):
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
         """Add the routes /reply, /reset and /advance."""
-        server = _AgentServer(self, middleware)
-        posts = (("/reply", server.reply), ("/reset", server.reset), ("/advance", server.advance))
-        app.add_routes([web.post(path, handler) for path, handler in posts])
-        app.add_routes([web.get(path, server.health) for path in ("/", "/health")])
-
-
-class _AgentServer:
-    def __init__(self, agent: ServedAgent, middleware: Middleware) -> None:
-        self._agent = agent
         self._middleware = middleware
         self._replies: ReplyStore[dict[str, JSON]] = ReplyStore()
+        posts = {"/reply": self._replied, "/reset": self._forgot, "/advance": self._advanced}
+        app.add_routes([web.post(path, functools.partial(self._once, answer)) for path, answer in posts.items()])
+        app.add_routes([web.get(path, self._health) for path in ("/", "/health")])
 
-    async def health(self, _: web.Request) -> web.Response:
-        counts = {**self._middleware.counts(), **self._agent.health()}
-        return json_reply({"status": "ok", "model": self._agent.name, **counts})
+    async def _health(self, _: web.Request) -> web.Response:
+        return json_reply({"status": "ok", "model": self.name, **self._middleware.counts(), **self.health()})
 
-    async def reply(self, request: web.Request) -> web.Response:
-        body = await _read(request)
+    async def _replied(self, body: _AgentBody) -> dict[str, JSON]:
         if body.message is None:
             raise BadRequestError("message: is missing")
         message = AgentMessage(body.conversation, body.message, body.at, body.suggested_reply)
+        reply = await self.reply(message)
+        return {"reply": reply, **({"adopted": True} if reply == message.suggested else {})}
 
-        async def reply() -> dict[str, JSON]:
-            answer = await self._agent.reply(message)
-            return {"reply": answer, **({"adopted": True} if answer == message.suggested else {})}
+    async def _forgot(self, body: _AgentBody) -> dict[str, JSON]:
+        await self.reset(body.conversation)
+        return {}
 
-        return await self._once(request, [body.conversation, message.text, message.suggested], reply)
-
-    async def reset(self, request: web.Request) -> web.Response:
-        body = await _read(request)
-        return await self._told(request, body, functools.partial(self._agent.reset, body.conversation))
-
-    async def advance(self, request: web.Request) -> web.Response:
-        body = await _read(request)
-        return await self._told(request, body, functools.partial(self._agent.advance, body.conversation, body.at))
-
-    async def _told(self, request: web.Request, body: _AgentBody, tell: Callable[[], Awaitable[None]]) -> web.Response:
-        async def reply() -> dict[str, JSON]:
-            await tell()
-            return {}
-
-        return await self._once(request, [body.conversation], reply)
+    async def _advanced(self, body: _AgentBody) -> dict[str, JSON]:
+        await self.advance(body.conversation, body.at)
+        return {}
 
     async def _once(
-        self, request: web.Request, asked: list[JSON], reply: Callable[[], Awaitable[dict[str, JSON]]]
+        self, answer: Callable[[_AgentBody], Awaitable[dict[str, JSON]]], request: web.Request
     ) -> web.Response:
+        try:
+            body = converted(read_object(await request.read()), _AgentBody)
+        except msgspec.ValidationError as error:
+            raise BadRequestError(str(error)) from None
         # The digest excludes the time: a real clock goes on between a request and its repetition.
-        digest = hashlib.blake2b(canonical([request.path, *asked]), digest_size=16).digest()
-        body, headers = await self._middleware.once(request, self._replies, digest, reply)
-        return json_reply(body, headers=headers)
+        asked = canonical([request.path, body.conversation, body.message, body.suggested_reply])
+        digest = hashlib.blake2b(asked, digest_size=16).digest()
+        ask = functools.partial(answer, body)
+        reply, headers = await self._middleware.once(request, self._replies, digest, ask)
+        return json_reply(reply, headers=headers)
 
 
 class _AgentBody(msgspec.Struct, frozen=True):
@@ -117,19 +104,14 @@ class _AgentBody(msgspec.Struct, frozen=True):
         return self.time or datetime.now(UTC)
 
 
-async def _read(request: web.Request) -> _AgentBody:
-    """Return the body of a request; raise BadRequestError if it is invalid."""
-    try:
-        return converted(read_object(await request.read()), _AgentBody)
-    except msgspec.ValidationError as error:
-        raise BadRequestError(str(error)) from None
-
-
 MAX_CONVERSATIONS = 256
 """The most conversations in memory; the least recently used one is dropped."""
 
+MAX_NOTES = 4_096
+"""The most sentences of a conversation in memory; the oldest are dropped."""
+
 MAX_CHARACTERS = 1 << 18
-"""The most characters of a conversation or message in memory; the oldest are dropped."""
+"""The most characters of a message that are read."""
 
 _MOST_NOTE = 2_000
 
@@ -146,24 +128,9 @@ _FILLING = frozenset(
 """Words without a subject; they are ignored in questions."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
+class _Note(NamedTuple):
     text: str
     at_s: float
-
-
-@dataclass(slots=True)
-class _Memory:
-    """The notes of one conversation, oldest first."""
-
-    notes: deque[_Note] = field(default_factory=deque)
-    characters: int = 0
-
-    def add(self, note: _Note) -> None:
-        self.notes.append(note)
-        self.characters += len(note.text)
-        while self.characters > MAX_CHARACTERS:
-            self.characters -= len(self.notes.popleft().text)
 
 
 class NoteAgent(ServedAgent):
@@ -177,7 +144,7 @@ class NoteAgent(ServedAgent):
     name = "recall"
 
     def __init__(self) -> None:
-        self._memories: OrderedDict[str, _Memory] = OrderedDict()
+        self._memories: OrderedDict[str, deque[_Note]] = OrderedDict()
 
     async def reply(self, message: AgentMessage) -> str:
         """Answer the message's last question, and note its statements."""
@@ -189,19 +156,18 @@ class NoteAgent(ServedAgent):
         answer = self._answer(message, questions[-1]) if questions else "Noted."
         told = [sentence for sentence in sentences if not sentence.endswith("?")]
         if told:
-            memory = self._memory(message.conversation)
-            for sentence in told:
-                memory.add(_Note(sentence[:_MOST_NOTE], message.at.timestamp()))
+            at_s = message.at.timestamp()
+            self._memory(message.conversation).extend(_Note(sentence[:_MOST_NOTE], at_s) for sentence in told)
         return answer
 
     async def reset(self, conversation: str) -> None:
         self._memories.pop(conversation, None)
 
     def health(self) -> dict[str, JSON]:
-        return {"conversations": len(self._memories), "notes": sum(len(each.notes) for each in self._memories.values())}
+        return {"conversations": len(self._memories), "notes": sum(map(len, self._memories.values()))}
 
-    def _memory(self, conversation: str) -> _Memory:
-        memory = self._memories.setdefault(conversation, _Memory())
+    def _memory(self, conversation: str) -> deque[_Note]:
+        memory = self._memories.setdefault(conversation, deque(maxlen=MAX_NOTES))
         self._memories.move_to_end(conversation)
         while len(self._memories) > MAX_CONVERSATIONS:
             self._memories.popitem(last=False)
@@ -210,7 +176,7 @@ class NoteAgent(ServedAgent):
     def _answer(self, message: AgentMessage, question: str) -> str:
         if message.conversation not in self._memories:
             return "I do not know."
-        notes = self._memory(message.conversation).notes
+        notes = self._memory(message.conversation)
         about = _words(_SPAN.sub(" ", question.lower()))
         spans = _SPAN.findall(question.lower())
         if spans and "ago" in _WORD.findall(question.lower()):

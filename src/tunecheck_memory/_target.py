@@ -73,6 +73,7 @@ class MemoryTarget(EndpointTargetBase):
         super().__init__(endpoint)
         self.answers_can_be_reused = False
         self.columns = OUTPUT_COLUMNS
+        self.tests = tuple(tests)
         self._tests = {test.id: test for test in tests}
         self._settings = replace(settings, tokenizer=CountingOnce(settings.tokenizer))
         self._judge = judge
@@ -241,15 +242,9 @@ def _costs(context: CallContext, name: str, endpoint: object, trial: int) -> Cos
 
 
 def _interleaving(settings: Settings) -> dict[str, JSON]:
-    return {
-        "memory_span": settings.memory_span,
-        "incompatibilities": [[*sorted(together)] for together in settings.incompatibilities],
-        "by_topics": settings.by_topics,
-        "isolated": settings.isolated,
-        "introduce": settings.introduce,
-        "seed": settings.seed,
-        "max_message_tokens": settings.max_message_tokens,
-    }
+    names = ("memory_span", "by_topics", "isolated", "introduce", "seed", "max_message_tokens")
+    together: list[JSON] = [[*sorted(titles)] for titles in settings.incompatibilities]
+    return {**{name: getattr(settings, name) for name in names}, "incompatibilities": together}
 
 
 def _wording_hash(wording: SessionWording) -> str:
@@ -340,5 +335,7 @@ def share_of(output: Mapping[str, JSON], column: str) -> CallsMade:
     """Return the calls in the column `share` or `judged`."""
     share = output.get(column)
     counts = share if isinstance(share, dict) else {}
-    told = {each.name: whole_number(counts.get(each.name)) for each in fields(CallsMade)}
-    return CallsMade(**{name: count for name, count in told.items() if count is not None})
+    told = {
+        each.name: count for each in fields(CallsMade) if (count := whole_number(counts.get(each.name))) is not None
+    }
+    return CallsMade(**told)

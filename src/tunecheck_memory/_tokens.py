@@ -2,10 +2,11 @@
 
 import importlib
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from importlib import machinery, util
 from types import ModuleType
-from typing import Protocol, cast
+from typing import Any, Protocol
 
 from tunecheck import ConfigurationError, MissingExtraError
 from tunecheck.plugins import did_you_mean
@@ -36,8 +37,8 @@ def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
     if name not in ENCODINGS:
         raise ConfigurationError(f"there is no tokenizer {name!r}{did_you_mean(name, ENCODINGS)}")
     try:
-        core = cast("_Core", sys.modules.get(_CORE) or _load_core())
-        return _Encoding(name, core.tokenizer_for_encoding(name))
+        core: Any = sys.modules.get(_CORE) or _load_core()
+        return _Encoding(name, core.tokenizer_for_encoding(name).count)
     except (ImportError, AttributeError):
         raise MissingExtraError("counting tokens", "memory") from None
 
@@ -57,20 +58,12 @@ def _load_core() -> ModuleType:
     return sys.modules.setdefault(_CORE, core)
 
 
-class _Counter(Protocol):
-    def count(self, text: str) -> int: ...
-
-
-class _Core(Protocol):
-    def tokenizer_for_encoding(self, name: str) -> _Counter: ...
-
-
 class _Encoding:
     """An encoding that counts special tokens in a text as plain text."""
 
-    def __init__(self, name: str, counter: _Counter) -> None:
+    def __init__(self, name: str, count: Callable[[str], int]) -> None:
         self.name = name
-        self._count = counter.count
+        self._count = count
 
     def count(self, text: str) -> int:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import random
 import re
@@ -63,17 +64,15 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
 
     @cached_property
     def menu(self) -> Menu:
-        from tunecheck.plugins import loads
         from tunecheck_memory._kinds.menu import Menu
 
         file = Path(self.menu_file)
         with told_as(ConfigurationError, file):
             content = file.read_bytes()
         try:
-            value = loads(content)
+            return Menu.read(loads(content), str(file))
         except ValueError as error:
             raise ConfigurationError(f"{file}: not JSON: {error}") from None
-        return Menu.read(value, str(file))
 
 
 class JokesWording(Written, frozen=True):
@@ -163,7 +162,7 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
     return FillerPool(pairs, file.name)
 
 
-class _WordingLine(msgspec.Struct):
+class _Pair(msgspec.Struct):
     question: str
     answer: str
 
@@ -174,25 +173,23 @@ class _Trivia(msgspec.Struct, rename={"question": "Question", "answer": "AnswerV
 
 
 def _pairs(raw: bytes, name: str) -> Iterator[tuple[str, str]]:
-    try:
+    with contextlib.suppress(ValueError):  # else JSON Lines
         whole = loads(raw)
-    except ValueError:
-        whole = None  # JSON Lines
-    if isinstance(whole, dict) and isinstance(entries := whole.get("Data"), list):
-        for place, entry in enumerate(entries):
-            yield _pair(entry, _Trivia, f"{name}, Data[{place}]")
-        return
+        if isinstance(whole, dict) and isinstance(entries := whole.get("Data"), list):
+            for place, entry in enumerate(entries):
+                yield _pair(entry, _Trivia, f"{name}, Data[{place}]")
+            return
     for number, line in enumerate(raw.split(b"\n"), 1):
         if line.strip():
             where = f"{name}, line {number}"
             try:
-                yield _pair(loads(line), _WordingLine, where)
+                yield _pair(loads(line), _Pair, where)
             except ValueError as error:
                 raise DataError(f"{where}: not JSON: {error}") from None
 
 
-def _pair(entry: JSON, form: type[_WordingLine] | type[_Trivia], where: str) -> tuple[str, str]:
-    read: _WordingLine | _Trivia = read_as(entry, form, where, error=DataError)
+def _pair(entry: JSON, form: type[_Pair] | type[_Trivia], where: str) -> tuple[str, str]:
+    read: _Pair | _Trivia = read_as(entry, form, where, error=DataError)
     return read.question, read.answer
 
 

@@ -11,31 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.agent_parts import NOON_US, Words, contents
 from tests.endpoint_parts import HandClock, definition
-from tests.fault_server import (
-    HANG,
-    RESET,
-    FaultServer,
-    Plan,
-    Step,
-    answer,
-    busy,
-    failing,
-    filtered,
-    page,
-    raw,
-    truncated,
-)
+from tests.fault_server import FaultServer, Step, answer
 
-from tunecheck import (
-    ConfigurationError,
-    ContentFilterError,
-    EndpointError,
-    RefusedError,
-    ReplyError,
-    StopRunError,
-    ThrottledError,
-    TimedOutError,
-)
+from tunecheck import ConfigurationError, ContentFilterError, EndpointError, ReplyError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, OpenAIEndpoint, Usage, load_endpoint
 from tunecheck.plugins import JSON
 from tunecheck_memory._agents import (
@@ -153,23 +131,6 @@ def test_a_prompt_never_exceeds_the_limit_and_holds_the_newest(talk: list[tuple[
         said += [message, reply]
 
 
-@given(TALK, st.integers(8, 120))
-def test_as_much_as_fits_is_kept(talk: list[tuple[str, str]], limit: int) -> None:
-    """Seen against a window that is worked out anew for each message: nothing goes before it has to."""
-    window = Window(Words(), limit)
-    kept: list[tuple[str, str]] = []
-    for message, reply in talk:
-
-        def size(message: str = message) -> int:
-            return tokens([{"content": text} for pair in kept for text in pair]) + tokens([{"content": message}])
-
-        while kept and size() > limit:
-            kept.pop(0)
-        assert contents(window.prompt(message)) == [*(text for pair in kept for text in pair), message]
-        window.keep(message, reply)
-        kept.append((message, reply))
-
-
 @given(
     st.lists(st.tuples(WORDS, WORDS, st.sampled_from(["said", "suggested", "declined", "reset"])), max_size=30),
     st.data(),
@@ -211,23 +172,6 @@ async def test_every_text_is_counted_once_however_long_the_conversation() -> Non
     assert max(len(request.messages) for request in endpoint.requests) == 2 * 4 + 1
 
 
-async def test_without_a_limit_nothing_is_counted() -> None:
-    tokenizer = Words()
-    await say(EndpointAgent(Asked(), tokenizer), "one", "two")
-    assert tokenizer.counted == []
-
-
-async def test_a_message_that_failed_and_is_asked_again_finds_the_same_window() -> None:
-    endpoint = Asked(Completion("a a a"), Completion("b b b"), TimedOutError("late"))
-    agent = EndpointAgent(endpoint, Words(), 26)
-    await say(agent, "one", "two")
-    with pytest.raises(TimedOutError):
-        await say(agent, "three")
-    failed = endpoint.last
-    await say(agent, "three")
-    assert endpoint.last == failed == ["two", "b b b", "three"]
-
-
 async def test_a_reset_forgets_everything() -> None:
     endpoint = Asked()
     agent = EndpointAgent(endpoint, Words(), 40)
@@ -256,12 +200,6 @@ async def test_a_suggested_reply_is_adopted_without_asking() -> None:
     assert endpoint.last == ["Q: 1+1, A: 2", '["2"]', "and?"]
 
 
-async def test_an_empty_suggested_reply_is_one() -> None:
-    agent = EndpointAgent(endpoint := Asked(), Words())
-    assert await agent.reply("x", key="k", at_us=NOON_US, suggested="") == Outcome(NOON_US, "", adopted=True)
-    assert endpoint.requests == []
-
-
 async def test_a_declined_message_is_answered_with_nothing_and_not_sent_again() -> None:
     endpoint = Asked(Completion("a"), ContentFilterError("declined"))
     agent = EndpointAgent(endpoint, Words())
@@ -275,15 +213,6 @@ async def test_a_model_that_says_nothing_keeps_what_it_was_told() -> None:
     endpoint = Asked(Completion(None), Completion(""))
     await say(EndpointAgent(endpoint, Words()), "one", "two", "three")
     assert endpoint.last == ["one", "", "two", "", "three"]
-
-
-@pytest.mark.parametrize(
-    "error",
-    [ThrottledError("slow"), RefusedError("no"), TimedOutError("late"), ReplyError("what"), StopRunError("stop")],
-)
-async def test_every_other_failure_ends_the_session(error: Exception) -> None:
-    with pytest.raises(type(error)):
-        await say(EndpointAgent(Asked(error), Words()), "one")
 
 
 async def test_an_endpoint_that_needs_a_rows_column_is_no_agent() -> None:
@@ -346,56 +275,6 @@ async def test_a_template_can_send_the_time_in_the_body() -> None:
     }
     assert server.requests[1].json() == {"chat": [{"role": "user", "content": "without"}], "say": "it is "}
     assert "tunecheck-time" not in server.requests[1].headers
-
-
-def test_the_header_of_the_time_is_not_for_definitions() -> None:
-    with pytest.raises(ConfigurationError, match=r"headers\.Tunecheck-Time: is set for each request"):
-        load_endpoint({"kind": "azure_ml", "url": "http://127.0.0.1:1", "headers": {"Tunecheck-Time": "now"}})
-
-
-def once(bad: Step) -> Plan:
-    return lambda seen, attempt: bad if attempt == 0 else chat("hi")
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [busy("1"), failing(500), failing(503), RESET, truncated({"choices": []}), HANG, raw(b"not json"), raw(b"")],
-    ids=["429", "500", "503", "reset", "truncated", "hang", "no json", "empty"],
-)
-async def test_a_passing_fault_is_overcome_under_one_key_and_said_once(bad: Step) -> None:
-    with FaultServer(once(bad)) as server:
-        agent = openai_agent(server, retries=2)
-        agent_replies = await say(agent, "one", "two")
-    assert [reply.text for reply in agent_replies] == ["hi", "hi"]
-    assert server.answered == {"k0": 1, "k1": 1}
-    last: Any = server.requests[-1].json()
-    assert contents(last["messages"]) == ["one", "hi", "two"]
-
-
-@pytest.mark.parametrize(
-    ("bad", "kind"),
-    [
-        (busy("1"), ThrottledError),
-        (failing(500), EndpointError),
-        (failing(401), RefusedError),
-        (RESET, EndpointError),
-        (truncated({"choices": []}), ReplyError),
-        (page(), ReplyError),
-        (raw(b"[1, 2]"), ReplyError),
-        (chat({"text": "hi"}), ReplyError),
-        (chat(7), ReplyError),
-        (answer({"choices": "none"}), ReplyError),
-    ],
-)
-async def test_a_lasting_fault_ends_as_a_typed_error(bad: Step, kind: type[Exception]) -> None:
-    with FaultServer(lambda seen, attempt: bad) as server, pytest.raises(kind):
-        await say(openai_agent(server, retries=1), "one")
-
-
-async def test_a_filter_over_http_is_an_empty_answer_and_the_talk_goes_on() -> None:
-    with FaultServer(lambda seen, attempt: filtered() if b"terrible" in seen.body else chat("hi")) as server:
-        replies = await say(openai_agent(server), "one", "terrible", "three")
-    assert [(reply.text, reply.declined) for reply in replies] == [("hi", False), ("", True), ("hi", False)]
 
 
 # -- which agent ------------------------------------------------------------------------------------------------------

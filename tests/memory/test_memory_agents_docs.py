@@ -18,7 +18,7 @@ from tests.agent_parts import NOON_US, Words, memory_agent, serving, told
 from tests.cli_parts import ROOT, process, workspace
 
 from tunecheck_memory._agents import agent_for
-from tunecheck_memory._served_agent import MAX_CHARACTERS, MAX_CONVERSATIONS
+from tunecheck_memory._served_agent import MAX_CONVERSATIONS, MAX_NOTES
 from tunecheck_serve._middleware import MAX_STORED
 
 PAGE = (ROOT / "docs" / "memory-agents.md").read_text("utf-8")
@@ -106,7 +106,7 @@ def test_the_pages_definition_is_checked_as_it_says(tmp_path: Path) -> None:
 
 
 def test_the_bounds_that_the_page_names_are_those_of_the_code() -> None:
-    bounds = f"{MAX_CONVERSATIONS} conversations of {MAX_CHARACTERS:,} characters, {MAX_STORED:,} answers by key"
+    bounds = f"{MAX_CONVERSATIONS} conversations of {MAX_NOTES:,} sentences, {MAX_STORED:,} answers by key"
     assert bounds in " ".join(PAGE.split())
 
 

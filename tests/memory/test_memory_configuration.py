@@ -114,7 +114,7 @@ def test_a_configuration_written_out_reads_as_the_same(tmp_path: Path) -> None:
         ("run_name", "run_nam",
          r"a\.yml, line 2: Object contains unknown field `run_nam` - at `\$\.config`; did you mean 'run_name'\?"),
         ("run_name: Small", "run_name: a/b", "line 2: run_name is a folder's name"),
-        ("run_name: Small", "run_name: ' .. '", "line 2: run_name must be a text"),
+        ("run_name: Small", "run_name: ' .. '", "line 2: run_name is a folder"),
         ("run_name: Small", "run_name: 3", r"line 2: Expected `str \| null`, got `int` - at `\$\.config\.run_name`"),
         ("debug: True", "debug: maybe", r"line 3: Expected `bool`, got `str` - at `\$\.config\.debug`"),
         ("- name_list", "- name_lst", r"line 5: there is no data set 'name_lst'; did you mean 'name_list'"),

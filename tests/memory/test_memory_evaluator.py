@@ -16,7 +16,6 @@ from tests.pipeline_parts import column, metrics_of, run
 from tests.reference_environments import AZURE
 
 from tunecheck import ConfigurationError
-from tunecheck.plugins import find
 from tunecheck.prompts import load_prompt
 from tunecheck_memory._evaluator import MemoryEvaluator
 
@@ -34,10 +33,6 @@ def says(right: bool, reason: str = "1 yes, 2 yes, 3 yes") -> str:
     return json.dumps({"reason": reason, "right": right})
 
 
-def test_it_is_found_by_name() -> None:
-    assert find("evaluators", "memory") is MemoryEvaluator
-
-
 def test_words_decide_without_a_judge() -> None:
     assert MemoryEvaluator()(dataset="Colours", expected=["Red"], responses=["Red, of course"]) == {
         "memory": 1.0,
@@ -49,12 +44,6 @@ def test_words_decide_without_a_judge() -> None:
         "memory_threshold": 0.5,
         "memory_properties": {"dataset": "Colours", "by": "words"},
     }
-
-
-def test_a_judge_is_not_asked_where_words_decide() -> None:
-    model = Scripted()
-    assert MemoryEvaluator(model)(dataset="Colours", expected=["Red"], responses=["Blue"])["memory"] == 0
-    assert model.requests == []
 
 
 def test_a_judge_is_asked_where_words_are_not_sure() -> None:
@@ -196,12 +185,6 @@ def test_a_row_without_a_data_set_is_an_error(dataset: object) -> None:
 def test_a_threshold_is_a_share(threshold: Any) -> None:
     with pytest.raises(ConfigurationError, match="threshold must be a number from 0 to 1"):
         MemoryEvaluator(threshold=threshold)
-
-
-def test_the_threshold_decides_what_passes() -> None:
-    row: Any = {"dataset": "NameList", "expected": ["Ann", "Ben"], "responses": ['["Ann"]']}
-    assert MemoryEvaluator(threshold=0.5)(**row)["memory_passed"] is True
-    assert MemoryEvaluator(threshold=0.6)(**row)["memory_passed"] is False
 
 
 def test_it_can_be_pickled_and_names_its_arguments() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -21,12 +20,6 @@ def test_a_pool_is_read_from_lines_of_question_and_answer(tmp_path: Path) -> Non
     file = tmp_path / "pool.jsonl"
     file.write_text('{"question": "Q?", "answer": "A", "more": 1}\n\n{"question": "R?", "answer": "B"}', "utf-8")
     assert load_filler(file).pairs == (("Q?", "A"), ("R?", "B"))
-
-
-def test_a_pool_of_one_line_is_a_pool(tmp_path: Path) -> None:
-    file = tmp_path / "pool.jsonl"
-    file.write_text('{"question": "Q?", "answer": "A"}\n', "utf-8")
-    assert load_filler(file).pairs == (("Q?", "A"),)
 
 
 def test_the_references_file_is_read_as_it_is(shared_data: Path) -> None:
@@ -56,11 +49,6 @@ def test_a_file_that_is_no_pool_is_refused_with_its_line(tmp_path: Path, content
     with pytest.raises(DataError, match=problem) as caught:
         load_filler(file)
     assert str(file) in str(caught.value)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none\.jsonl: cannot be read"):
-        load_filler(tmp_path / "none.jsonl")
 
 
 def test_equal_pools_have_equal_hashes_and_others_have_others() -> None:
@@ -102,10 +90,3 @@ def test_the_size_is_that_of_the_whole_list_counted_at_once(
     assert size(filler.draws) >= tokens
     assert len(filler.draws) == 1 or size(filler.draws[:-1]) < tokens
     assert filler.suggested == str([pairs[place][1] for place in filler.draws])
-
-
-def test_a_pool_of_lines_survives_its_own_writing(tmp_path: Path) -> None:
-    file = tmp_path / "pool.jsonl"
-    entries = [{"question": "Wie heißt “er”?\u2028", "answer": "\\n"}]
-    file.write_text("\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries), "utf-8")
-    assert load_filler(file).pairs == (("Wie heißt “er”?\u2028", "\\n"),)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import ROOT
-from tests.fault_server import failing, filtered
-from tests.judge_parts import JudgeServer, Scripted, Step, format_of
+from tests.fault_server import failing
+from tests.judge_parts import JudgeServer, Scripted, format_of
 from tests.judge_scripts import KEY, serving
 from tests.memory_restaurant_parts import GUEST_WORDS, ordered, visit
 
@@ -20,7 +20,6 @@ from tunecheck.plugins import JSON
 from tunecheck.prompts import load_prompt
 from tunecheck_memory import AskJudge
 from tunecheck_memory._judging import EndpointJudge
-from tunecheck_memory._kinds.restaurant_words import WordJudge
 from tunecheck_memory._session import Judge
 from tunecheck_memory._wording import load_wording
 
@@ -105,34 +104,7 @@ def test_each_call_carries_an_idempotency_key_of_its_own_that_is_the_same_next_t
     assert len(set(keys[0])) == 2
 
 
-def test_a_service_that_takes_no_schema_is_asked_without_one() -> None:
-    def reply(asked: dict[str, Any]) -> Step | str:
-        if "response_format" in asked:
-            return failing(400, "response_format is not supported by this model")
-        return yes("follows_role")
-
-    with JudgeServer(reply) as server:
-        judge = EndpointJudge(server.endpoint())
-        assert ask(judge, request("follows_role"))["follows_role"] is True
-        tried = len(server.asked)
-        assert ask(judge, request("follows_role"))["follows_role"] is True
-        assert len(server.asked) == tried + 1
-
-
 # -- what comes back
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        '```json\n{"reason": "a mix-up", "noticed": true}\n```',
-        'Well.\n{"reason": "a mix-up", "noticed": true}\nSo much for that.',
-        '{"reason": "a mix-up", "Noticed": true}',
-        '<think>{"noticed": false}</think>{"reason": "a mix-up", "noticed": true}',
-    ],
-)
-def test_fenced_surrounded_and_thought_out_answers_are_read(reply: str) -> None:
-    assert ask(EndpointJudge(Scripted(reply)), request("noticed")) == {"reason": "a mix-up", "noticed": True}
 
 
 def test_an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_given_up() -> None:
@@ -151,12 +123,6 @@ def test_a_judge_that_declines_gives_no_answer_and_the_visit_ends_with_a_reason(
     made = visit(GUEST_WORDS, [json.dumps(found)])
     assert made.total == 0
     assert made.last_reason.startswith("The judge's reply has no yes or no under 'follows_role': ")
-
-
-def test_a_content_filter_is_no_answer_either() -> None:
-    with JudgeServer([filtered()]) as server:
-        found = ask(EndpointJudge(server.endpoint()), request("noticed"))
-    assert list(found) == ["error"]
 
 
 def test_a_call_that_fails_for_good_is_the_callers_to_handle() -> None:
@@ -190,16 +156,6 @@ def test_a_workspaces_prompt_answers_a_question_of_ones_own(tmp_path: Path, monk
         "is_haiku": True
     }
     assert model.requests[0].messages[0]["content"] == "Is this a haiku?\nan old pond\na frog"
-
-
-def test_a_prompt_of_ones_own_takes_the_place_of_ours(tmp_path: Path) -> None:
-    text = (
-        (FILES / "memory_restaurant_recalls.prompty").read_text().replace("Does the guest recall", "Did the guest keep")
-    )
-    (tmp_path / "memory_restaurant_recalls.prompty").write_text(text)
-    model = Scripted(yes("recalls"))
-    ask(EndpointJudge(model, tmp_path), request("recalls"))
-    assert "Did the guest keep" in str(model.requests[0].messages[1]["content"])
 
 
 def test_a_question_without_a_prompt_says_which_file_to_write(tmp_path: Path) -> None:
@@ -247,13 +203,3 @@ async def answered(judge: EndpointJudge, asked: AskJudge) -> str:
         return (await judge.ask(asked, key=f"visit/{abs(hash(repr(asked)))}")).text or ""
     finally:
         await judge.endpoint.close()
-
-
-def test_both_judges_answer_every_question_of_a_visit_in_the_same_form() -> None:
-    words = WordJudge()
-    asked = visit(GUEST_WORDS, words.judge, seed="1").asked
-    for each in asked:
-        by_words = json.loads(words.judge(each))
-        reply = json.dumps({"reason": "", **by_words})
-        by_model = ask(EndpointJudge(Scripted(reply)), each)
-        assert {name: value for name, value in by_model.items() if name != "reason"} == by_words

@@ -15,11 +15,10 @@ from tests.memory_kinds_parts import test_of, tests_of, texts
 from tests.memory_scoring_parts import score_by_words
 
 from tunecheck_memory import Definition, FinishedTest, Scene
-from tunecheck_memory._kinds.instructions import ProspectiveMemory, expected_reply
+from tunecheck_memory._kinds.instructions import ProspectiveMemory
 from tunecheck_memory._kinds.jokes import Jokes
 from tunecheck_memory._kinds.scripts import read_words
 from tunecheck_memory._kinds.spy_meeting import spy_words
-from tunecheck_memory._wording import load_wording
 
 seeds = st.integers(0, 2**62)
 
@@ -220,11 +219,6 @@ def test_jokes_are_told_apart_by_so_many_minutes(seed: int, told: int, low: int,
     assert test.is_question == (False,) * told + (True,)
 
 
-def test_any_of_the_jokes_may_be_asked_for() -> None:
-    tests = tests_of("jokes", 0, 60, jokes_told=4)
-    assert {test.script.index(str(test.expected[0])) for test in tests} == {0, 1, 2, 3}
-
-
 @pytest.mark.parametrize(
     ("ago", "elapsed"),
     [
@@ -242,19 +236,8 @@ def test_the_question_counts_hours_and_minutes_since_the_joke_was_told(ago: int,
     assert Jokes().temporal_question(test, [0, 10**15 - ago, 10**15 - 1], scene) == f"<{elapsed}>"
 
 
-def test_the_joke_is_found_behind_its_prefix() -> None:
-    test = Definition("Jokes", "0", ("Ha: one", "Ha: two"), expected=["two"], is_temporal=True)
-    scene = Scene(now_us=lambda: 5 * HOUR, random=Random(0), wording=_wording())
-    asked = Jokes(joke_prefix="Ha: ").temporal_question(test, [0, 2 * HOUR], scene)
-    assert asked == "<3 hours 0 minutes >"
-
-
 def _wording() -> Any:
     return SimpleNamespace(jokes=SimpleNamespace(question="<{elapsed}>"))
-
-
-def test_our_own_wording_asks_for_a_joke() -> None:
-    assert "{elapsed}" in load_wording().jokes.question
 
 
 @given(seeds)
@@ -292,9 +275,3 @@ def test_each_of_our_jokes_is_recognised_when_it_is_told_again() -> None:
         assert score is not None
         assert score.score == 1, (joke, score)
         assert not [other for other in jokes if other != joke and other in joke]
-
-
-def test_the_saying_is_due_in_any_reply_from_the_second_to_the_eighth() -> None:
-    tests = tests_of("prospective_memory", 3, 200)
-    assert {expected_reply(test) for test in tests} == {2, 3, 4, 5, 6, 7, 8}
-    assert all(f"{expected_reply(test)}" in test.script[-1] for test in tests)

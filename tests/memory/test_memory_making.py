@@ -90,12 +90,6 @@ def test_those_of_another_configuration_are_refused_with_the_difference(
     assert contents(tmp_path / "definitions") == before
 
 
-def test_a_data_set_that_is_gone_is_a_difference_as_well(tmp_path: Path) -> None:
-    make(tmp_path, more="    - name: kv\n")
-    with pytest.raises(ConfigurationError, match="Key-Value Pairs is not in this one"):
-        make(tmp_path)
-
-
 def test_reusing_takes_them_whatever_they_were_made_of(tmp_path: Path) -> None:
     first = make(tmp_path)
     assert make(tmp_path, seed=5, mode="reuse").definitions == first.definitions
@@ -115,23 +109,11 @@ def test_regenerating_makes_all_of_them_anew(tmp_path: Path) -> None:
     assert make(tmp_path, seed=5).definitions == second.definitions
 
 
-def test_regenerating_where_nothing_is_yet_makes_them(tmp_path: Path) -> None:
-    assert make(tmp_path, mode="regenerate").definitions == make(tmp_path).definitions
-
-
 def test_regenerating_leaves_what_is_none_of_its_business(tmp_path: Path) -> None:
     make(tmp_path)
     (tmp_path / "definitions" / "notes.md").write_text("mine")
     make(tmp_path, seed=5, mode="regenerate")
     assert (tmp_path / "definitions" / "notes.md").read_text() == "mine"
-
-
-def test_making_that_was_broken_off_is_begun_again(tmp_path: Path) -> None:
-    (tmp_path / "alone").mkdir()
-    whole = make(tmp_path / "alone")
-    (tmp_path / "definitions" / ".making-1" / "Jokes").mkdir(parents=True)
-    (tmp_path / "definitions" / ".making-1" / "Jokes" / "0.def.json").write_text("{")
-    assert make(tmp_path).definitions == whole.definitions
 
 
 def test_definitions_without_any_record_are_not_taken_silently(tmp_path: Path) -> None:
@@ -141,16 +123,6 @@ def test_definitions_without_any_record_are_not_taken_silently(tmp_path: Path) -
     with pytest.raises(ConfigurationError, match="nothing says what its definitions were made of; give --regenerate"):
         make(tmp_path)
     assert make(tmp_path, mode="reuse").definitions == first.definitions
-
-
-def test_a_record_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    make(tmp_path)
-    (tmp_path / "definitions" / "made_of.json").write_text("[")
-    with pytest.raises(ConfigurationError, match=r"made_of\.json: cannot be read: .*; give --regenerate"):
-        make(tmp_path)
-    (tmp_path / "definitions" / "made_of.json").write_text('{"Colours": 3}')
-    with pytest.raises(ConfigurationError, match="Colours is unreadable"):
-        make(tmp_path)
 
 
 def test_published_definitions_are_taken_if_that_is_asked_for(shared_data: Path) -> None:
@@ -199,12 +171,6 @@ def test_regenerating_without_texts_keeps_the_chapter_breaks_that_are_there(tmp_
     assert [each for each in second.definitions if each.title == "ChapterBreak"] == [
         each for each in first.definitions if each.title == "ChapterBreak"
     ]
-
-
-def test_texts_that_are_given_and_wrong_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="holds no texts"):
-        (tmp_path / "books").mkdir()
-        make(tmp_path, more=CHAPTERBREAK, texts=tmp_path / "books")
 
 
 def test_nothing_left_to_run_is_an_error(tmp_path: Path) -> None:

@@ -86,17 +86,6 @@ def test_the_first_difference_is_shown_and_exits_with_3(tmp_path: Path, capsys: 
     assert "\x1b" not in said.out
 
 
-def test_of_long_messages_what_differs_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    changed = events(COLOURS)
-    place = [place for place, event in enumerate(changed) if event.type == 3][-1]
-    changed[place] = replace(changed[place], text=f"{changed[place].text}And one more?")
-    said = replay(capsys, benchmark(tmp_path, changed))
-    assert said.code == 3
-    shown = [line for line in said.out.splitlines() if line.startswith("  ")]
-    assert [len(line) < 450 for line in shown] == [True, True]
-    assert "And one more?" in shown[0] and "And one more?" not in shown[1]
-
-
 def test_the_result_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_dir = benchmark(tmp_path, events(COLOURS)[:-1])
     said = replay(capsys, run_dir, "--json")
@@ -123,41 +112,11 @@ def test_a_run_that_is_not_over_is_the_same_so_far_if_that_is_asked(
     assert "ours:    END 'Colours - 0'" in same.out, "what would come next"
 
 
-def test_the_log_itself_may_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert replay(capsys, benchmark(tmp_path, events(COLOURS)) / "master_log.jsonl").code == 0
-
-
-def test_without_a_configuration_the_span_is_in_the_folders_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run_dir = benchmark(tmp_path, events(COLOURS, memory_span=2_000), name="Benchmark 3 - 2k", config=None)
-    said = replay(capsys, run_dir)
-    assert said.code == 0
-    assert "memory span 2,000 from the folder's name, 'Benchmark 3 - 2k'" in said.out
-
-
-def test_a_span_that_is_given_wins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_dir = benchmark(tmp_path, events(COLOURS, memory_span=700))
-    assert replay(capsys, run_dir).code == 3
-    assert replay(capsys, run_dir, "--memory-span", "700").code == 0
-
-
 def test_a_data_set_may_have_its_own_span_in_the_configuration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = CONFIG.replace("name: colours", "{name: colours, args: {memory_span: 900}}")
     assert replay(capsys, benchmark(tmp_path, events(COLOURS, memory_span=900), config=config)).code == 0
-
-
-def test_where_no_span_is_said_one_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = replay(capsys, benchmark(tmp_path, events(COLOURS), config=None))
-    assert said.code == 2
-    assert "give --memory-span or --configuration" in said.err
-
-
-def test_an_isolated_run_needs_no_span(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_dir = benchmark(tmp_path, events(COLOURS, NAMES, isolated=True), COLOURS, NAMES, config=None)
-    assert replay(capsys, run_dir).code == 0
 
 
 def test_incompatibilities_are_those_of_the_configuration_else_by_topics(
@@ -171,12 +130,6 @@ def test_incompatibilities_are_those_of_the_configuration_else_by_topics(
         run_dir = benchmark(tmp_path / name, log, NAMES, NAME_LIST, config=config)
         more = ["--memory-span", "500"] if config is None else []
         assert replay(capsys, run_dir, *more).code == 0, name
-
-
-def test_another_seed_of_the_filler_can_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_dir = benchmark(tmp_path, events(COLOURS, seed=5))
-    assert replay(capsys, run_dir).code == 3
-    assert replay(capsys, run_dir, "--seed", "5").code == 0
 
 
 def test_a_run_of_ours_says_the_seed_of_its_filler_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,16 +162,6 @@ def test_kinds_in_files_are_loaded_only_from_a_configuration_that_is_given(
     assert replay(capsys, run_dir, *given, "--trust", given[1]).code == 0
 
 
-def test_a_data_set_that_is_not_known_is_replayed_by_its_script(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from checks.goodai_run import ScriptedKind
-
-    strange = replace(COLOURS, title="Strange Things")
-    log = logged(run([Test(strange, ScriptedKind.of("Strange Things"))], OURS))
-    assert replay(capsys, benchmark(tmp_path, log, strange)).code == 0
-
-
 def test_a_run_that_was_taken_up_is_the_same_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = events(COLOURS)
     again = next(place for place, event in enumerate(log) if event.type == 7)
@@ -226,14 +169,6 @@ def test_a_run_that_was_taken_up_is_the_same_and_says_so(tmp_path: Path, capsys:
     said = replay(capsys, benchmark(tmp_path, [*log[:place], log[again], *log[place:]]))
     assert said.code == 0
     assert "interrupted and resumed 1 time" in said.out
-
-
-def test_a_reference_run_without_its_texts_gets_a_hint(shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from tests.memory_core_parts import replayable_runs
-
-    said = replay(capsys, replayable_runs(shared_data)[0])
-    assert said.code == 3
-    assert "give --wording and --filler" in said.err
 
 
 @pytest.mark.parametrize(
@@ -267,13 +202,6 @@ def test_what_is_missing_or_wrong_is_one_line(
     said = replay(capsys, run_dir)
     assert said.code == 2
     assert problem in said.err and said.err.startswith("error: ") and said.err.count("\n") == 1
-
-
-def test_the_help_says_where_the_span_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    assert ended.value.code == 0
-    assert "Benchmark 3 - 32k" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_script_runs_by_itself(tmp_path: Path) -> None:

@@ -76,21 +76,9 @@ def test_filler_that_was_not_saved_is_drawn_again_and_does_not_count() -> None:
     assert result.resumed == 1
 
 
-def test_filler_that_was_sent_and_not_answered_is_not_in_the_log_and_is_sent_again() -> None:
-    assert replayed(broken(11)).difference is None
-
-
 def test_a_test_that_died_in_its_turn_goes_on_without_beginning_again() -> None:
     # Died after Alpha's first reply: it is not waiting, and is the first that could begin.
     assert replayed(broken(6)).difference is None
-
-
-def test_a_test_that_died_just_after_it_began_says_its_first_line() -> None:
-    assert replayed(broken(8)).difference is None
-
-
-def test_a_test_that_died_before_its_end_was_logged_ends() -> None:
-    assert replayed(broken(15)).difference is None
 
 
 def test_a_message_whose_reply_was_lost_is_not_sent_again() -> None:
@@ -129,14 +117,6 @@ def test_a_run_may_die_and_be_taken_up_many_times() -> None:
     assert result.resumed == 3
 
 
-def test_a_run_may_die_between_being_taken_up_and_saying_anything() -> None:
-    events = broken(13, 11)
-    place = next(place for place, event in enumerate(events[4:], 4) if event.type is EventType.SUITE_RESET)
-    twice = [*events[:place], events[place], *events[place:]]
-    result = replayed(twice)
-    assert (result.difference, result.resumed) == (None, 2)
-
-
 def test_what_is_not_explained_by_dying_is_a_difference() -> None:
     events = broken(13, 11)
     place = next(place for place, event in enumerate(events) if event.text == "b2?")
@@ -158,13 +138,6 @@ def test_a_callback_is_registered_again_and_counts_the_replies_of_before() -> No
     assert replay(events, gamma, settings()).difference is None
     without = [event for event in events if event is not register]
     assert replay(without, gamma, settings()).events == at
-
-
-def test_isolated_tests_are_taken_up_where_one_ended() -> None:
-    unbroken = logged(run(TESTS, settings(isolated=True)))
-    at = kinds(unbroken).index(EventType.END) + 1
-    events = [*unbroken[:at], reset_after(unbroken[at - 1]), *unbroken[at:]]
-    assert replay(events, TESTS, settings(isolated=True)).difference is None
 
 
 def test_a_question_of_time_is_worded_when_it_is_sent_however_long_the_saving_before_took() -> None:

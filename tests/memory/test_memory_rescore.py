@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.goodai_rescore import given_of_row, main, rescore_file, rescore_line
+from checks.goodai_rescore import given_of_row, main, rescore_file
 from tests.memory_scoring_parts import recorded
-from tests.platforms import posix_only
 
-from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON
 
 ROW = {"dataset": "Colours", "kind": "exact", "expected": ["Red"], "responses": ["Red."], "score": 1.0}
@@ -59,14 +55,6 @@ def test_the_compatible_mode_is_the_benchmarks(tmp_path: Path) -> None:
     assert rows_of(tmp_path / "theirs.jsonl")[0]["our_score"] == 1
 
 
-def test_words_stand_in_where_the_benchmark_asks_a_model(tmp_path: Path) -> None:
-    route = line(dataset="Jokes", expected=["A joke of eight words, or even more."], responses=["I do not know."])
-    rescore_file(written(tmp_path / "in.jsonl", route), tmp_path / "out.jsonl", compat=True)
-    (row,) = rows_of(tmp_path / "out.jsonl")
-    assert row["our_score"] == 0
-    assert row["our_reasons"][-1] == "compatible: the reference asks a model"
-
-
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
@@ -90,40 +78,6 @@ def test_a_line_that_is_no_row_is_written_with_its_error(tmp_path: Path, broken:
     assert summary.errors == [bad["our_error"]]
 
 
-@pytest.mark.parametrize("depth", [300, 900, 990, 1_100, 5_000])
-def test_a_row_nested_deeply_is_written_whole_or_with_its_error(tmp_path: Path, depth: int) -> None:
-    deep = (
-        '{"dataset": "Names", "expected": ["Ann"], "responses": ["Ann"], "deep": ' + "[" * depth + "]" * depth + "}\n"
-    )
-    source = written(tmp_path / "in.jsonl", deep, line())
-    rescore_file(source, tmp_path / "out.jsonl")
-    first, second = (tmp_path / "out.jsonl").read_bytes().splitlines()
-    assert b"our_error" in first or b"[" * depth in first
-    assert json.loads(second)["our_score"] == 1.0
-
-
-def test_nan_is_written_as_null_and_scores_nothing(tmp_path: Path) -> None:
-    source = written(
-        tmp_path / "in.jsonl",
-        '{"dataset": "Shopping", "expected": [["soap", NaN]], "responses": ["[]"], "score": NaN}\n',
-    )
-    summary = rescore_file(source, tmp_path / "out.jsonl")
-    (row,) = rows_of(tmp_path / "out.jsonl")
-    assert row["score"] is None
-    assert summary.count("compared") == 0
-
-
-def test_a_line_beyond_every_measure_is_an_error_and_the_next_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("checks.goodai_rescore.MAX_LINE_BYTES", 1_000)
-    source = written(tmp_path / "in.jsonl", line(padding="x" * 5_000), line())
-    rescore_file(source, tmp_path / "out.jsonl")
-    long, fine = rows_of(tmp_path / "out.jsonl")
-    assert "line 1" in long["our_error"]
-    assert fine["our_score"] == 1.0
-
-
 def test_the_agents_lines_of_a_task_log_are_the_replies_since_the_question() -> None:
     log: list[JSON] = [
         "Test (2024-05-24 12:38): quote, please",
@@ -133,10 +87,6 @@ def test_the_agents_lines_of_a_task_log_are_the_replies_since_the_question() -> 
     ]
     given = given_of_row({"dataset": "Prospective Memory", "responses": [], "log_from_question": log})
     assert given.since_question == ["Fine.\nAgent (x): no", "[]"]
-
-
-def test_a_broken_line_alone_never_raises() -> None:
-    assert rescore_line(b"\x00", where="a.jsonl, line 9").error is not None
 
 
 def test_every_recorded_row_is_written_again(shared_data: Path, tmp_path: Path) -> None:
@@ -158,16 +108,6 @@ def test_the_command_shows_how_many_scores_are_as_recorded(tmp_path: Path, capsy
     assert "written" in shown
 
 
-def test_the_commands_json_has_the_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = written(tmp_path / "in.jsonl", line(), "{\n")
-    assert main([str(source), "--out", str(tmp_path / "out.jsonl"), "--json"]) == 0
-    captured = capsys.readouterr()
-    said = json.loads(captured.out)
-    assert [group["dataset"] for group in said["groups"]] == ["", "Colours"]
-    assert said["groups"][1]["equal"] == 1
-    assert "line 2" in captured.err
-
-
 def test_only_broken_rows_end_with_1(tmp_path: Path) -> None:
     source = written(tmp_path / "in.jsonl", "{\n", "[]\n")
     assert main([str(source), "--out", str(tmp_path / "out.jsonl")]) == 1
@@ -184,41 +124,3 @@ def test_a_file_that_cannot_be_read_or_written_is_wrong_use(
     written(tmp_path / "in.jsonl", line())
     assert main([*arguments]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_a_file_is_never_written_over_itself(tmp_path: Path) -> None:
-    source = written(tmp_path / "in.jsonl", line())
-    with pytest.raises(ConfigurationError, match="is the file that is read"):
-        rescore_file(source, tmp_path / "." / "in.jsonl")
-    assert source.read_text(encoding="utf-8") == line()
-
-
-def test_a_file_is_never_held_in_memory(tmp_path: Path) -> None:
-    source = written(tmp_path / "in.jsonl", *[line(padding="x" * 2_000)] * 5_000)  # 10 MB
-    tracemalloc.start()
-    rescore_file(source, tmp_path / "out.jsonl")
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 4 << 20
-
-
-def test_a_folder_is_no_file_to_write_to(tmp_path: Path) -> None:
-    source = written(tmp_path / "in.jsonl", line())
-    with pytest.raises(ConfigurationError, match=r"is a folder; name a file, --out OUT\.jsonl"):
-        rescore_file(source, tmp_path)
-    assert [*tmp_path.iterdir()] == [source]
-
-
-@posix_only
-def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
-    source = written(tmp_path / "in.jsonl", line(), line())
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        assert rescore_file(source, pipe).count("scored") == 2
-        assert os.read(reading, 1 << 16).count(b"our_score") == 2
-    finally:
-        os.close(reading)
-    assert pipe.is_fifo()
-    assert sorted(tmp_path.iterdir()) == [source, pipe]

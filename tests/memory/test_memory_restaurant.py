@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections import Counter
 from pathlib import Path
 
@@ -74,19 +73,9 @@ def test_a_guest_who_remembers_everything_has_all_five_points() -> None:
     assert len(made.points.reasons) == 5
 
 
-def test_the_visit_waits_until_so_many_percent_of_the_span_after_each_part() -> None:
-    assert visit(GUEST, ordered()).waits == [20, 40, 60, 80, 90]
-
-
 def test_only_what_the_guest_has_to_answer_is_a_question() -> None:
     steps = [step for step in visit(GUEST, ordered()).steps if isinstance(step, Say)]
     assert [step.question for step in steps] == [False, True, True, False, True, False, True, False, True]
-
-
-def test_every_line_but_the_first_is_the_waiters() -> None:
-    first, *others = visit(GUEST, ordered()).said
-    assert not first.startswith("Waiter: ")
-    assert all(line.startswith("Waiter: ") for line in others)
 
 
 def test_the_menu_is_numbered_through_its_sections_in_the_files_order() -> None:
@@ -127,11 +116,6 @@ def test_one_dish_of_the_same_section_is_brought_by_mistake_and_never_the_one_th
     assert wrong != out
     assert any(missing in section and wrong in section for section in MENU.sections.values())
     assert made.said[-1].startswith(f"Waiter: And this is your {missing}, the way you wanted it.")
-
-
-def test_the_same_random_numbers_make_the_same_visit() -> None:
-    one, other = (visit(GUEST, ordered("tea", 1, 2, 9, instead=12), seed="a") for _ in range(2))
-    assert one.steps == other.steps
 
 
 def test_what_the_judge_is_asked_needs_nothing_else() -> None:
@@ -300,10 +284,3 @@ def test_what_is_no_menu_is_refused_with_a_reason(value: object, problem: str) -
 def test_our_menu_is_not_the_references(shared_data: Path) -> None:
     theirs = load_wording(shared_data / "ltm" / "wording.yml").restaurant.menu
     assert not set(theirs.entries) & set(MENU.entries)
-
-
-def test_random_numbers_of_others_do_not_matter() -> None:
-    random.seed(1)
-    one = visit(GUEST, ordered("tea", 1, 2, 9, instead=12))
-    random.seed(2)
-    assert visit(GUEST, ordered("tea", 1, 2, 9, instead=12)).steps == one.steps

@@ -16,7 +16,7 @@ from tests.pipeline_parts import strict_json, strict_lines
 from tunecheck_memory._clock import START_US
 from tunecheck_memory._effects import Outcome, Send
 from tunecheck_memory._event_log import read_events
-from tunecheck_memory._goodai import EventType, LegacyScore, agent_folder, write_results
+from tunecheck_memory._goodai import EventType, agent_folder, write_results
 from tunecheck_memory._making import safe_name, write_definitions
 from tunecheck_memory._run_files import Scored, read_scored, run_figures
 from tunecheck_memory._session_state import SessionState
@@ -117,7 +117,8 @@ def test_rows_are_read_by_the_column_of_their_score() -> None:
         {"inputs.dataset": "Colours", "outputs.tokens": 7, "outputs.memory.memory": None},
         {"inputs.dataset": "Colours", "error.target": {}},
     ]
-    assert read_scored(rows, "outputs.memory.memory") == [Scored("Colours", 2, 0.5, 7), Scored("Colours", 1, None, 7)]
+    found = [(each.title, each.trial, each.score, each.tokens) for each in read_scored(rows)]
+    assert found == [("Colours", 2, 0.5, 7), ("Colours", 1, None, 7)]
 
 
 # -- the benchmark's own files
@@ -132,7 +133,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Had:
 def results(session: Had, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = agent_folder(tmp_path_factory.mktemp("legacy") / "Bench", "the/agent", 1)
     definitions = {test.id: test.definition for test in some_tests()}
-    scores = {"Colours - 0": LegacyScore(0.5, ["half of it"])}
+    scores = {"Colours - 0": Scored("Colours", 1, 0.5, 0, "Colours - 0", "half of it")}
     write_results(folder, read_events(session.path), session.state, definitions, scores, {"agent_costs_usd": 1.25})
     write_definitions(definitions.values(), folder.parent.parent / "definitions")
     return folder

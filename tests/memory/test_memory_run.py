@@ -136,14 +136,6 @@ def test_a_run_s_own_files_replay_identically(isolated: bool, capsys: pytest.Cap
     assert replays(folder, capsys).startswith("identical")
 
 
-def test_every_repetition_replays_identically(capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = had(repeat=3)
-    assert [folder.name for folder in outcome.results] == ["recalling", "recalling #2", "recalling #3"]
-    for folder in outcome.results:
-        assert replays(folder, capsys).startswith("identical")
-    assert outcome.figures.sessions == 3
-
-
 def test_a_run_with_wording_filler_and_seed_of_one_s_own_replays_with_them(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,32 +149,7 @@ def test_a_run_with_wording_filler_and_seed_of_one_s_own_replays_with_them(
     assert replays(outcome.results[0], capsys, "--seed", "11", *given).startswith("identical")
 
 
-def test_a_replay_finds_a_log_that_was_changed(capsys: pytest.CaptureFixture[str]) -> None:
-    folder = had().results[0]
-    log = folder / "master_log.jsonl"
-    log.write_text(log.read_text().replace("favourite", "least favourite", 1))
-    assert replay_main([str(folder)]) == 3
-    assert "first difference" in capsys.readouterr().out
-
-
 # -- definitions
-
-
-def test_definitions_are_kept_and_reused(workspace: Path) -> None:
-    had()
-    made = workspace / "datasets" / "memory" / "Small benchmark" / "definitions"
-    before = {path.relative_to(made): path.stat().st_mtime_ns for path in made.rglob("*.def.json")}
-    assert len(before) == 16
-    had()
-    assert {path.relative_to(made): path.stat().st_mtime_ns for path in made.rglob("*.def.json")} == before
-
-
-def test_definitions_of_another_configuration_are_neither_used_nor_overwritten(workspace: Path) -> None:
-    had()
-    (workspace / "small.yml").write_text(CONFIG.replace("colour_changes: 2", "colour_changes: 3"), "utf-8")
-    with pytest.raises(ConfigurationError, match="--regenerate"):
-        had()
-    assert len(rows_of(had(mode="regenerate"))[0]["inputs.script"]) == 4
 
 
 def test_a_run_goes_on_with_the_definitions_that_it_was_begun_with(workspace: Path) -> None:
@@ -247,13 +214,6 @@ def test_a_finished_run_that_is_taken_up_again_keeps_what_agent_and_judge_took()
     again = had(Recalling(price=price), judge=judge, repeat=2, resume="last")
     assert (judge.calls, again.result.usage) == (0, whole.result.usage)
     assert kept(again) == before
-
-
-def test_calls_whose_tokens_nobody_counted_are_still_calls_when_a_run_is_taken_up_again() -> None:
-    whole = had(Uncounted())
-    spent: Any = whole.result.usage["target"]
-    assert spent["calls"] == spent["uncounted_calls"] > 50
-    assert had(Uncounted(), resume="last").result.usage == whole.result.usage
 
 
 def test_a_memory_run_s_cached_input_has_its_own_price_also_when_it_is_taken_up_again() -> None:
@@ -344,13 +304,6 @@ def test_what_has_changed_since_is_said_by_its_name_alone(workspace: Path) -> No
     assert "the target's memory.filler was " in said
     assert "wording" not in said
     assert said.endswith("Undo that, or start a new run"), "another conversation's answers cannot be reused"
-
-
-def test_the_seed_of_a_configuration_is_the_filler_s_as_well(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (workspace / "small.yml").write_text(CONFIG.replace("dataset_examples: 2", "dataset_examples: 2, seed: 7"))
-    assert replays(had().results[0], capsys)
 
 
 def test_a_menu_that_is_not_there_is_found_before_anything_is_said(workspace: Path) -> None:
@@ -466,17 +419,6 @@ def test_a_conversation_that_no_longer_fits_goes_on_with_a_smaller_window() -> N
     assert agent.calls == len(asked - {line["n"] for line in before}), "nobody was asked twice"
 
 
-def test_a_run_that_went_on_with_another_window_goes_on_with_it_again(capsys: pytest.CaptureFixture[str]) -> None:
-    run = stopped_at_its_window()
-    cut = Narrow(500)
-    cut._fails_at = 5
-    with pytest.raises(RunError, match="out of order"):
-        had(cut, resume=run.id, max_prompt_size=400)
-    had(Narrow(500), resume=run.id, max_prompt_size=300)
-    changed = [line["changed"] for line in events_of(run.folder) if line.get("changed")]
-    assert changed == [{"prompt size": 400}, {"prompt size": 300}]
-
-
 def test_a_judge_may_be_named_when_a_run_goes_on_and_judges_all_of_it(workspace: Path) -> None:
     (workspace / "small.yml").write_text(CONFIG + "    - name: delayed_recall\n")
     with pytest.raises(RunError, match="out of order"):
@@ -488,13 +430,6 @@ def test_a_judge_may_be_named_when_a_run_goes_on_and_judges_all_of_it(workspace:
     assert len(changed) == 1 and set(changed[0]) == {"judge"}
     assert {row["outputs.memory.memory"] for row in rows_of(outcome)} != {None}
     assert judge.calls > 0
-
-
-def test_a_run_does_not_go_on_with_other_tests_because_its_judge_may_change(workspace: Path) -> None:
-    run = stopped_at_its_window()
-    (workspace / "other.yml").write_text("introduction: Hello there.\n", "utf-8")
-    with pytest.raises(ConfigurationError, match="wording"):
-        had(Narrow(500), resume=run.id, wording=Path("other.yml"), max_prompt_size=400)
 
 
 def test_scoring_a_run_again_needs_the_evaluators_names(capsys: pytest.CaptureFixture[str]) -> None:

@@ -244,9 +244,3 @@ def test_it_starts_without_a_terminal_and_asks_nothing(workspace: Path) -> None:
     said = process(workspace, "memory", "run", *BEGIN, "--quiet")
     assert said.code == 0, said.err
     assert process(workspace, "memory", "run", *BEGIN, "--quiet").code == 0
-
-
-def test_the_help_says_what_happens_to_an_unfinished_run(capsys: pytest.CaptureFixture[str]) -> None:
-    said = here(capsys, "memory", "run", "--help").out
-    assert "--fresh" in said
-    assert "always a new one" in " ".join(said.replace("│", " ").split())

@@ -80,17 +80,6 @@ def die_at(record: int, torn: int | None, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(RecordFile, "append", append)
 
 
-def cut_and_taken_up(
-    folder: Path, record: int, torn: int | None, settings: Any, made: Any = None
-) -> tuple[Scripted, Scripted, Had]:
-    first, second = Scripted(), Scripted()
-    with pytest.MonkeyPatch.context() as patch:
-        die_at(record, torn, patch)
-        with pytest.raises(DiedError):
-            have(folder, settings=settings, agent=first)
-    return first, second, have(folder, settings=settings, agent=second)
-
-
 def check_taken_up(first: Scripted, second: Scripted, before: list[Any], where: str) -> None:
     """Nothing that was journaled is asked again; of what was not, one message, in flight, under its key."""
     journaled = {event.key for event in before if event.outcome is not None and event.key is not None}

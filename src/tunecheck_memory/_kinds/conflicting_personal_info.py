@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta
 
 from tunecheck import ConfigurationError, ReplyError
+from tunecheck.plugins import converted
 from tunecheck_memory import Definition, GenerationContext, Kind, read_lenient, scripted_test
 from tunecheck_memory._kinds.scripts import read_words
 
@@ -58,11 +62,7 @@ class ConflictingPersonalInfo(Kind):
             finally:
                 await generator.close()  # connections belong to this event loop
 
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(write())
-        with ThreadPoolExecutor(1) as pool:  # a thread can run only one event loop
+        with ThreadPoolExecutor(1) as pool:  # the caller's thread may run an event loop already
             return pool.submit(asyncio.run, write()).result()
 
     async def _definition(self, example: str, making: GenerationContext, generator: Endpoint) -> Definition:
@@ -85,16 +85,17 @@ class ConflictingPersonalInfo(Kind):
         raise ReplyError(f"{generator.name} wrote nothing usable in {ATTEMPTS} attempts: {problem}")
 
 
+_Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+
+
+class _Content(msgspec.Struct):
+    content: Annotated[list[_Text], Meta(min_length=2)]
+    question: _Text
+    answer: _Text
+
+
 def read_content(text: str) -> tuple[list[str], str, str]:
     """Return statements, question and answer of a generator's reply."""
-
     value = read_lenient(text[:_MOST_CHARACTERS])
-    if not isinstance(value, dict):
-        raise ValueError("the reply is not a JSON object")
-    content, question, answer = value.get("content"), value.get("question"), value.get("answer")
-    statements = [each for each in content if isinstance(each, str)] if isinstance(content, list) else []
-    if not isinstance(content, list) or len(statements) != len(content) or len(statements) < 2:
-        raise ValueError("'content' must be a list of two texts or more")
-    if not isinstance(question, str) or not isinstance(answer, str) or not all((*statements, question, answer)):
-        raise ValueError("'question' and 'answer' must be texts, and no text may be empty")
-    return statements, question, answer
+    content = converted(value, _Content)
+    return content.content, content.question, content.answer

@@ -3,7 +3,7 @@
 import re
 from random import Random
 
-from tunecheck.plugins import JSON
+from tunecheck.plugins import JSON, real_number
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, expected_texts, last_reply
 from tunecheck_memory._kinds.scripts import read_words, whole
@@ -23,7 +23,8 @@ class NameList(NamesKind):
         """Score the right names as a share of the longer list, the reply's or the expected one."""
         reply, expected = last_reply(given), expected_texts(given)
         said = _inner_list(_read(reply))
-        said = [_alone(each) for each in said] if isinstance(said, list) else said
+        if isinstance(said, list):  # `{"name": "Ann"}` is Ann
+            said = [next(iter(each.values())) if isinstance(each, dict) and len(each) == 1 else each for each in said]
         if not isinstance(said, (list, dict)):
             return Score(0.0, ("the reply is not a JSON list",))
         wanted = [name.strip().lower() for name in expected]
@@ -157,12 +158,8 @@ def _count_items(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tup
 def _same_amount(wanted: JSON, amounts: list[JSON]) -> bool:
     if len(amounts) == 1:
         return wanted == amounts[0] and not isinstance(amounts[0], bool)
-    total = 0.0
-    for amount in amounts:
-        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or abs(amount) > 1e9:
-            return False
-        total += amount
-    return wanted == total
+    numbers = [number for each in amounts if (number := real_number(each)) is not None and abs(number) <= 1e9]
+    return len(numbers) == len(amounts) and wanted == sum(numbers)
 
 
 def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
@@ -203,11 +200,6 @@ def _inner_list(said: JSON) -> JSON:
     """Return the list in a wrapping object: `{"shopping_list": […]}`."""
     lists = [each for each in said.values() if isinstance(each, list)] if isinstance(said, dict) else []
     return lists[0] if len(lists) == 1 else said
-
-
-def _alone(entry: JSON) -> JSON:
-    """Return the value of an object with one key: `{"name": "Ann"}`."""
-    return next(iter(entry.values())) if isinstance(entry, dict) and len(entry) == 1 else entry
 
 
 def _is_example(reply: str) -> str:

@@ -134,8 +134,7 @@ class Restaurant(Kind):
         raise UndecidedError("the test has no points: a restaurant test counts them while it runs")
 
     def check(self, wording: SessionWording) -> None:
-        menu = wording.restaurant.menu  # reads the menu
-        assert menu.dishes
+        assert wording.restaurant.menu.dishes  # reads the menu
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         """Return an empty script: the messages depend on the replies."""
