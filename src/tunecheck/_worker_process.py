@@ -10,13 +10,15 @@ import contextlib
 import itertools
 import os
 import pickle
+import select
 import signal
 import struct
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self, TextIO, cast
+from typing import NoReturn, Self, TextIO, cast
 
 from tunecheck._messages import LogStream, how_it_ended
 
@@ -56,6 +58,7 @@ class WorkerProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=_BUFFER,
+            start_new_session=True,  # a signal to the group of either reaches only that one
             env=os.environ | {"PYTHONPATH": f"{here}{os.pathsep}{known}" if known else here},
         )
         return cls(process)
@@ -95,9 +98,7 @@ class WorkerProcess:
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
                 if number in self._waiting and not self._waiting[number].done():
                     self._waiting[number].set_result(value)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        except Exception:  # noqa: BLE001 - a user's code wrote to the pipe, and pickles hold anything
+        except Exception:  # noqa: BLE001 - it ended, or a user's code wrote to the pipe, and pickles hold anything
             self.kill()
         self.ended = True
         for reply in self._waiting.values():
@@ -105,9 +106,9 @@ class WorkerProcess:
                 reply.set_exception(ProcessEndedError())
 
     def kill(self) -> None:
-        """Kill the process."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+        """Kill the process, and the processes that users' code started in it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: all of them have ended
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     async def how_it_ended(self) -> str:
         """Return the exit code or the signal of a process that was asked to end; kill it if it goes on."""
@@ -126,6 +127,19 @@ class WorkerProcess:
         await self._reader
 
 
+def _guard() -> NoReturn:
+    """Kill this process group soon after the parent has closed the pipe; users' code cannot keep this process busy."""
+    os.close(1)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    closed = select.poll()
+    closed.register(0, 0)
+    closed.poll()
+    time.sleep(_PATIENCE_S)
+    os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
 class Pipes:
     """The pipes of a worker process to the one that started it.
 
@@ -133,7 +147,8 @@ class Pipes:
     """
 
     def __init__(self) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
+        if not os.fork():
+            _guard()
         self._requests, self._replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
         self._lock = threading.Lock()
         nothing = os.open(os.devnull, os.O_RDONLY)

@@ -13,12 +13,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.pipeline_parts import column, metrics_of, rows_of, run
+from tests.pipeline_parts import column, metrics_of, records, rows_of, run
 from tests.platforms import posix_only
 
 JUDGES = '''
 """Evaluators of a user, in a module that can be imported."""
-import os, signal, sys, threading
+import os, re, signal, subprocess, sys, threading
 
 def length(response):
     return {"length": len(response), "pid": os.getpid()}
@@ -95,6 +95,20 @@ def _only_in(pid):
     if pid != os.getpid():
         raise RuntimeError("only in its own process")
     return LoadsOnlyHere()
+
+def signals_its_group(response):
+    if response == "die":
+        os.killpg(0, signal.SIGTERM)
+    return 1
+
+def starts_a_process(response):
+    return {"pid": subprocess.Popen(["sleep", "300"]).pid}
+
+def keeps_the_interpreter(response):
+    re.match("(a+)+$", "a" * 64 + "b")
+
+def is_huge(response):
+    return {"n": 1, "text": "x" * 300_000_000} if response == "die" else {"n": 1}
 
 def ignores_the_end(response):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -219,6 +233,46 @@ def test_a_row_on_which_the_worker_dies_is_one_error_row(
     assert metrics_of(result)["e.scored_count"] == 40 - len(guilty)
 
 
+@posix_only
+def test_an_evaluator_that_signals_its_process_group_ends_its_worker_only(tmp_path: Path, judges: ModuleType) -> None:
+    source = f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path / "site")!r})
+        import acme_judges
+        from tunecheck import evaluate
+        data = [{{"response": "die" if n == 3 else "fine"}} for n in range(6)]
+        result = evaluate(data=data, evaluators={{"e": acme_judges.signals_its_group}}, workers=1, results_dir="runs")
+        print([row.get("error.e") for row in result.rows if "error.e" in row])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(source)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        start_new_session=True,  # without a group of its own, the test would get the signal, too
+    )
+    message = "evaluator 'e' ended its worker process: signal 15 (SIGTERM)"
+    assert (done.stdout, done.stderr) == (f"{[{'type': 'WorkerDied', 'message': message}]}\n", "")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_result_of_300_mb_is_an_error_of_its_row(tmp_path: Path, judges: ModuleType, workers: int) -> None:
+    result = run(tmp_path, deadly_rows(3, 1), evaluators={"e": judges.is_huge}, workers=workers)
+    too_large = {"type": "ValueError", "message": "e.text is larger than 16 MB"}
+    assert column(result, "error.e") == [None, too_large, None]
+
+
+def test_results_that_fit_no_record_together_are_recorded_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tunecheck._records.MOST_IN_A_LINE", 2_000)
+    result = run(tmp_path, DATA, evaluators={"e": lambda response: {"n": 1, "text": "x" * 500}})
+    assert metrics_of(result)["e.scored_count"] == len(DATA)
+    assert len(records(result, "verdicts")) > len(DATA) // 4
+
+
 def test_a_worker_on_which_every_row_dies_ends_with_every_row_an_error(tmp_path: Path, judges: ModuleType) -> None:
     result = run(tmp_path, deadly_rows(6, *range(6)), evaluators={"e": judges.dies}, workers=1)
     assert result.failed_row_count == 6
@@ -284,9 +338,23 @@ def children() -> list[str]:
     return [line for line in listed.stdout.decode().splitlines() if "tunecheck.pipeline._worker" in line]
 
 
+def running() -> set[int]:
+    """Return the processes of this machine that have not ended."""
+    listed = subprocess.run(["ps", "-e", "-o", "pid=,stat="], capture_output=True, text=True, check=True).stdout
+    return {int(line.split()[0]) for line in listed.splitlines() if "Z" not in line}
+
+
 def test_no_process_is_left_behind(tmp_path: Path, judges: ModuleType) -> None:
     run(tmp_path, DATA, evaluators={"e": judges.ignores_the_end}, workers=2)
     assert children() == []
+
+
+@posix_only
+def test_no_process_that_an_evaluator_starts_is_left_behind(tmp_path: Path, judges: ModuleType) -> None:
+    result = run(tmp_path, DATA[:2], evaluators={"e": judges.starts_a_process}, workers=1)
+    started = pids(result, "e")
+    assert started
+    assert not started & running()
 
 
 def test_no_process_is_left_behind_by_a_run_that_stops(tmp_path: Path, judges: ModuleType) -> None:
@@ -365,21 +433,23 @@ Killer = Callable[[int], None]
 
 
 @posix_only
-def test_workers_do_not_outlive_a_killed_run(tmp_path: Path, judges: ModuleType) -> None:
+@pytest.mark.parametrize("name", ["length", "starts_a_process", "keeps_the_interpreter"])
+def test_workers_do_not_outlive_a_killed_run(tmp_path: Path, judges: ModuleType, name: str) -> None:
     script = f"""
-        import os, sys, signal
+        import os, sys, signal, time
         sys.path.insert(0, {str(tmp_path / "site")!r})
         import acme_judges
         from tunecheck import evaluate
         def answer(n):
             if n == 300:
+                time.sleep(1)
                 os.kill(os.getpid(), signal.SIGKILL)
             return {{"response": "x"}}
-        evaluate(data=[{{"n": n}} for n in range(100000)], target=answer, evaluators={{"e": acme_judges.length}},
+        evaluate(data=[{{"n": n}} for n in range(100000)], target=answer, evaluators={{"e": acme_judges.{name}}},
                  workers=2, results_dir={str(tmp_path / "runs")!r})
     """
     # The pipe's end is reached only when the last process that holds it is gone.
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, timeout=120, check=False
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, timeout=120, check=False
     )
     assert done.returncode == -signal.SIGKILL

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tunecheck._files import Accepted, Answer, Error, Failure, Header, ModelCall, RowVerdicts, Step, Stopped, Verdicts
 from tunecheck._json import JSON
-from tunecheck._records import RecordFile
+from tunecheck._records import RecordFile, RecordSizeError
 from tunecheck._targets import Row
 
 
@@ -50,8 +50,15 @@ class Journal:
     def verdicts(self, rows: Sequence[tuple[int, RowVerdicts]]) -> None:
         """Record the verdicts on a chunk of rows; rows without any are left out."""
         rows = [row for row in rows if row[1]]
-        if rows:
-            self._append(Verdicts(rows), *(index for index, _ in rows))
+        try:
+            if rows:
+                self._append(Verdicts(rows), *(index for index, _ in rows))
+        except RecordSizeError:
+            if len(rows) == 1:
+                raise
+            half = len(rows) // 2
+            self.verdicts(rows[:half])
+            self.verdicts(rows[half:])
 
     def call(
         self,

@@ -14,7 +14,7 @@ from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError
 from tunecheck._faults import error_cause
 from tunecheck._files import Failure
 from tunecheck._fingerprints import fingerprint
-from tunecheck._json import JSON, content_hash, plain
+from tunecheck._json import JSON, content_hash, dumps, plain
 from tunecheck._loops import end_if_forked
 from tunecheck.pipeline._mapping import Binder, Mapped, Reference, Signature, is_async, make_binder, read_signature
 
@@ -287,6 +287,10 @@ def _copied(value: object, depth: int) -> object:
     return copied if type(value) is list else tuple(copied)
 
 
+_MOST_BYTES = 16 << 20
+_TOO_LARGE = "{}.{} is larger than 16 MB"
+
+
 def as_output(result: object, name: str) -> Output | Partial:
     """Return an evaluator's answer as plain data: a mapping, or a number under the evaluator's own name.
 
@@ -294,6 +298,7 @@ def as_output(result: object, name: str) -> Output | Partial:
 
     Raises:
         TypeError: it is neither.
+        ValueError: a value is larger than 16 MB.
     """
     output: Output = {}
     lost: dict[str, str] = {}
@@ -301,6 +306,8 @@ def as_output(result: object, name: str) -> Output | Partial:
     for key, value in (result if isinstance(result, (dict, Mapping)) else {name: _number(result)}).items():
         if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain_number(value)):
             output[key] = cast("JSON", value)
+            if type(value) is str and len(value) > _MOST_BYTES:
+                raise ValueError(_TOO_LARGE.format(name, key))
             continue
         try:
             ((text, found),) = cast("Output", plain({key: value}, path=name)).items()
@@ -309,6 +316,8 @@ def as_output(result: object, name: str) -> Output | Partial:
             if type(key) is str:
                 output[key] = None
             continue
+        if len(dumps(found)) > _MOST_BYTES:
+            raise ValueError(_TOO_LARGE.format(name, text))
         output[text] = found
         if found is None and value is not None:
             lost[text] = f"{name}.{text}: no finite number"

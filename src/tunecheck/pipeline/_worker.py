@@ -1,15 +1,12 @@
 """A worker process: `python -m tunecheck.pipeline._worker`, which runs evaluators on batches that come by a pipe.
 
 The first request is a Setup; each further one is a Loadable, answered by None or by why it cannot be loaded, or a
-batch, answered by its outcomes. The process ends when its input does, whatever an evaluator does meanwhile, so it
-cannot outlive the run.
+batch, answered by its outcomes. The process ends when its input does.
 """
 
-import os
 import pickle
 import sys
 import threading
-import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,9 +19,6 @@ from tunecheck.pipeline._mapping import is_async
 from tunecheck.pipeline._scoring import Outcome, Scorer, call_async, failure
 from tunecheck.pipeline._worker_queues import Arguments, Work, run_batch
 from tunecheck.plugins import load_file
-
-_PATIENCE_S = 2.0
-"""How long an evaluator may go on when the run has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +51,7 @@ class _Server:
         self._loop: LoopThread | None = None
 
     def read(self) -> None:
-        """Take requests until the run ends, and this process with it."""
+        """Take requests until the run ends."""
         for request in self._pipes.requests():
             with self._lock:
                 self._unanswered += 1
@@ -67,8 +61,6 @@ class _Server:
             self._requests.put(request)
         for _ in range(self._servers):
             self._requests.put(None)
-        time.sleep(_PATIENCE_S)
-        os._exit(1)
 
     def serve(self) -> None:
         """Answer requests."""
