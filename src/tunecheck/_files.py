@@ -1,6 +1,6 @@
 """The descriptions of all files that Tunecheck writes, and the check of their versions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -228,6 +228,29 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
         return self.decision if self.decision is not UNSET and self.decision.stopped else None
 
 
+class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers with calls in their text that the server did not parse, and whether evaluators counted these calls.
+
+    `pass_rates` has, by evaluator, the rate in this reading and in the other one, where they differ.
+    """
+
+    reading: Literal["strict", "lenient"]
+    unparsed: int
+    answers: int
+    pass_rates: dict[str, tuple[float, float]] = {}
+
+    def sentences(self) -> Iterator[str]:
+        """Yield notes for the user."""
+        how = "they do not count" if self.reading == "strict" else "they count"
+        yield (
+            f"{self.unparsed:,} of {self.answers:,} answers contain calls that the server did not parse; a production "
+            f"client would have seen no call ({how}: --calls {self.reading})"
+        )
+        other = "lenient" if self.reading == "strict" else "strict"
+        for name, rates in self.pass_rates.items():
+            yield f"{name}: {rates[0]:.1%} with --calls {self.reading}, {rates[1]:.1%} with --calls {other}"
+
+
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """`metrics.json`: metrics of a run over all rows, and `by` each value of `row_kind` and of grouping columns."""
 
@@ -242,6 +265,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     aggregate_errors: dict[str, "Failure"] = {}
     """By evaluator, why its own `__aggregate__` gave nothing."""
     decision: EarlyStop | UnsetType = UNSET
+    calls: CallsRead | UnsetType = UNSET
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):

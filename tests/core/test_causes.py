@@ -81,7 +81,7 @@ TABLE: list[tuple[str, dict[str, Any], Any, str | None]] = [
     ("drafted, and answered", said("Hm.", reasoning=f"<tool_call>{WRITTEN}</tool_call>"), TRUTH,
      "answered_instead_of_calling"),
     ("announced by the reason", said("I look.", "tool_calls"), TRUTH, "call_lost_by_parser"),
-    ("begun, and lost", said(CUT, "stop"), TRUTH, "call_lost_by_parser"),
+    ("begun, and lost", said(CUT, "stop", unparsed_calls="begun"), TRUTH, "call_lost_by_parser"),
     ("counted, not returned", said("", usage={"output_tokens": 31}), TRUTH, "empty_answer.counted"),
     ("only the end counted", said("", usage={"output_tokens": 1}), TRUTH, "empty_answer"),
     ("renamed", called(call("bookTable")), TRUTH, "unknown_function"),

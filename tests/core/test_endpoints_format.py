@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.conversation_parts import context, log_items, said, serving, shelf_row, shelf_workspace
 
-from tunecheck import ConfigurationError, FunctionCallMatchEvaluator, evaluate
+from tunecheck import ConfigurationError, FunctionCallMatchEvaluator, compare, evaluate
 from tunecheck.endpoints import load_endpoint
 from tunecheck.episodes import ConversationTarget
 from tunecheck.plugins import Trust
@@ -31,13 +31,17 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def evaluated(text: str, calls: Any = None, **keys: Any) -> Any:
+    """The result of one question that is answered with this text."""
+    with serving([text]) as server:
+        return evaluate(
+            data=[ROW], target=server.endpoint(**keys), evaluators={"calls": FunctionCallMatchEvaluator()}, calls=calls
+        )
+
+
 def answered(text: str, **keys: Any) -> dict[str, Any]:
     """The result row of one question that is answered with this text."""
-    with serving([text]) as server:
-        result: Any = evaluate(
-            data=[ROW], target=server.endpoint(**keys), evaluators={"calls": FunctionCallMatchEvaluator()}
-        )
-    (row,) = result["rows"]
+    (row,) = evaluated(text, **keys)["rows"]
     return row  # type: ignore[no-any-return]
 
 
@@ -56,7 +60,46 @@ def test_a_chosen_family_is_strict() -> None:
     row = answered(text, format="hermes")
     assert row["outputs.tool_calls"] is None
     assert row["outputs.calls.function_call_match"] == 0
-    assert answered(text)["outputs.calls.function_call_match"] == 1
+    assert answered(text, calls="lenient")["outputs.calls.function_call_match"] == 1
+
+
+def test_a_call_that_the_server_left_in_the_text_does_not_count_and_is_told_with_both_figures() -> None:
+    result = evaluated(PUT)
+    (row,) = result["rows"]
+    assert (row["outputs.calls.function_call_match"], row["cause"]) == (0, "call_left_in_text")
+    assert result.notes[-2:] == [
+        "1 of 1 answers contain calls that the server did not parse; a production client would have seen no call "
+        "(they do not count: --calls strict)",
+        "calls: 0.0% with --calls strict, 100.0% with --calls lenient",
+    ]
+
+
+def test_calls_in_the_text_count_if_the_user_says_so_and_are_told_still() -> None:
+    result = evaluated(PUT, calls="lenient")
+    (row,) = result["rows"]
+    assert row["outputs.calls.function_call_match"] == 1
+    assert [note.partition(";")[0] for note in result.notes[-2:]] == [
+        "1 of 1 answers contain calls that the server did not parse",
+        "calls: 100.0% with --calls lenient, 0.0% with --calls strict",
+    ]
+
+
+def test_runs_that_count_calls_in_the_text_differently_cannot_be_decided() -> None:
+    strict, lenient = evaluated(PUT), evaluated(PUT, calls="lenient")
+    found = compare(strict, lenient).decision
+    assert {each.code: each.effect for each in found.objections}["calls_reading_changed"] == "undecided"
+
+
+def test_answers_in_a_column_are_read_by_all_calls_in_them_unless_the_user_says_strict() -> None:
+    data = [{**ROW, "response": PUT}]
+    for calls, matches in ((None, 1), ("strict", 0)):
+        result: Any = evaluate(data=data, evaluators={"calls": FunctionCallMatchEvaluator()}, calls=calls)
+        assert result["rows"][0]["outputs.calls.function_call_match"] == matches
+
+
+def test_another_word_for_the_calls_that_count_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="calls are strict or lenient, not 'all'"):
+        evaluated(PUT, calls="all")
 
 
 def test_a_call_in_the_chosen_form_that_cannot_be_read_is_unreadable_with_the_reason() -> None:

@@ -126,6 +126,7 @@ class _Weighed:
         for rule in plugins.objection_rules():
             yield from rule(self.pair.base.info, self.pair.new.info)
         yield from self._evaluators()
+        yield from self._calls_read()
         yield from self._worse()
         yield from self._guards()
         yield from self._unknown_rows()
@@ -147,6 +148,16 @@ class _Weighed:
             yield Objection("evaluator_changed", f"other evaluators are not the same in both runs: {listed}")
         if self.metric.judge == "uncalibrated":
             yield Objection("judge_uncalibrated", f"{clean(self.metric.name, 60)}: the judge is uncalibrated")
+
+    def _calls_read(self) -> Iterator[Objection]:
+        """Yield how many answers have calls that the server did not parse, and whether both runs count them."""
+        base, new = self.pair.base.info.calls, self.pair.new.info.calls
+        for name, calls in ((self._base, base), (self._new, new)):
+            if calls is not None:
+                yield Objection("calls_unparsed", f"{name}: {next(calls.sentences())}")
+        if base is not None and new is not None and base.reading != new.reading:
+            text = "calls in the text count in one run only: score both with tunecheck score RUN --calls strict"
+            yield Objection("calls_reading_changed", text, "undecided")
 
     def _changed(self, how: _Change) -> Objection:
         effect: Effect = "invalid" if how.code == "evaluator_changed" else "undecided"

@@ -127,6 +127,10 @@ SOME_COLUMNS = ("reasoning", "raw_text", "first_token_ms", "masked")
 """The columns that only some answers have."""
 
 
+UNPARSED, COMPLETE, BEGUN = "unparsed_calls", "complete", "begun"
+"""The column of an answer whose text has calls, though the request had tools and the API returns calls; its values."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """The answer of a model.
@@ -261,6 +265,11 @@ class Endpoint(UserCalls, ABC):
     sent_back: SentBack = "turn"
     profile: Profile | None = None
     tools_as_text: bool = False
+
+    @property
+    def returns_calls(self) -> bool:
+        """True if requests hold tools, and the API returns calls apart from the text."""
+        return False
 
     @classmethod
     def from_definition(cls, definition: Definition) -> Endpoint:

@@ -183,6 +183,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return False
 
     @property
+    def returns_calls(self) -> bool:
+        """True if requests hold tools, and the API returns calls apart from the text."""
+        return self.is_chat and self.sends_tools and self.profile is None and not self.tools_as_text
+
+    @property
     def sends_tools(self) -> bool:
         """Whether requests hold the tools that they are made with, as tools or in text."""
         return self.tools_as_text or self._template is None or "tools" in self._template.references

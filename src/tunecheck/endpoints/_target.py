@@ -10,6 +10,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -19,7 +20,16 @@ from tunecheck._json import JSON, Missing, ValuePath, content_hash, find_value, 
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
 from tunecheck.calls._writing import write_calls
-from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Completion, Endpoint, content_parts
+from tunecheck.endpoints._base import (
+    BEGUN,
+    COMPLETE,
+    SOME_COLUMNS,
+    UNPARSED,
+    ChatRequest,
+    Completion,
+    Endpoint,
+    content_parts,
+)
 from tunecheck.formats._reading import read_calls
 
 if TYPE_CHECKING:
@@ -78,7 +88,7 @@ class EndpointTarget(EndpointTargetBase):
     def __init__(self, endpoint: Endpoint, mapping: Mapping[str, str] | None = None) -> None:
         super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
-        self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS])
+        self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS, UNPARSED])
         self._paths = {**_DEFAULTS, **{name: (_column(name, text),) for name, text in (mapping or {}).items()}}
         self._chosen = frozenset(mapping or {})
 
@@ -89,8 +99,15 @@ class EndpointTarget(EndpointTargetBase):
             ValueError: the row's messages, tools or parameters are missing or not what they should be.
             EndpointError: the call failed for good.
         """
-        completion = await ask(self.endpoint, self.request(row, context.idempotency_key()))
-        return completion.columns()
+        request = self.request(row, context.idempotency_key())
+        completion = await ask(self.endpoint, request)
+        columns = completion.columns()
+        if request.tools and self.endpoint.returns_calls and not completion.tool_calls and completion.text:
+            with suppress(ValueError):  # definitions of some kind of their own
+                reading = read_calls(completion.text, tools=request.tools)
+                if reading.complete_calls or reading.cause == "cut_off":
+                    columns[UNPARSED] = COMPLETE if reading.complete_calls else BEGUN
+        return columns
 
     def request(self, row: Row, idempotency_key: str | None = None) -> ChatRequest:
         """Return the request of a row.

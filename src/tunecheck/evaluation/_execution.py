@@ -248,6 +248,7 @@ class Execution:
             group_column=self.dataset.defaults.group_key,
             row_count=row_count,
             folder=folder,
+            calls=settings.calls,
             order=None if self.deciding is None else self.deciding.begin(self.target),
         )
 
@@ -422,7 +423,8 @@ class _Work:
             from tunecheck.datasets._reading import SOURCE_ID
 
             metrics |= trial_metrics(rows, self.execution.evaluators, self.settings.repeat, f"inputs.{SOURCE_ID}")
-        errors = aggregator.errors
+        errors, read = aggregator.errors, tally.read_calls.result(metrics)
+        notes = [*tally.notes, *(read.sentences() if read is not None else ())]
         failed = [f"evaluator {n!r}: its __aggregate__ failed: {e.type}: {e.message}" for n, e in errors.items()]
         return Summary(
             metrics=metrics,
@@ -431,9 +433,10 @@ class _Work:
             failed_rows=aggregator.failed_rows,
             usage=calls.usage(),
             simulated=tally.simulated,
-            notes=[*tally.notes, *failed],
+            notes=[*notes, *failed],
             aggregate_errors=errors,
             decision=decision or UNSET,
+            calls=read or UNSET,
         )
 
     def _write_files(self, summary: Summary, rows: Sequence[ResultRow], columns: list[str], journal: Journal) -> None:

@@ -14,6 +14,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._progress import ProgressCallback
 from tunecheck._trust import Trust
+from tunecheck.pipeline._read_calls import CallsChoice
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 from tunecheck.runs._store import is_remote
 
@@ -60,6 +61,7 @@ class ScoreArguments(RunArguments, total=False):
     group_by: str | Sequence[str]
     cluster: str | None
     primary: str | None
+    calls: CallsChoice | None
     evaluator_timeout: float
 
 
@@ -105,6 +107,8 @@ class RunSettings:
         group_by: Columns; the metrics are also reported for each of their values.
         cluster: The column of dependent rows in comparisons of the run; `none`: all rows are independent.
         primary: The metric that decides between runs; by default the one that the data declares.
+        calls: `strict`: an answer calls what the API returned; `lenient`: calls in its text count, too. By default
+            strict for an API that returns calls and was sent tools.
         until_decided: Stop once the run is `better_than` a run, or `no_worse_than` it by `margin`.
         decide_on: Metrics that decide.
         confidence: Of that decision.
@@ -137,6 +141,7 @@ class RunSettings:
     group_by: str | Sequence[str] = ()
     cluster: str | None = None
     primary: str | None = None
+    calls: CallsChoice | None = None
     no_worse_than: RunLike | None = None
     better_than: RunLike | None = None
     margin: float | None = None
@@ -150,6 +155,8 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         self._check_numbers()
+        if self.calls not in (None, "strict", "lenient"):
+            raise ConfigurationError(f"calls are strict or lenient, not {self.calls!r}")
         if self.name is not None and not isinstance(self.name, str):
             raise ConfigurationError(f"evaluation_name must be a text, not {self.name!r}")
         for name, value in (self.tags or {}).items():

@@ -65,6 +65,12 @@ def _found(name: str, workspace: Path, trust: Trust | None) -> Profile:
     return profile
 
 
+class UnreadText(str):
+    """The text of an answer that counts as words, whatever calls stand in it."""
+
+    __slots__ = ()
+
+
 def read_calls(value: object, *, tools: object = None, format: str | Profile = "auto") -> Reading:
     """Return the function calls in a value of any format. Nothing is evaluated, and no value raises.
 
@@ -87,6 +93,8 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
     """
     definitions = tools if tools is None or isinstance(tools, ToolDefinitions) else ToolDefinitions.read(tools)
     profile = None if format == AUTO else chosen(format)
+    if isinstance(value, UnreadText):
+        return Reading(text=str(value))
     if isinstance(value, str):
         return _read_text(value if type(value) is str else str.__str__(value), definitions or None, profile)
     if value is None or isinstance(value, Reading):

@@ -14,10 +14,10 @@ from typing import Protocol, cast
 
 from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
-from tunecheck._json import JSON, plain
+from tunecheck._json import JSON, content_hash, plain
 from tunecheck._loops import UserLoop
 from tunecheck._targets import CallContext, Load, Row, Target, group_of
-from tunecheck.formats._reading import RowCache, begin_row
+from tunecheck.formats._reading import RowCache, UnreadText, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._finished_rows import ResultRow
@@ -25,6 +25,7 @@ from tunecheck.pipeline._journal import Journal, JournaledParts
 from tunecheck.pipeline._journal_reader import CachedResults
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
+from tunecheck.pipeline._read_calls import ReadCallsCount, is_strict
 from tunecheck.pipeline._results import RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
 from tunecheck.pipeline._worker_queues import LATE, Arguments, Job, Work, WorkerQueue
@@ -120,7 +121,7 @@ class Engine:
         calls: RunCalls,
     ) -> None:
         self.plan = plan
-        self.tally = Tally()
+        self.tally = Tally(read_calls=ReadCallsCount(plan.calls))
         self._journal = journal
         self._results = results
         self._aggregator = aggregator
@@ -377,7 +378,12 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - a row may hold any object, and its methods may raise anything
             self._note_error(state, evaluator.name, failure(error))
             return None, None
-        return arguments, evaluator.input_hash(arguments)
+        input_hash = evaluator.input_hash(arguments)
+        if is_strict(self.plan.calls, arguments, state):
+            state.unread = True
+            arguments["response"] = UnreadText(arguments["response"])
+            input_hash = input_hash and content_hash([input_hash, UnreadText.__name__])
+        return arguments, input_hash
 
     def _batch_finished(self, queue: WorkerQueue, batch: list[Job]) -> None:
         self._record_verdicts([(job.state.row.index, self._sort_out(queue, job)) for job in batch])
@@ -462,6 +468,7 @@ class Engine:
 
             state.cause = decide_cause(state, self.plan.evaluators)
         begin_row(None)
+        self.tally.read_calls.add(state, self.plan.evaluators)
         refused = self._results.write(state.row.index, result_row(state, self._names))
         if refused is not None:
             state.errors["results"] = refused

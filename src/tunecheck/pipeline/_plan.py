@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tunecheck._messages import counted
 from tunecheck._targets import Row, Target
+from tunecheck.pipeline._read_calls import CallsChoice, ReadCallsCount
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
@@ -109,6 +110,8 @@ class Plan:
     row_count: int | None = None
     folder: Path | None = None
     """The run's folder; a target may keep files there."""
+    calls: CallsChoice | None = None
+    """Which calls count; by default those that the API returned."""
     order: RandomOrder | None = None
     """Gives the rows of a run that may stop before all of them are asked."""
 
@@ -161,6 +164,7 @@ class Tally:
     """Answers of the target with a masked secret."""
     notes: list[str] = field(default_factory=list)
     remarks: Remarks = field(default_factory=Remarks)
+    read_calls: ReadCallsCount = field(default_factory=ReadCallsCount)
 
     def sentences(self, evaluator_timeout: float) -> list[str]:
         """Return the notes for the user on what was counted."""

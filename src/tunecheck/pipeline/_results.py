@@ -44,6 +44,8 @@ class RowState:
     target: Mapping[str, JSON] = field(default_factory=dict)
     outputs: dict[str, Output] = field(default_factory=dict)
     errors: dict[str, Failure] = field(default_factory=dict)
+    unread: bool = False
+    """The calls in its response do not count."""
     cause: Fault | None = None
     """The cause of its failure: a fault with a code of codes.toml."""
     readings: RowCache | None = None

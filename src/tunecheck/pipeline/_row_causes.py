@@ -32,6 +32,7 @@ from tunecheck._json import JSON, canonical, value_of
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.calls._strict_json import CutOffError, UnreadableError, decode_at, skip_space
+from tunecheck.endpoints._base import BEGUN, UNPARSED
 from tunecheck.formats._reading import cached_reading, tools_of, without_thoughts
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
@@ -308,7 +309,7 @@ def _of_lost_call(answer: GivenAnswer) -> Fault | None:
         inside = cached_reading(thought, answer.tools).complete_calls
         if inside and reason not in CUT_OFF:
             return Fault(code="call_in_reasoning", call=inside[0].name, actual=inside[0].arguments)
-    begun = reading.cause == "cut_off" and "tool_calls" in answer.columns and reason not in (None, *CUT_OFF)
+    begun = answer.columns.get(UNPARSED) == BEGUN and reason not in (None, *CUT_OFF)
     if begun or (reason in _ENDS_OF_CALLS and reading.problem is None):
         said = reading.problem or "the answer has none"
         return Fault(code="call_lost_by_parser", message=f"finish_reason {reason}, and {said}")

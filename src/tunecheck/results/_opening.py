@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
+
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import EarlyStop, EvaluatorEntry
+from tunecheck._files import CallsRead, EarlyStop, EvaluatorEntry
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import Reference, parse_mapping
 from tunecheck.results._building import TableBuilder
@@ -73,6 +75,7 @@ class OpenedRun:
     groups: tuple[str, ...] = ()
     dataset: str | None = None
     derived: frozenset[str] = frozenset()
+    calls: CallsRead | None = None
 
     @property
     def run(self) -> Run | None:
@@ -129,6 +132,7 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> R
         -(-builder.rows // len(items.ids)) if items.of_row is not None else 1,
         opened.notes + _left_out(builder),
         opened.stopped,
+        opened.calls,
     )
     return RunTable(
         info,
@@ -242,8 +246,18 @@ def _run_folder(run: Run) -> OpenedRun:
         manifest.dataset.primary,
         ("row_kind", *manifest.group_by),
         manifest.dataset.name,
+        calls=_calls_read(run),
     )
     return _of_plugins(run.folder, opened) or opened
+
+
+def _calls_read(run: Run) -> CallsRead | None:
+    """Return how calls that the server did not parse were counted, as the run's metrics say."""
+    recorded = run.metrics().get("calls") if run.metrics_file.is_file() else None
+    try:
+        return msgspec.convert(recorded, CallsRead) if recorded else None
+    except msgspec.ValidationError:
+        return None
 
 
 def _ended(run: Run) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError, told_as
-from tunecheck._files import EarlyStop
+from tunecheck._files import CallsRead, EarlyStop
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import counted
 from tunecheck.pipeline._finished_rows import ResultRow, read_row
@@ -212,6 +212,7 @@ class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error
     trials: int = 1
     notes: tuple[str, ...] = ()
     stopped: EarlyStop | None = None
+    calls: CallsRead | None = None
 
 
 @dataclass(slots=True)

@@ -122,6 +122,7 @@ class PreparedRun:
             group_by=options.group_by or (),
             cluster=options.cluster,
             primary=options.primary,
+            calls=options.calls,
             trust=self.trust,
             **run_arguments(options, title, max_cost=options.max_cost),
         )

@@ -43,6 +43,12 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
         "M",
         SCORING,
     )
+    calls: str | None = option(
+        "Which calls count: strict: those that the API returned; lenient: those in the text, too. By default strict "
+        "for answers of an API that returns calls and was sent tools.",
+        "strict|lenient",
+        SCORING,
+    )
     config: str | None = option(
         "A YAML file with these options as keys; the command line wins.", "FILE", RUNNING, recorded=False
     )
