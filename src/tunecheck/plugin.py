@@ -53,6 +53,7 @@ PLUGIN = Plugin(
         ),
         "init": Extension("tunecheck.cli._workspace:init", "Make a workspace with folders and example files."),
     },
+    converters={"openai": Extension("tunecheck.datasets._training.forms:OPENAI", "Chat training files, TRL's, too.")},
     targets={
         "conversation": Extension(
             "tunecheck.episodes._target:ConversationTarget", "Have each row's conversation with an endpoint."

@@ -21,4 +21,9 @@ PLUGIN = Plugin(
             "Write the rows that a run failed as training examples, grouped by cause.",
         ),
     },
+    converters={
+        "glaive": Extension("tunecheck_authoring._training.glaive:FORM", "Raw Glaive conversations."),
+        "sharegpt": Extension("tunecheck_authoring._training.sharegpt:FORM", "ShareGPT's conversations."),
+        "xlam": Extension("tunecheck_authoring._training.xlam:FORM", "xLAM's questions."),
+    },
 )

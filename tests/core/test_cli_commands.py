@@ -124,8 +124,11 @@ def test_every_endpoint_of_a_new_workspace_can_be_loaded(
 # -- datasets convert
 
 CONVERSATION = {
-    "system": 'SYSTEM: You can use these functions - {"name": "f", "parameters": {"type": "object", "properties": {}}}',
-    "chat": 'USER: hi\n\n\nASSISTANT: <functioncall> {"name": "f", "arguments": \'{}\'} <|endoftext|>\n\n\n',
+    "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
+    "messages": [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+    ],
 }
 
 
@@ -134,15 +137,15 @@ def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "raw.json").write_text(json.dumps([CONVERSATION, 5, CONVERSATION]))
-    said = here(capsys, "datasets", "convert", "glaive", "raw.json", "--out", "datasets/x.jsonl")
+    said = here(capsys, "datasets", "convert", "openai", "raw.json", "--out", "datasets/x.jsonl")
     assert said.code == 0
     assert "2 of 3 conversations: 2 rows, 2 with 2 function calls" in said.out
     assert "left out number 2:" in said.out
     assert here(capsys, "evaluate", "--dataset", "x.jsonl", "--quiet").code == 0
-    again = here(capsys, "datasets", "convert", "glaive", "raw.json", "--out", "datasets/x.jsonl")
+    again = here(capsys, "datasets", "convert", "openai", "raw.json", "--out", "datasets/x.jsonl")
     assert (again.code, "exists" in again.err) == (2, True)
     assert (
-        here(capsys, "datasets", "convert", "glaive", "raw.json", "--out", "datasets/x.jsonl", "--overwrite").code == 0
+        here(capsys, "datasets", "convert", "openai", "raw.json", "--out", "datasets/x.jsonl", "--overwrite").code == 0
     )
 
 

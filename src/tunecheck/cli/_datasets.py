@@ -31,11 +31,12 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     A conversation that cannot be read is reported by its number; the others go on.
     """
     from tunecheck.datasets._converting import convert as convert_file
-    from tunecheck.datasets._training.forms import FORMS
+    from tunecheck.datasets._training.forms import forms
 
-    form = FORMS.get(options.format)
+    known = forms()
+    form = known.get(options.format)
     if form is None:
-        raise ConfigurationError(f"there is no converter for {options.format!r}{did_you_mean(options.format, FORMS)}")
+        raise ConfigurationError(f"there is no converter for {options.format!r}{did_you_mean(options.format, known)}")
     out = options.out or Path("datasets") / f"{options.source.stem}.jsonl"
     _print_conversion(convert_file(options.source, form, out, overwrite=options.overwrite))
     return 0

@@ -29,4 +29,11 @@ from ._sources import (
     refuse as refuse,
 )
 from ._tables import CsvSource as CsvSource
-from ._training.forms import FORMS as FORMS
+from ._training.forms import CALL_EVALUATORS as CALL_EVALUATORS, Form as Form, forms as forms
+from ._training.turns import (
+    MAX_GROWTH as MAX_GROWTH,
+    ConversationError as ConversationError,
+    Turns as Turns,
+    as_tools as as_tools,
+    listed as listed,
+)

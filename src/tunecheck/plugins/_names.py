@@ -276,17 +276,11 @@ def _of_files(kind: str, workspace: Path) -> Iterator[Candidate]:
     if own or kind in _OFFERED_BY_FILES:
         for path in _files(workspace, f"{kind}/*.py"):
             if path.stem.isidentifier() and not path.stem.startswith("_"):
-                yield Candidate(kind, path.stem, str(path), partial(_offered, path), path)
+                yield Candidate(kind, path.stem, str(path), partial(offered_by, path), path)
     if kind == "evaluators":
         for maker in _of_plugins("evaluator_files"):
             for path in _files(workspace, maker.name):
                 yield Candidate(kind, path.stem, str(path), partial(_made_from, maker, path), path)
-
-
-def _offered(path: Path) -> object:
-    from tunecheck.plugins._names import offered_by  # only runs that name a file of the workspace need it
-
-    return offered_by(path)
 
 
 def _made_from(maker: Candidate, path: Path) -> object:

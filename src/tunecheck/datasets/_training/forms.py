@@ -10,12 +10,10 @@ from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._sources import Digest, FileSource, Source
 from tunecheck.datasets._tables import ParquetSource, without_nulls
 from tunecheck.datasets._training.chat import chat_rows, is_chat
-from tunecheck.datasets._training.glaive import glaive_rows, is_glaive
-from tunecheck.datasets._training.sharegpt import is_sharegpt, sharegpt_rows
 from tunecheck.datasets._training.turns import ConversationError, Record
-from tunecheck.datasets._training.xlam import is_xlam, xlam_rows
+from tunecheck.plugins import discover, find
 
-_CALLS = ("function_call_match", "argument_match")
+CALL_EVALUATORS = ("function_call_match", "argument_match")
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Form:
     words: str
     fits: Callable[[Record], bool]
     rows: Callable[[Record, int], list[Record]]
-    evaluators: tuple[str, ...] = (*_CALLS, "match")
+    evaluators: tuple[str, ...] = (*CALL_EVALUATORS, "match")
 
     @property
     def defaults(self) -> DatasetDefaults:
@@ -42,18 +40,18 @@ class Form:
         )
 
 
-_FORMS = (
-    Form("openai", "a chat training file", is_chat, chat_rows),
-    Form("sharegpt", "a file of ShareGPT's conversations", is_sharegpt, sharegpt_rows),
-    Form("xlam", "a file of xLAM's questions", is_xlam, xlam_rows, _CALLS),
-    Form("glaive", "a file of raw Glaive conversations", is_glaive, glaive_rows),
-)
-FORMS = {form.name: form for form in _FORMS}
+OPENAI = Form("openai", "a chat training file", is_chat, chat_rows)
+
+
+def forms() -> dict[str, Form]:
+    """Return the forms of training files, by name: the core's, then those of plug-ins."""
+    found = (find("converters", each.name) for each in discover("converters"))
+    return {form.name: form for form in found if isinstance(form, Form)}
 
 
 def form_of(record: Record) -> Form | None:
     """Return the form of a file that begins with this record, or None."""
-    return next((form for form in _FORMS if form.fits(record)), None)
+    return next((form for form in forms().values() if form.fits(record)), None)
 
 
 def own_keys(file: FileSource, record: Record) -> Record:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck.datasets import FORMS, ConversionReport, convert, open_dataset
+from tunecheck.datasets import ConversionReport, convert, forms, open_dataset
 from tunecheck.formats import read_calls
 
 
 def convert_glaive(source: Path, out: Path, **options: bool) -> ConversionReport:
-    return convert(source, FORMS["glaive"], out, **options)
+    return convert(source, forms()["glaive"], out, **options)
 
 
 GOOD = {"system": "", "chat": "USER: Hi\nASSISTANT: Hello! <|endoftext|>"}

@@ -12,8 +12,7 @@ from hypothesis import given, strategies as st
 
 from tunecheck import DataError, Row, evaluate
 from tunecheck.cli import main
-from tunecheck.datasets import FORMS, convert, open_dataset
-from tunecheck.datasets._training.turns import ConversationError
+from tunecheck.datasets import ConversationError, convert, forms, open_dataset
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget
 from tunecheck.formats import read_calls
 from tunecheck.plugins import dumps
@@ -33,13 +32,13 @@ def called(name: str, call_id: str | None = None, *, to: str = "Bergen", as_text
 
 
 def rows_of(form: str, record: dict[str, Any]) -> list[dict[str, Any]]:
-    assert FORMS[form].fits(record)
-    return FORMS[form].rows(record, 7)
+    assert forms()[form].fits(record)
+    return forms()[form].rows(record, 7)
 
 
 def refusal(form: str, record: dict[str, Any]) -> str:
     with pytest.raises(ConversationError) as caught:
-        FORMS[form].rows(record, 7)
+        forms()[form].rows(record, 7)
     return str(caught.value)
 
 
@@ -180,8 +179,8 @@ def test_prompts_with_completions_and_preferences_are_rows(record: dict[str, Any
 
 def test_a_prompt_of_text_is_converted_but_not_recognised_since_any_columns_are_called_so() -> None:
     record: dict[str, Any] = {"prompt": "How far?", "completion": "Far."}
-    assert not FORMS["openai"].fits(record)
-    (row,) = FORMS["openai"].rows(record, 1)
+    assert not forms()["openai"].fits(record)
+    (row,) = forms()["openai"].rows(record, 1)
     assert (row["query"], row["answer"]) == ([{"role": "user", "content": "How far?"}], "Far.")
 
 
@@ -316,11 +315,11 @@ values = st.recursive(
 KEYS = ["messages", "tools", "prompt", "chosen", "rejected", "input", "conversations", "query", "answers"]
 
 
-@given(st.dictionaries(st.sampled_from(KEYS), values), st.sampled_from(sorted(FORMS)))
+@given(st.dictionaries(st.sampled_from(KEYS), values), st.sampled_from(sorted(forms())))
 def test_any_record_becomes_rows_or_a_reason(record: dict[str, Any], form: str) -> None:
-    FORMS[form].fits(record)
+    forms()[form].fits(record)
     try:
-        rows = FORMS[form].rows(record, 1)
+        rows = forms()[form].rows(record, 1)
     except ConversationError as error:
         assert str(error)
         return
@@ -350,12 +349,12 @@ def test_a_file_is_converted_into_the_folder_of_data_sets(
     assert "1 of 2 conversations: 2 rows, 1 with 2 function calls" in said
     assert "left out number 2: holds no turn of the assistant" in said
     rows = [dict(row.values) for row in open_dataset("datasets/train.jsonl").rows()]
-    assert rows == FORMS["openai"].rows(CHAT, 1)
+    assert rows == forms()["openai"].rows(CHAT, 1)
 
 
 def test_a_file_of_another_form_is_told_which_it_is(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="'conversations' is not a list of turns; it is a chat training file: datasets"):
-        convert(written(tmp_path, CHAT), FORMS["sharegpt"], tmp_path / "rows.jsonl")
+        convert(written(tmp_path, CHAT), forms()["sharegpt"], tmp_path / "rows.jsonl")
 
 
 # -- a file as it is

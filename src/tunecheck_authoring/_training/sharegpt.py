@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from tunecheck._json import JSON, value_of
-from tunecheck._messages import did_you_mean
-from tunecheck.datasets._training.turns import ConversationError, Record, Turns, as_tools
-from tunecheck.formats._reading import read_calls
+from tunecheck.datasets import ConversationError, Form, Record, Turns, as_tools
+from tunecheck.formats import read_calls
+from tunecheck.plugins import JSON, did_you_mean, value_of
 
 _ROLES = {
     **dict.fromkeys(("human", "user"), "user"),
@@ -105,3 +104,6 @@ def _parts(value: str) -> Iterator[str]:
 def _shared(value: str, calls: int) -> list[JSON]:
     items = value_of(value)
     return items if isinstance(items, list) and len(items) == calls else [value, *[""] * (calls - 1)]
+
+
+FORM = Form("sharegpt", "a file of ShareGPT's conversations", is_sharegpt, sharegpt_rows)

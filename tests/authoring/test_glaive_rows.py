@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tunecheck.datasets._training.glaive import glaive_rows
-from tunecheck.datasets._training.turns import MAX_GROWTH, ConversationError
+from tunecheck.datasets import MAX_GROWTH, ConversationError
 from tunecheck.formats import read_calls
 from tunecheck.plugins import dumps
+from tunecheck_authoring._training.glaive import glaive_rows
 
 WEATHER = {"name": "weather", "description": "Forecast", "parameters": {"type": "object", "properties": {"city": {}}}}
 NO_FUNCTIONS = "SYSTEM: You are a helpful assistant, with no access to external functions.\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tunecheck._json import JSON
-from tunecheck.datasets._training.turns import ConversationError, Record, Turns, as_tools, listed
-from tunecheck.formats._reading import read_calls
+from tunecheck.datasets import CALL_EVALUATORS, ConversationError, Form, Record, Turns, as_tools, listed
+from tunecheck.formats import read_calls
+from tunecheck.plugins import JSON
 
 _KEYS = frozenset(("query", "tools", "answers"))
 _TYPES = {
@@ -89,3 +89,6 @@ def _parts(inner: str) -> Iterator[str]:
             start = at + 1
     if inner[start:].strip():
         yield inner[start:]
+
+
+FORM = Form("xlam", "a file of xLAM's questions", is_xlam, xlam_rows, CALL_EVALUATORS)

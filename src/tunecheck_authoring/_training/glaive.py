@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Iterator
 
-from tunecheck._json import JSON
-from tunecheck.calls._model import Reading
-from tunecheck.datasets._training.turns import MAX_GROWTH, ConversationError, Record, Turns, as_tools
-from tunecheck.formats._reading import read_calls
+from tunecheck.calls import Reading
+from tunecheck.datasets import MAX_GROWTH, ConversationError, Form, Record, Turns, as_tools
+from tunecheck.formats import read_calls
+from tunecheck.plugins import JSON
 
 _TURN = re.compile(r"^(USER|ASSISTANT|FUNCTION RESPONSE):", re.MULTILINE)
 _END = "<|endoftext|>"
@@ -102,3 +102,6 @@ def _json_values(text: str, at: int) -> tuple[list[JSON], int]:
         values.extend(value if isinstance(value, list) else [value])
         at = end + len(_GAP.match(text, end)[0])  # type: ignore[index]
     return values, at
+
+
+FORM = Form("glaive", "a file of raw Glaive conversations", is_glaive, glaive_rows)

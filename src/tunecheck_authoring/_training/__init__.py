@@ -1,0 +1,1 @@
+"""Training files of other forms: ShareGPT, xLAM, Glaive."""
