@@ -10,12 +10,10 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from tunecheck import ConfigurationError, DataError, Run
-from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, loads, read_object, told_as
+from tunecheck.datasets import JsonLinesSource, Record
+from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, read_object
 from tunecheck.results import Clusters, OpenedRun, RowSource
 from tunecheck_bfcl._data.categories import CATEGORIES, OLD_NAMES, model_folder_of, row_id, shared_part
 
@@ -177,28 +175,28 @@ def _category(path: Path) -> str | None:
 def _verdict_rows(path: Path) -> Rows:
     rows: Rows = {}
     named = _RunNames()
-    for number, value in _lines(path):
-        name, valid = value.id, value.valid
+    for number, value in JsonLinesSource(path).records():
+        name, valid = value.get("id"), value.get("valid")
         if not isinstance(name, str) or not (valid is None or isinstance(valid, bool)):
             raise DataError(f"{path}: line {number} is not a verdict: expected an id, and valid as true, false or null")
-        rows[named(name)] = valid, None if valid else _reason(value.error_type, value.message), None
+        rows[named(name)] = valid, None if valid else _reason(value.get("error_type"), value.get("message")), None
     return rows
 
 
 def _scored_rows(path: Path, category: str) -> Rows:
     """Return all rows of a category; the score file has the failed ones, the result file the others."""
-    lines = _lines(path)
-    _, counts = next(lines, (0, _ScoreLine()))
-    total, correct = counts.total_count, counts.correct_count
+    lines = JsonLinesSource(path).records()
+    counts: Record = next((value for _, value in lines), {})
+    total, correct = counts.get("total_count"), counts.get("correct_count")
     if not isinstance(total, int) or not isinstance(correct, int):
         raise DataError(f"{path}: line 1 has no counts: not a score file of BFCL")
     failed: dict[str, str | None] = {}
     named = _RunNames()
     for number, value in lines:
-        name, error = value.id, value.error
+        name, error = value.get("id"), value.get("error")
         if not isinstance(name, str):
             raise DataError(f"{path}: line {number} has no id")
-        kind = value.error_type or (error.get("error_type") if isinstance(error, dict) else None)
+        kind = value.get("error_type") or (error.get("error_type") if isinstance(error, dict) else None)
         said = error.get("error_message") if isinstance(error, dict) else error
         failed[named(row_id(name, category))] = _reason(kind, said)
     if len(failed) != total - correct:
@@ -220,11 +218,11 @@ def _asked(path: Path, category: str) -> dict[str, JSON]:
         raise DataError(f"{path} names only the rows that failed; the others are looked for in {results}: not there")
     answers: dict[str, JSON] = {}
     named = _RunNames()
-    for number, value in _lines(results):
-        name = value.id
+    for number, value in JsonLinesSource(results).records():
+        name = value.get("id")
         if not isinstance(name, str):
             raise DataError(f"{results}: line {number} has no id")
-        answers[named(row_id(name, category))] = value.result
+        answers[named(row_id(name, category))] = value.get("result")
     return answers
 
 
@@ -253,37 +251,3 @@ def _reason(kind: JSON, message: JSON) -> str | None:
     texts = [text for text in (message if isinstance(message, list) else [message]) if isinstance(text, str)]
     parts = [*([kind] if isinstance(kind, str) else []), *(["; ".join(texts)] if texts else [])]
     return ": ".join(parts) or None
-
-
-class _ScoreLine(msgspec.Struct):
-    """The fields of a line that are read; whole conversations are skipped."""
-
-    id: Any = None
-    result: Any = None
-    valid: Any = None
-    error: Any = None
-    error_type: Any = None
-    message: Any = None
-    total_count: Any = None
-    correct_count: Any = None
-
-
-_decode = msgspec.json.Decoder(_ScoreLine).decode
-
-
-def _lines(path: Path) -> Iterator[tuple[int, _ScoreLine]]:
-    with told_as(DataError, path), path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield number, _line(line, path, number)
-
-
-def _line(line: bytes, path: Path, number: int) -> _ScoreLine:
-    try:
-        try:
-            return _decode(line)
-        except (msgspec.DecodeError, RecursionError):  # `loads` takes more, such as half of a character
-            return msgspec.convert(loads(line), _ScoreLine)
-    except ValueError as error:
-        what = " ".join(str(error).split())
-        raise DataError(f"{path}: line {number} is not a JSON object ({what}): damaged or half-written") from None

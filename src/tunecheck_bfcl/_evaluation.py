@@ -16,7 +16,7 @@ from tunecheck_bfcl._data.files import find_bfcl
 from tunecheck_bfcl._data.loader import select_rows
 from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._scoring import LeaderboardScorer, Scores
-from tunecheck_bfcl._writing import RunFiles, finished_rows, model_folder
+from tunecheck_bfcl._writing import RunFiles, model_folder
 
 FOLDER = "bfcl"
 """The folder in a run's own that holds the result files."""
@@ -79,7 +79,7 @@ def run_bfcl(
     )
     written = RunFiles(result.run_dir / FOLDER, target.name)
     try:
-        written.write(finished_rows(Run(result.run_dir).results))
+        written.write(Run(result.run_dir).rows())
     except OSError as error:
         where = result.run_dir / FOLDER
         raise RunError(f"{where}: cannot be written: {error.strerror}; run {result.run_dir.name} is done") from error

@@ -47,22 +47,23 @@ def paired_weighted(
         seed: of the signs that are drawn.
     """
     sizes = numpy.bincount(parts, minlength=len(weights))
-    of_row = (numpy.asarray(weights) / sizes)[parts]
+    shares = numpy.asarray(weights)
+    of_row = (shares / sizes)[parts]
     groups = as_clusters(clusters, len(parts))
     change = new - base
     added = change * of_row
     flipped = flip_scores(added if groups is None else groups.sums(added), seed, FLIPS)
     of_base, of_new, difference = (
-        _estimate(values, parts, of_row, sizes, groups, confidence) for values in (base, new, change)
+        _estimate(values, parts, shares, sizes, groups, confidence) for values in (base, new, change)
     )
     return filled(change, groups, (of_base, of_new, difference), flipped, ", weighted")
 
 
 def _estimate(
-    values: Floats, parts: Codes, of_row: Floats, sizes: Codes, groups: RowGroups | None, confidence: float
+    values: Floats, parts: Codes, weights: Floats, sizes: Codes, groups: RowGroups | None, confidence: float
 ) -> Estimate:
     means = numpy.bincount(parts, weights=values, minlength=len(sizes)) / sizes
-    spread = of_row * (values - means[parts])
+    spread = (weights / sizes)[parts] * (values - means[parts])
     if groups is None:
         spread *= numpy.sqrt(sizes / numpy.maximum(sizes - 1, 1))[parts]
         units, squares = len(values), float(spread @ spread)
@@ -70,7 +71,7 @@ def _estimate(
         sums = groups.sums(spread)
         units = groups.count
         squares = float(sums @ sums) * units / max(units - 1, 1)
-    value, error = float(of_row @ values), math.sqrt(squares)
+    value, error = math.fsum((weights * means).tolist()), math.sqrt(squares)  # a figure is printed to two decimals
     count = None if groups is None else units
     if units < 2 or error == 0:
         remark = "its rows show no spread"

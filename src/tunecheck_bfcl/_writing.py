@@ -1,16 +1,14 @@
 """Result files of the leaderboard's layout, written from a run's rows, and the verdicts that the run came to."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import msgspec
-from msgspec import UNSET
-
-from tunecheck import DataError, Row
+from tunecheck import Row
 from tunecheck.episodes import BY_STEP, REASONING, CallMode, RowVerdict, mode_of
-from tunecheck.plugins import JSON, dumps_line, lines, loads, open_regular, replacing
+from tunecheck.pipeline import ResultRow
+from tunecheck.plugins import JSON, dumps_line, replacing
 from tunecheck_bfcl._data.categories import CATEGORIES, Category
 from tunecheck_bfcl._result_files import ResultFile, asked_in_mode
 from tunecheck_bfcl._scoring import LeaderboardScorer, Scores
@@ -63,84 +61,31 @@ def _counted(value: JSON) -> JSON:
     return 0 if value is None else value
 
 
-_STATE, _CALLS = "multi_turn_state", "call_check"
-
-_COLUMNS = {
-    "category": "inputs.category",
-    "target_error": "error.target",
-    **{name: f"outputs.{name}" for name in (*BY_STEP, REASONING, "result", "text", "inference_log", "forced_quit")},
-    **{name: f"outputs.{name}" for name in ("finish_reason", "finish_reasons")},
-    **{f"state_{key}": f"outputs.{_STATE}.{_STATE}_{key}" for key in ("passed", "reason", "properties")},
-    **{f"calls_{key}": f"outputs.{_CALLS}.{_CALLS}_{key}" for key in ("passed", "reason", "properties")},
-}
-
-
-class FinishedRow(msgspec.Struct, rename=_COLUMNS):
-    """The columns of a run's row for result files and scores; the log stays raw."""
-
-    row_id: str
-    category: str = ""
-    target_error: Any = UNSET
-    result: Any = None
-    text: Any = None
-    inference_log: msgspec.Raw | msgspec.UnsetType = UNSET
-    input_token_count: Any = None
-    output_token_count: Any = None
-    latency: Any = None
-    reasoning_content: Any = None
-    finish_reason: Any = None
-    finish_reasons: Any = None
-    forced_quit: Any = None
-    state_passed: bool | msgspec.UnsetType | None = UNSET
-    state_reason: str | None = None
-    state_properties: dict[str, Any] | None = None
-    calls_passed: bool | msgspec.UnsetType | None = UNSET
-    calls_reason: str | None = None
-    calls_properties: dict[str, Any] | None = None
-
-    def verdict(self, category: Category) -> RowVerdict | None:
-        """Return the verdict that the run came to, None if it came to none."""
-        passed, reason, properties = self.calls_passed, self.calls_reason, self.calls_properties
-        if category.multi_turn:
-            passed, reason, properties = self.state_passed, self.state_reason, self.state_properties
-        if passed is UNSET or self.target_error is not UNSET:
-            return None
-        found = properties or {}
-        return RowVerdict(passed, found.get("error_type"), found.get("turn"), reason)
-
-    def line(self) -> dict[str, Any]:
-        """Return the row's line in a result file."""
-        if self.target_error is not UNSET:
-            error = self.target_error if isinstance(self.target_error, dict) else {}
-            return error_line(self.row_id, f"{error.get('type')}: {error.get('message')}")
-        columns = msgspec.structs.asdict(self)
-        if self.inference_log is UNSET or self.inference_log == msgspec.Raw(b"null"):
-            columns["inference_log"] = None
-        return result_line(self.row_id, columns)
+def _line_of(row: ResultRow) -> dict[str, JSON]:
+    """Return the line of a run's row in a result file."""
+    row_id = str(row.get("row_id"))
+    if "error.target" in row:
+        error = row["error.target"]
+        told = error if isinstance(error, dict) else {}
+        return error_line(row_id, f"{told.get('type')}: {told.get('message')}")
+    start = "outputs."
+    return result_line(row_id, {name.removeprefix(start): row[name] for name in row if name.startswith(start)})
 
 
-_read_row = msgspec.json.Decoder(FinishedRow).decode
-
-
-def finished_rows(results: Path) -> Iterator[FinishedRow]:
-    """Yield the rows in the file of a finished run's results.
-
-    Raises:
-        DataError: A line is damaged.
-    """
-    with open_regular(results, buffering=1 << 20) as file:
-        for number, line in enumerate(lines(file), 1):
-            try:
-                yield _read_row(line)
-            except (msgspec.DecodeError, RecursionError, UnicodeError):  # `loads` reads more, or says what is wrong
-                yield _read_slowly(line, f"{results}: line {number}")
-
-
-def _read_slowly(line: bytes, where: str) -> FinishedRow:
-    try:
-        return _read_row(dumps_line(loads(line)))
-    except (ValueError, msgspec.DecodeError) as error:
-        raise DataError(f"{where} is damaged: {' '.join(str(error).split())}") from None
+def _verdict(row: ResultRow, category: Category) -> RowVerdict | None:
+    """Return the verdict that the run came to, None if it came to none."""
+    metric = "multi_turn_state" if category.multi_turn else "call_check"
+    start = f"outputs.{metric}.{metric}"
+    if f"{start}_passed" not in row or "error.target" in row:
+        return None
+    passed, reason, found = (row.get(f"{start}_{key}") for key in ("passed", "reason", "properties"))
+    error_type, turn = (found.get("error_type"), found.get("turn")) if isinstance(found, dict) else (None, None)
+    return RowVerdict(
+        passed if isinstance(passed, bool) else None,
+        error_type if isinstance(error_type, str) else None,
+        turn if isinstance(turn, int) else None,
+        reason if isinstance(reason, str) else None,
+    )
 
 
 class RunFiles:
@@ -153,7 +98,7 @@ class RunFiles:
         self._in_text: set[str] = set()
         """Rows whose results hold nothing but text."""
 
-    def write(self, rows: Iterable[FinishedRow]) -> None:
+    def write(self, rows: Iterable[ResultRow]) -> None:
         """Write the rows of a finished run, one file a category.
 
         A row that ended in an error has a line that says so, as BFCL's own files do, and is wrong; but it is left out
@@ -162,17 +107,18 @@ class RunFiles:
         opened: dict[str, BinaryIO] = {}
         with contextlib.ExitStack() as files:
             for row in rows:
-                category = CATEGORIES.get(row.category)
-                if category is None or (category.check == "irrelevance" and row.target_error is not UNSET):
+                category = CATEGORIES.get(str(row.get("inputs.category")))
+                if category is None or (category.check == "irrelevance" and "error.target" in row):
                     continue
                 if category.name not in opened:
                     path = self._path(category)
                     path.parent.mkdir(parents=True, exist_ok=True)
                     opened[category.name] = files.enter_context(files.enter_context(replacing(path)).open("wb"))
-                opened[category.name].write(dumps_line(row.line()))
-                self.verdicts.setdefault(category.name, {})[row.row_id] = row.verdict(category)
-                if isinstance(row.result, str) or mode_of([row.result]) == "text":
-                    self._in_text.add(row.row_id)
+                row_id, result = str(row.get("row_id")), row.get("outputs.result")
+                opened[category.name].write(dumps_line(_line_of(row)))
+                self.verdicts.setdefault(category.name, {})[row_id] = _verdict(row, category)
+                if isinstance(result, str) or mode_of([result]) == "text":
+                    self._in_text.add(row_id)
 
     def _path(self, category: Category) -> Path:
         group = "multi_turn" if category.multi_turn else "live" if category.live else "non_live"

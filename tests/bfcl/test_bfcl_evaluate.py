@@ -111,7 +111,7 @@ def test_rows_of_several_turns_are_conversations_without_a_file_that_says_so(wor
     recorded(workspace, write_lines(workspace / "answers.jsonl", answers), response="result")
     said = evaluate(workspace, "--dataset", "mine.jsonl", "--endpoint", "recorded")
     assert said.code == 0, said.err
-    assert "1 of 2 (50.0%)" in said.out
+    assert "1 of 2 rows passed (50.0%)" in said.out
     assert "an argument with another value" in said.out
     (written,) = (workspace / "eval_results").glob("*/eval_results.jsonl")
     reasons = [json.loads(line)["outputs.multi_turn_state.multi_turn_state_reason"] for line in written.open()]

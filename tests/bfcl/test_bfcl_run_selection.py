@@ -12,7 +12,7 @@ from tests.bfcl_data_parts import make_tree, question, write_lines
 from tunecheck import ConfigurationError, DataError
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._data.loader import select_rows
-from tunecheck_bfcl._writing import RunFiles, finished_rows
+from tunecheck_bfcl._writing import RunFiles
 
 
 @pytest.fixture
@@ -92,9 +92,7 @@ def test_result_files_stand_by_model_group_and_category(tmp_path: Path) -> None:
         result_row("x", "mine", result="no"),
     ]
     written = RunFiles(tmp_path, "org/model")
-    results = tmp_path / "eval_results.jsonl"
-    write_lines(results, rows)
-    written.write(finished_rows(results))
+    written.write(rows)
     files = [file.path for file in written.files.values()]
     assert [path.relative_to(tmp_path).as_posix() for path in files] == [
         "org_model/multi_turn/BFCL_v4_multi_turn_base_result.json",
