@@ -69,7 +69,6 @@ def assert_no_regression(
         pair_by=pair_by,
         allow_simulated=allow_simulated,
         rows=_MOST_ROWS,
-        gated=True,
     )
     comparison = compare_runs([base, run], Path(results_dir), settings).comparison
     tested = [each for each in comparison.against[-1].tested if metric is not None or each.primary]

@@ -206,7 +206,9 @@ def test_scores_are_written_as_decimals(tmp_path: Path, compared: Command) -> No
 
 
 @pytest.mark.parametrize("others", [0, 5])
-def test_another_threshold_is_said_beside_equal_scores(tmp_path: Path, compared: Command, others: int) -> None:
+def test_another_threshold_is_said_beside_both_rates_and_the_equal_mean(
+    tmp_path: Path, compared: Command, others: int
+) -> None:
     names = [f"other{number}" for number in range(others)]
     for side, threshold in (("a", 0.5), ("b", 0.7)):
         entry = {**declares("bleu", "score")["bleu"], "arguments": {"threshold": threshold}}  # type: ignore[dict-item]
@@ -220,7 +222,8 @@ def test_another_threshold_is_said_beside_equal_scores(tmp_path: Path, compared:
         write_run(tmp_path, side, rows, declared)
     said = compared("a", "b")
     words = " ".join(said.out.split())
-    assert "bleu: no difference shown, 0.475 → 0.475" in words
+    assert re.search(r"bleu: [a-z ]+, 50\.0% → 30\.0%, −20\.0 points", words)
+    assert "mean 20 0.475 0.475 ±0.000" in words
     assert "invalid: bleu is not the same in both runs (threshold 0.5 → 0.7)" in words
 
 
@@ -235,7 +238,7 @@ def test_what_is_not_tested_keeps_its_evaluators_name(tmp_path: Path, compared: 
         for line in said.out.splitlines()
         if re.search(r" 12  ", line)
     ]
-    assert names == ["one", "two", "pass rate"]
+    assert names == ["one", "two", "mean"]
 
 
 @pytest.mark.parametrize("width", [50, 60, 80, 100, 120])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.cli_parts import here
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
+from tests.report_parts import data_of, make_run
 
-from tunecheck import ConfigurationError, compare
+from tunecheck import ConfigurationError, RougeScoreEvaluator, RougeType, compare, select, write_report
 from tunecheck.comparison._measuring import decide
 from tunecheck.statistics import Estimate, wilson
 
@@ -38,6 +41,42 @@ def test_the_same_the_other_way_round_is_worse(tmp_path: Path) -> None:
     found = compare(passes(tmp_path, "a", base), passes(tmp_path, "b", new)).metrics["match"]
     assert found.verdict == "worse"
     assert found.difference.value == pytest.approx(-0.08)
+
+
+def test_an_evaluators_name_means_its_pass_rate_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = []
+    for name, said in (("a", "It is open all day"), ("b", "It is open today")):
+        rows = [
+            {"id": f"r{at}", "response": said if at % 3 else "No", "ground_truth": "It is open all day"}
+            for at in range(30)
+        ]
+        runs.append(make_run(tmp_path, rows, name, evaluators={"rouge": RougeScoreEvaluator(RougeType.ROUGE_L)}))
+    run = runs[1]
+    found: Any = run.metrics()["metrics"]
+    rate, mean = found["rouge.binary_aggregate"], found["rouge.rouge"]
+    assert 0 < rate < 1 and rate != mean
+    compared, selected = compare(*runs), select(*runs)
+    assert compared.metric("rouge").new.value == rate
+    assert {each.run: each.value.value for each in selected.ranking}[run.id] == rate
+    assert compared.metric("rouge").kind == selected.kind == "binary"
+    write_report(run, tmp_path / "report.html", against=runs[0])
+    head = data_of(tmp_path / "report.html", "head")
+    (evaluator,) = head["summary"]["evaluators"]
+    assert evaluator["lines"][0]["cells"][0]["value"] == rate
+    assert head["against"]["held"][0]["metrics"][0]["new"]["value"] == rate
+    said = here(capsys, "compare", runs[0].id, run.id, "--results-dir", str(tmp_path / "eval_results")).out
+    assert f"→ {rate:.1%}" in said
+    gate = (
+        "score",
+        run.id,
+        "--fail-under",
+        f"rouge=={rate}",
+        "--results-dir",
+        str(tmp_path / "eval_results"),
+        "--json",
+    )
+    told = here(capsys, *gate, "--evaluators", "rouge").json()
+    assert (told["gates"][0]["found"], told["metrics"]["rouge.binary_aggregate"]) == (rate, rate)
 
 
 def test_scores_are_compared_as_means_with_a_permutation_test(tmp_path: Path) -> None:

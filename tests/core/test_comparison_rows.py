@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
+from tests.comparison_parts import declares, passes, row, verdict, write_run
 
 from tunecheck import compare
 
@@ -53,8 +53,16 @@ def test_an_own_reason_is_compared_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_scores_that_stay_on_their_side_have_changed_the_largest_first(tmp_path: Path) -> None:
-    before, after = scores(tmp_path, "a", [0.9, 0.1, 0.2, 0.7]), scores(tmp_path, "b", [0.8, 0.4, 0.9, 0.7])
-    found = compare(before, after).metrics["bleu"]
+    before, after = (
+        write_run(
+            tmp_path,
+            name,
+            [row(at, verdict("bleu", value >= 0.5, score=value)) for at, value in enumerate(values)],
+            declares("bleu", "score"),
+        )
+        for name, values in (("a", [0.9, 0.1, 0.2, 0.7]), ("b", [0.8, 0.4, 0.9, 0.7]))
+    )
+    found = compare(before, after, metrics="bleu.bleu").metrics["bleu.bleu"]
     assert [each.row_id for each in found.changed] == ["q1", "q0"]
     assert [(each.row_id, each.base, each.new) for each in found.fixed] == [("q2", 0.2, 0.9)]
 

@@ -158,7 +158,7 @@ def test_a_gate_against_a_run_of_another_judge_cannot_be_said_and_no_more_rows_w
         judged(tmp_path, name, [n < 120 for n in range(200)], judge)
         for name, judge in (("base", JUDGE), ("new", OTHER))
     )
-    settings = ComparisonSettings(metrics=("match",), margin=0.05, gated=True)
+    settings = ComparisonSettings(metrics=("match",), margin=0.05)
     ((outcome, objected), _) = Base(str(base), base.name, settings, tmp_path).check(new)
     assert outcome.end == "not met"
     assert "cannot be said: each run has a judge of its own" in outcome.remark

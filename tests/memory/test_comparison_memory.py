@@ -54,7 +54,7 @@ def test_the_file_and_the_markdown_say_the_same(tmp_path: Path) -> None:
     scores = [row["outputs.memory.memory"] for row in rows if row["inputs.dataset"] == "Names"]
     assert (names["base"]["scored"], names["base"]["mean"]) == (2, sum(scores) / 2)
     assert names["new"]["tokens"] > names["base"]["tokens"]
-    assert against["decision"]["objections"][0]["text"].startswith("memory spans differ")
+    assert any(each["text"].startswith("memory spans differ") for each in against["decision"]["objections"])
     text = (tmp_path / "c.md").read_text("utf-8")
     assert "memory spans differ: 900 tokens" in text
     assert f"| `Names` | {sum(scores) / 2:.2f} ± " in text
@@ -63,7 +63,7 @@ def test_the_file_and_the_markdown_say_the_same(tmp_path: Path) -> None:
 def test_other_memory_spans_speak_against_a_choice_among_runs() -> None:
     short, long = run("short", 900), run("long", 1800)
     said = "memory spans differ: 900 tokens in the base, 1,800 in the new run"
-    assert select(short, long).decision.objections[0].text.startswith(said)
+    assert any(each.text.startswith(said) for each in select(short, long).decision.objections)
 
 
 def test_runs_of_one_span_have_no_such_warning(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,14 +11,12 @@ MOST_SHOWN = 40
 """Most metrics that are shown without a test."""
 
 
-def choose_metrics(
-    base: RunTable, new: RunTable, named: Sequence[str] | None, *, gated: bool = False
-) -> tuple[list[Chosen], list[str]]:
+def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -> tuple[list[Chosen], list[str]]:
     """The metrics to compare, and remarks on those that are not.
 
     Tested is each evaluator's main metric and the one that the data declares as its primary; or those that are named:
-    an evaluator, `<evaluator>.<key>`, or a slice of either. With `gated`, an evaluator's name means its pass rate if
-    both runs have one.
+    an evaluator, `<evaluator>.<key>`, or a slice of either. An evaluator's name means its pass rate if it has
+    one, else its main number.
 
     Raises:
         ConfigurationError: the runs have no evaluator in common, or not the named one.
@@ -28,7 +26,7 @@ def choose_metrics(
         raise ConfigurationError(
             f"{base.info.id} and {new.info.id} have no evaluator in common: {_listed(base)} there, {_listed(new)} here"
         )
-    mains = {name: main for name in shared if (main := _main(name, base, new, gated=gated)) is not None}
+    mains = {name: main for name in shared if (main := _main(name, base, new)) is not None}
     if not mains:
         raise ConfigurationError(f"no row of {base.info.id} or {new.info.id} has a number: there is nothing to compare")
     tested = dict(_named(_declared(mains, base, new) if named is None else named, mains, base, new))
@@ -92,16 +90,11 @@ def _slice(where: str | None, base: RunTable, new: RunTable) -> str:
     raise ConfigurationError(f"[{where}]: no column gives this slice{hint}; --group-by adds slices by a column")
 
 
-def _main(name: str, base: RunTable, new: RunTable, *, gated: bool) -> str | None:
-    """The evaluator's main metric: as the run says that declares what it means, else as both have it."""
-    rate = f"{name}.{PASS_RATE}"
-    if gated and rate in base.columns and rate in new.columns:
-        return rate
+def _main(name: str, base: RunTable, new: RunTable) -> str | None:
+    """The evaluator's main metric: one that both runs have, as the run says that declares what it means."""
     sides = [table.evaluators[name] for table in (new, base)]
-    for evaluator in [*(side for side in sides if side.declared), *sides]:
-        if evaluator.main is not None:
-            return evaluator.main
-    return None
+    mains = [each.main for each in (*(side for side in sides if side.declared), *sides) if each.main is not None]
+    return next((main for main in mains if main in base.columns and main in new.columns), next(iter(mains), None))
 
 
 def _named(names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable) -> Iterator[tuple[str, str]]:

@@ -195,7 +195,7 @@ class _Against:
     def __init__(self, pair: RunPair, names: Mapping[str, str]) -> None:
         self._pair, self._names = pair, names
         base, new, settings = pair.base, pair.new, pair.settings
-        chosen, notes = choose_metrics(base, new, settings.named, gated=settings.gated)
+        chosen, notes = choose_metrics(base, new, settings.named)
         self._primary, self._is_stated = primary_of(chosen, base, new, settings.named)
         same = [f"{base.info.id} is held against itself"] if base.info.place == new.info.place != "memory" else []
         clusters = [] if pair.clusters is None else [str(pair.clusters)]

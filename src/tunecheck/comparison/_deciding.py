@@ -149,7 +149,7 @@ def _chosen(
 ) -> Iterator[tuple[str, MetricColumn]]:
     """The metrics to decide by, and the base's columns of them."""
     names = question.metrics or [gated_primary(table, evaluators, primary or table.primary)]
-    for chosen in choose_metrics(table, table, names, gated=True)[0]:
+    for chosen in choose_metrics(table, table, names)[0]:
         if not chosen.tested:
             continue
         if chosen.key not in table.columns:

@@ -32,8 +32,7 @@ class ComparisonSettings:
 
     `cluster` is a column, `none`, or None for the one that the data declares or that is found. `metrics` is one name,
     or several; None stands for each evaluator's main one. `rows` is how many rows of a list are kept, None all.
-    `gated`: an evaluator's name means its pass rate if it has one, as in gates. `guards` are metrics, or slices of
-    them, with how much worse they may be.
+    `guards` are metrics, or slices of them, with how much worse they may be.
     """
 
     metrics: str | Sequence[str] | None = None
@@ -44,7 +43,6 @@ class ComparisonSettings:
     pair_by: str = "content"
     rows: int | None = 1_000
     seed: int = 0
-    gated: bool = False
     guards: Mapping[str, float] = field(default_factory=dict)
     allow_changed_evaluator: bool = False
 

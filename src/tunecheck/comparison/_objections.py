@@ -194,7 +194,7 @@ class _Weighed:
         pair = self.pair
         found: dict[str, Chosen] = {}
         for names in (None, pair.settings.named):
-            chosen, _ = choose_metrics(pair.base, pair.new, names, gated=pair.settings.gated)
+            chosen, _ = choose_metrics(pair.base, pair.new, names)
             found |= {each.key: each for each in chosen if each.tested and each.key != self.metric.key}
         return [*found.values()]
 
@@ -221,7 +221,7 @@ class _Weighed:
                 yield Objection("guard_open", text, "undecided")
 
     def _guarded(self, name: str) -> MetricComparison:
-        chosen, _ = choose_metrics(self.pair.base, self.pair.new, [name], gated=self.pair.settings.gated)
+        chosen, _ = choose_metrics(self.pair.base, self.pair.new, [name])
         return self.pair.measured(chosen[0])
 
     # -- rows whose verdict is not known

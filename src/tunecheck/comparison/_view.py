@@ -26,7 +26,7 @@ from tunecheck.comparison._wording import (
     value_text,
 )
 from tunecheck.pipeline._finished_rows import fault_groups
-from tunecheck.results import OWN_SOURCES, PASS_RATE, Kind, RunInfo
+from tunecheck.results import OWN_SOURCES, Kind, RunInfo
 from tunecheck.runs._store import stopped_text
 from tunecheck.statistics._results import Estimate, SmallestDifference
 from tunecheck.views import (
@@ -185,12 +185,11 @@ def _answer(against: RunComparison, comparison: Comparison) -> Iterator[Sentence
     tested = sorted(against.tested, key=lambda each: not each.primary)
     if against.decision.candidate == comparison.decision.candidate:
         tested = [each for each in tested if not each.primary]
-    if comparison.best is not None and tested:
+    told = [each for each in tested if each.primary or each.why or each.verdict in (WORSE, BETTER)]
+    if comparison.best is not None and told:
         names = short_names([run.id for run in comparison.runs])
         yield _name(names[against.new.id]), " against ", _name(names[comparison.base.id]), ":"
-    for metric in tested:
-        if metric.primary or metric.why or metric.verdict in (WORSE, BETTER):
-            yield _said_of(metric)
+    yield from map(_said_of, told)
 
 
 def _said_of(metric: MetricComparison) -> Sentence:
@@ -223,7 +222,7 @@ def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cel
         yield _name(metric.name, style)
     else:
         key = metric.key.removeprefix(f"{metric.evaluator}.")
-        yield Words(f"  {'pass rate' if key == PASS_RATE else clean(key, 60)}", style)
+        yield Words(f"  {'mean' if key == metric.evaluator else clean(key, 60)}", style)
     yield from (Words(text, style) for text in _figures(kind, metric))
     yield p_text(metric.p_value) if metric.tested else ""
     yield p_text(metric.p_adjusted) if metric.tested else ""

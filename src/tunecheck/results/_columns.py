@@ -176,9 +176,8 @@ def _is_repeated(key: str, known: set[str]) -> bool:
 def choose_main_metric(evaluator: EvaluatorColumns, columns: dict[str, MetricColumn], declared: EvaluatorEntry) -> None:
     """Drop an evaluator's columns without numbers, name its pass rate, and choose its main metric.
 
-    The main metric is the one that it declares as its primary: as a pass rate if its kind is binary, as a number if it
-    is a score or a count. Without a declaration it is the pass rate, else the number with the evaluator's name, else
-    the first number.
+    The main metric is the pass rate of its primary metric if rows passed or failed, else the number that it declares as
+    its primary, else the number with the evaluator's name, else the first number.
     """
     name = evaluator.name
     with_result = [columns[each].metric for each in evaluator.columns if columns[each].has_results]
@@ -219,12 +218,7 @@ def _main(
     primary: MetricColumn | None,
     declared: EvaluatorEntry,
 ) -> str | None:
-    own = f"{evaluator.name}.{declared.primary}"
-    known = declared.metric(declared.primary)
-    kind = known.kind if known is not None else "binary"
-    if own in columns and (kind != "binary" or primary is None):
-        return own
     if primary is not None:
         return primary.name
-    own = f"{evaluator.name}.{evaluator.name}"
-    return own if own in columns else next(iter(evaluator.columns), None)
+    named = (f"{evaluator.name}.{name}" for name in (declared.primary, evaluator.name))
+    return next((own for own in named if own in columns), next(iter(evaluator.columns), None))

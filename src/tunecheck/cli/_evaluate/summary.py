@@ -99,14 +99,14 @@ def intervals_of(run: Path) -> dict[str, str]:
     """Return the 95% interval of each evaluator's main figure: its pass rate, else its mean."""
     from tunecheck.comparison._judged import rate_of
     from tunecheck.comparison._wording import value_text
-    from tunecheck.results import PASS_RATE, read_run
+    from tunecheck.results import PASS_RATE, Kind, read_run
 
     table, found = read_run(run, run.parent), {}
     for name, evaluator in table.evaluators.items():
-        rates = table.columns.get(f"{name}.{PASS_RATE}")
-        interval = rate_of(table, rates.name if rates is not None else evaluator.main)
+        interval = rate_of(table, evaluator.main)
         if interval is not None and interval.low is not None:
-            ends = (value_text("score" if rates is None else "binary", end) for end in (interval.low, interval.high))
+            kind: Kind = "binary" if evaluator.main == f"{name}.{PASS_RATE}" else "score"
+            ends = (value_text(kind, end) for end in (interval.low, interval.high))
             found[name] = " to ".join(ends)
     return found
 

@@ -234,7 +234,6 @@ def read_base(
         allow_simulated=options.allow_simulated,
         allow_changed_evaluator=options.allow_changed_evaluator,
         rows=0,
-        gated=True,
     )
     try:
         pair = RunPair(table, asked, settings)

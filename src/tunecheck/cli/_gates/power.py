@@ -58,7 +58,7 @@ def pass_rates(pair: RunPair) -> dict[str, Floats]:
     """The pass rates among the metrics and slices that a gate tests, with the base's values on the paired rows."""
     from tunecheck.comparison._common_metrics import choose_metrics
 
-    chosen, _ = choose_metrics(pair.base, pair.base, pair.settings.named, gated=True)
+    chosen, _ = choose_metrics(pair.base, pair.base, pair.settings.named)
     sides = {each.name: pair.sides(each.key) for each in chosen if each.tested}
     return {name: each.base for name, each in sides.items() if each.metric.passes == each.metric.name}
 
