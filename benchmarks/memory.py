@@ -79,8 +79,7 @@ def configuration(folder: Path, examples: int) -> Path:
 
 def run(examples: int) -> Figures:
     """One run, in this process; the tokenizer is loaded before."""
-    from tunecheck_memory._evaluation import MemoryPlan, run_memory
-    from tunecheck_memory._tokens import load_tokenizer
+    from tunecheck_memory import MemoryPlan, load_tokenizer, run_memory
 
     load_tokenizer("cl100k_base").count("warm")
     with tempfile.TemporaryDirectory() as name:

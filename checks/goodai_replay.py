@@ -31,6 +31,7 @@ from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
+from tunecheck_memory import Definition, Jokes, Say, Scene, Step, Wait, load_filler, load_tokenizer, load_wording
 from tunecheck_memory._effects import (
     Consult,
     Effect,
@@ -43,12 +44,9 @@ from tunecheck_memory._effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck_memory._goodai import EventType
-from tunecheck_memory._kind import Definition, Say, Scene, Step, Wait
-from tunecheck_memory._kinds.jokes import Jokes
+from tunecheck_memory._run_files import EventType
 from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Scheduler, Settings, Task, Test
-from tunecheck_memory._tokens import load_tokenizer
-from tunecheck_memory._wording import fill, load_filler, load_wording
+from tunecheck_memory._wording import fill
 
 _DAY = 86_400
 _DAY_US = _DAY * 1_000_000

@@ -31,8 +31,7 @@ from tunecheck._errors import ConfigurationError, DataError, TunecheckError, tol
 from tunecheck._json import JSON, dumps_line, loads, real_number
 from tunecheck._messages import clean
 from tunecheck.views import console
-from tunecheck_memory._kind import FinishedTest
-from tunecheck_memory._rules import Undecided, judge_by_words
+from tunecheck_memory import FinishedTest, Undecided, judge_by_words
 
 MAX_LINE_BYTES = 64 << 20
 """Longest line that is read; the longest recorded row has 40 KB."""

@@ -5,7 +5,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from tunecheck._json import JSON
-from tunecheck_memory._kind import FinishedTest, Score
+from tunecheck_memory import FinishedTest, Score, Undecided, judge_by_words, mentions
+from tunecheck_memory._evaluator import plain_title
 from tunecheck_memory._kinds.instructions import expected_quote, has_sentence, letters, trigger_threshold
 from tunecheck_memory._kinds.lists import MAX_ITEMS, expected_quantities
 from tunecheck_memory._kinds.replies import (
@@ -14,13 +15,11 @@ from tunecheck_memory._kinds.replies import (
     expected_text,
     expected_texts,
     last_reply,
-    mentions,
     replies,
     texts,
 )
 from tunecheck_memory._kinds.spy_meeting import CODES, expected_words
 from tunecheck_memory._lenient_json import MAX_CHARACTERS
-from tunecheck_memory._rules import Undecided, judge_by_words, plain_title
 
 _ASKS_MODEL = UndecidedError("the reference asks a model")
 

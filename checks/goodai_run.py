@@ -18,14 +18,12 @@ from tunecheck._errors import ConfigurationError, DataError, PluginError, told_a
 from tunecheck._json import JSON, dumps, dumps_line, loads, whole_number
 from tunecheck._trust import Trust
 from tunecheck.plugins import discover
-from tunecheck_memory._configuration import UNIVERSAL, find_kind, is_kind_file
+from tunecheck_memory import Definition, FillerPool, GenerationContext, Kind, SessionWording, Tokenizer, find_kind
+from tunecheck_memory._configuration import UNIVERSAL, is_kind_file
 from tunecheck_memory._effects import Effect, Outcome
-from tunecheck_memory._goodai import EventType, log_lines
-from tunecheck_memory._kind import Definition, GenerationContext, Kind
 from tunecheck_memory._making import SUFFIX, read_definition
+from tunecheck_memory._run_files import EventType, log_lines
 from tunecheck_memory._scheduler import MAX_MESSAGE_TOKENS, Settings, Test
-from tunecheck_memory._tokens import Tokenizer
-from tunecheck_memory._wording import FillerPool, SessionWording
 
 SENT = (EventType.SEND_MESSAGE, EventType.SEND_FILL)
 ANSWERED = (EventType.RESPONSE_MESSAGE, EventType.RESPONSE_FILL)

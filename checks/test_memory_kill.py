@@ -25,7 +25,7 @@ from tests.memory_kill_parts import (
     stream,
 )
 
-from tunecheck_memory._wording import load_wording
+from tunecheck_memory import load_wording
 
 REMEMBERING = Manner("interleaved, an agent with a memory", "memory_agent")
 WINDOWED = Manner("interleaved, a model with a window", "openai", max_prompt_size=1_500)

@@ -15,7 +15,7 @@ from tests.cli_parts import command, environment
 from tests.endpoint_parts import HandClock
 
 from tunecheck.endpoints import load_endpoint
-from tunecheck_memory._agent_endpoint import MemoryAgentEndpoint
+from tunecheck_memory import MemoryAgentEndpoint
 
 NOON_US = 1_772_712_000_000_000
 NOON = datetime(2026, 3, 5, 12, tzinfo=UTC)

@@ -11,10 +11,19 @@ from typing import ClassVar
 import msgspec
 from checks.goodai_run import LogEvent, log_events
 
-from tunecheck_memory import Definition, GenerationContext, Kind, Scene, Wait
+from tunecheck_memory import (
+    Definition,
+    FillerPool,
+    FillerWording,
+    GenerationContext,
+    Kind,
+    Scene,
+    SessionWording,
+    Wait,
+    load_wording,
+)
 from tunecheck_memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
 from tunecheck_memory._scheduler import Settings, Test, schedule
-from tunecheck_memory._wording import FillerPool, FillerWording, SessionWording, load_wording
 
 START_US = 1_700_000_000_000_000
 SECOND = 1_000_000

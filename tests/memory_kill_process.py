@@ -22,9 +22,7 @@ from typing import Any
 from tunecheck._records import sealed
 from tunecheck.endpoints import load_endpoint
 from tunecheck.plugins import RecordFile, dumps
-from tunecheck_memory import _kinds as kinds
-from tunecheck_memory._evaluation import MemoryPlan, run_memory
-from tunecheck_memory._tokens import Tokenizer, load_tokenizer
+from tunecheck_memory import MemoryPlan, Tokenizer, _kinds as kinds, load_tokenizer, run_memory
 
 LATE = (
     "aiohttp",

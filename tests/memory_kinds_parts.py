@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from tunecheck.plugins import JSON
-from tunecheck_memory import Definition, GenerationContext
-from tunecheck_memory._configuration import find_kind
+from tunecheck_memory import Definition, GenerationContext, find_kind
 
 SCRIPTED = (
     "colours", "names", "name_list", "shopping", "locations", "locations_directions", "jokes", "sallyanne", "kv",

@@ -9,9 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunecheck_memory import AskJudge, Definition, Points, Replied, Say, Scene, Step, Wait
-from tunecheck_memory._kinds.restaurant import Restaurant
-from tunecheck_memory._wording import SessionWording, load_wording
+from tunecheck_memory import (
+    AskJudge,
+    Definition,
+    Points,
+    Replied,
+    Restaurant,
+    Say,
+    Scene,
+    SessionWording,
+    Step,
+    Wait,
+    load_wording,
+)
 
 __all__ = [
     "GUEST_WORDS", "Visit", "dish", "drink", "nothing", "order", "ordered", "reference_replays", "said_yes", "visit"

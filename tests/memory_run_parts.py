@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from tunecheck.endpoints import Endpoint
-from tunecheck_memory._evaluation import MemoryOutcome, MemoryPlan, run_memory
+from tunecheck_memory import MemoryOutcome, MemoryPlan, run_memory
 
 _OF_PLAN = {each.name for each in fields(MemoryPlan)}
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from checks.goodai_rules import score_as_benchmark
 
-from tunecheck_memory import FinishedTest, Score
-from tunecheck_memory._rules import judge_by_words
+from tunecheck_memory import FinishedTest, Score, judge_by_words
 
 __all__ = ["ROUTE", "by_rule", "recorded", "score", "told", "verdict_of"]
 

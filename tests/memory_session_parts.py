@@ -8,20 +8,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunecheck_memory import AskJudge, Definition, GenerationContext, Kind, Wait
+from tunecheck_memory import (
+    AskJudge,
+    Colours,
+    Definition,
+    FillerPool,
+    GenerationContext,
+    Jokes,
+    Kind,
+    ProspectiveMemory,
+    Restaurant,
+    Shopping,
+    Wait,
+    WordJudge,
+    load_wording,
+)
 from tunecheck_memory._clock import SessionClock
 from tunecheck_memory._effects import Outcome
 from tunecheck_memory._event_log import EventLog, read_events
-from tunecheck_memory._kinds.instructions import ProspectiveMemory
-from tunecheck_memory._kinds.jokes import Jokes
-from tunecheck_memory._kinds.lists import Shopping
-from tunecheck_memory._kinds.restaurant import Restaurant
-from tunecheck_memory._kinds.restaurant_words import WordJudge
-from tunecheck_memory._kinds.statements import Colours
 from tunecheck_memory._scheduler import Settings, Test, schedule
 from tunecheck_memory._session import Session
 from tunecheck_memory._session_state import SessionState
-from tunecheck_memory._wording import FillerPool, load_wording
 
 SPAN = 900
 POOL = FillerPool([(f"What is the square of {number}?", str(number * number)) for number in range(200)], "squares")

@@ -15,9 +15,9 @@ from tunecheck import ConfigurationError, ContentFilterError, JudgementError, Pr
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.plugins import JSON, Verdict, dumps
 from tunecheck_memory._effects import Outcome
+from tunecheck_memory._evaluator import shipped_kind, shipped_kinds
 from tunecheck_memory._kind import AskJudge, FinishedTest, Kind
 from tunecheck_memory._kinds.scripts import DATA
-from tunecheck_memory._rules import shipped_kind, shipped_kinds
 
 _WORKSPACE = Path("prompty")
 

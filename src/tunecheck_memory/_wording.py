@@ -20,7 +20,7 @@ from tunecheck.plugins import JSON, Written, dumps, loads, read_as, read_yaml, t
 from tunecheck_memory._tokens import Tokenizer
 
 if TYPE_CHECKING:
-    from tunecheck_memory._kinds.menu import Menu
+    from tunecheck_memory._kinds.restaurant import Menu
 
 
 OWN = Path(__file__).with_name("data") / "wording.yml"
@@ -64,7 +64,7 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
 
     @cached_property
     def menu(self) -> Menu:
-        from tunecheck_memory._kinds.menu import Menu
+        from tunecheck_memory._kinds.restaurant import Menu
 
         file = Path(self.menu_file)
         with told_as(ConfigurationError, file):

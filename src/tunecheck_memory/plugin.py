@@ -38,9 +38,7 @@ PLUGIN = Plugin(
             "instruction_recall": Extension("tunecheck_memory._kinds.recall:InstructionRecall"),
             "how_to_think": Extension("tunecheck_memory._kinds.how_to_think:HowToThink"),
             "prospective_memory": Extension("tunecheck_memory._kinds.instructions:ProspectiveMemory"),
-            "conflicting_personal_info": Extension(
-                "tunecheck_memory._kinds.conflicting_personal_info:ConflictingPersonalInfo"
-            ),
+            "conflicting_personal_info": Extension("tunecheck_memory._kinds.recall:ConflictingPersonalInfo"),
             "trigger_response": Extension("tunecheck_memory._kinds.instructions:TriggerResponse"),
             "spy_meeting": Extension("tunecheck_memory._kinds.spy_meeting:SpyMeeting"),
             "restaurant": Extension("tunecheck_memory._kinds.restaurant:Restaurant"),

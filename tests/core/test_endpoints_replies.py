@@ -15,7 +15,7 @@ from tests.pipeline_parts import questions, run
 
 from tunecheck import EndpointError, RefusedError, ReplyError, RunError, StopRunError, ThrottledError
 from tunecheck.endpoints import Endpoint, OpenAIEndpoint, load_endpoint, read_definition
-from tunecheck_memory._agent_endpoint import MemoryAgentEndpoint
+from tunecheck_memory import MemoryAgentEndpoint
 
 GOOD = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
 

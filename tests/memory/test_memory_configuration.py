@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tunecheck import ConfigurationError
-from tunecheck_memory._configuration import Configuration, read_configuration
+from tunecheck_memory import Configuration, read_configuration
 
 SMALL = """\
 config:

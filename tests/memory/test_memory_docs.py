@@ -26,9 +26,8 @@ from tests.report_parts import browser_at_work, looking_at
 from tunecheck import ConfigurationError, Run
 from tunecheck.plugins import discover, find
 from tunecheck.runs import list_runs
-from tunecheck_memory._configuration import read_configuration
+from tunecheck_memory import load_filler, read_configuration
 from tunecheck_memory._kinds.chapterbreak import OPTIONS, find_passages
-from tunecheck_memory._wording import load_filler
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

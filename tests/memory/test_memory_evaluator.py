@@ -17,7 +17,7 @@ from tests.reference_environments import AZURE
 
 from tunecheck import ConfigurationError
 from tunecheck.prompts import load_prompt
-from tunecheck_memory._evaluator import MemoryEvaluator
+from tunecheck_memory import MemoryEvaluator
 
 RECALL: dict[str, Any] = {
     "dataset": "Delayed Recall",

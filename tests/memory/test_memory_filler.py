@@ -10,8 +10,9 @@ from hypothesis import given, strategies as st
 from tests.memory_core_parts import POOL, Words, wording
 
 from tunecheck import DataError
-from tunecheck_memory._tokens import ENCODINGS, load_tokenizer
-from tunecheck_memory._wording import FillerPool, FillerWriter, load_filler
+from tunecheck_memory import FillerPool, load_filler, load_tokenizer
+from tunecheck_memory._tokens import ENCODINGS
+from tunecheck_memory._wording import FillerWriter
 
 pairs = st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), min_size=1, max_size=8)
 

@@ -18,10 +18,8 @@ from tunecheck import ConfigurationError, EndpointError
 from tunecheck.endpoints import load_endpoint
 from tunecheck.plugins import JSON
 from tunecheck.prompts import load_prompt
-from tunecheck_memory import AskJudge
-from tunecheck_memory._judging import EndpointJudge
+from tunecheck_memory import AskJudge, EndpointJudge, load_wording
 from tunecheck_memory._session import Judge
-from tunecheck_memory._wording import load_wording
 
 FILES = ROOT / "src" / "tunecheck_memory" / "data" / "prompts"
 PURPOSES = ("follows_role", "extraction", "noticed", "recalls")

@@ -14,9 +14,7 @@ from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import test_of, tests_of, texts
 from tests.memory_scoring_parts import score_by_words
 
-from tunecheck_memory import Definition, FinishedTest, Scene
-from tunecheck_memory._kinds.instructions import ProspectiveMemory
-from tunecheck_memory._kinds.jokes import Jokes
+from tunecheck_memory import Definition, FinishedTest, Jokes, ProspectiveMemory, Scene
 from tunecheck_memory._kinds.scripts import read_words
 from tunecheck_memory._kinds.spy_meeting import spy_words
 

@@ -10,7 +10,8 @@ from hypothesis import given, strategies as st
 
 from tunecheck import ConfigurationError, PluginError
 from tunecheck.plugins import JSON, discover
-from tunecheck_memory._configuration import find_kind, kind_class
+from tunecheck_memory import find_kind
+from tunecheck_memory._configuration import kind_class
 
 DEFAULTS: dict[str, dict[str, JSON]] = {
     "colours": {"colour_changes": 3},

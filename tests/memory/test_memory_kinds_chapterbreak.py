@@ -11,8 +11,7 @@ from tests.memory_scoring_parts import score_by_words
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.plugins import JSON
-from tunecheck_memory import Definition, FinishedTest, GenerationContext
-from tunecheck_memory._configuration import find_kind
+from tunecheck_memory import Definition, FinishedTest, GenerationContext, find_kind
 from tunecheck_memory._kinds.chapterbreak import CONTEXT_CHARACTERS, OPTION_CHARACTERS, pages_of
 
 

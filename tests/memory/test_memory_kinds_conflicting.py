@@ -9,9 +9,8 @@ import pytest
 
 from tunecheck import ConfigurationError, ReplyError
 from tunecheck.endpoints import load_endpoint
-from tunecheck_memory import Definition, GenerationContext
-from tunecheck_memory._configuration import find_kind
-from tunecheck_memory._kinds.conflicting_personal_info import read_content
+from tunecheck_memory import Definition, GenerationContext, find_kind
+from tunecheck_memory._kinds.recall import read_content
 
 WRITER = '''
 import json

@@ -14,13 +14,23 @@ from tests.judge_parts import Scripted as Model
 from tests.memory_session_parts import some_settings
 
 from tunecheck import ConfigurationError
-from tunecheck_memory import AskJudge, Definition, FinishedTest, GenerationContext, Points, Replied, Say, Scene
-from tunecheck_memory._configuration import Configuration, read_configuration
+from tunecheck_memory import (
+    AskJudge,
+    Configuration,
+    Definition,
+    EndpointJudge,
+    FinishedTest,
+    GenerationContext,
+    Points,
+    Replied,
+    Say,
+    Scene,
+    load_wording,
+    read_configuration,
+)
 from tunecheck_memory._effects import Consult, Effect, End, Jump, Outcome, Send
-from tunecheck_memory._judging import EndpointJudge
 from tunecheck_memory._making import make_definitions
 from tunecheck_memory._scheduler import Test, schedule
-from tunecheck_memory._wording import load_wording
 
 PAGE = (ROOT / "docs" / "memory-kinds.md").read_text("utf-8")
 

@@ -12,9 +12,8 @@ from tests.cli_parts import ROOT
 from tests.memory_kinds_parts import SCRIPTED, replies_since, right_replies, test_of, tests_of
 from tests.memory_scoring_parts import score_by_words
 
-from tunecheck_memory import Definition, FinishedTest, GenerationContext
-from tunecheck_memory._configuration import find_kind
-from tunecheck_memory._rules import shipped_kind
+from tunecheck_memory import Definition, FinishedTest, GenerationContext, find_kind
+from tunecheck_memory._evaluator import shipped_kind
 
 kinds = st.sampled_from(SCRIPTED)
 seeds = st.integers(-(2**63), 2**63)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tunecheck import ConfigurationError, PluginError
-from tunecheck_memory import Definition, GenerationContext, Kind
-from tunecheck_memory._configuration import find_kind
+from tunecheck_memory import Definition, GenerationContext, Kind, find_kind
 
 HAIKU = """
 from tunecheck_memory._kind import Kind

@@ -12,7 +12,7 @@ from tunecheck import ConfigurationError, Run, RunError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.plugins import JSON
 from tunecheck.runs import list_runs
-from tunecheck_memory._evaluation import MemoryOutcome
+from tunecheck_memory import MemoryOutcome
 
 CONFIG = """\
 config: {run_name: Own}

@@ -25,7 +25,7 @@ from tunecheck_memory._effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck_memory._goodai import EventType
+from tunecheck_memory._run_files import EventType
 
 LINE = '{"type": 6, "timestamp": 1716376553.869467, "test_id": "Colours - 0", "data": {"tokens": 285, "time": 0}}'
 

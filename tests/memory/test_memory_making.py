@@ -10,8 +10,7 @@ from checks.goodai_run import read_definitions
 from tests.memory.test_memory_kinds_chapterbreak import write_book
 
 from tunecheck import ConfigurationError
-from tunecheck_memory import GenerationContext
-from tunecheck_memory._configuration import read_configuration
+from tunecheck_memory import GenerationContext, read_configuration
 from tunecheck_memory._making import DefinitionSet, Mode, make_definitions
 
 CONFIG = """\

@@ -15,12 +15,9 @@ from checks.goodai_run import LogEvent, log_line
 from tests.cli_parts import Said
 from tests.memory_core_parts import logged, run, settings
 
-from tunecheck_memory import Definition, Wait
-from tunecheck_memory._configuration import find_kind
+from tunecheck_memory import Definition, Wait, find_kind, load_filler, load_tokenizer, load_wording
 from tunecheck_memory._making import write_definitions
 from tunecheck_memory._scheduler import Test
-from tunecheck_memory._tokens import load_tokenizer
-from tunecheck_memory._wording import load_filler, load_wording
 
 COLOURS = Definition(
     "Colours",

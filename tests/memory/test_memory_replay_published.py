@@ -13,10 +13,9 @@ from checks.goodai_replay import Replayed, replay, replay_run
 from checks.goodai_run import LegacyRun, LogEvent, read_legacy_run
 from tests.memory_core_parts import replayable_runs
 
-from tunecheck_memory._goodai import EventType
+from tunecheck_memory import load_filler, load_tokenizer, load_wording
+from tunecheck_memory._run_files import EventType
 from tunecheck_memory._scheduler import Settings
-from tunecheck_memory._tokens import load_tokenizer
-from tunecheck_memory._wording import load_filler, load_wording
 
 RUNS = range(8)
 

@@ -21,7 +21,7 @@ from checks.goodai_run import LogEvent
 from tests.memory_core_parts import SECOND, kind, logged, made_test, run, settings
 
 from tunecheck_memory import Wait
-from tunecheck_memory._goodai import EventType
+from tunecheck_memory._run_files import EventType
 from tunecheck_memory._scheduler import Test
 
 TESTS = [made_test("Alpha", "a1", Wait(percentage=50), "a2?"), made_test("Beta", "b1", Wait(percentage=30), "b2?")]

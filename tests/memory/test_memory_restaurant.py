@@ -21,10 +21,8 @@ from tests.memory_restaurant_parts import (
 )
 
 from tunecheck import ConfigurationError
-from tunecheck_memory import Definition, GenerationContext, Say
-from tunecheck_memory._kinds.menu import Menu
-from tunecheck_memory._kinds.restaurant import Restaurant
-from tunecheck_memory._wording import load_wording
+from tunecheck_memory import Definition, GenerationContext, Restaurant, Say, load_wording
+from tunecheck_memory._kinds.restaurant import Menu
 
 GUEST = ["yes", "a drink", "a dish", "thanks", "another dish", "thanks", "that is wrong", "thanks", "the drink"]
 

@@ -18,7 +18,7 @@ from tunecheck.cli import main
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Price, Usage
 from tunecheck.plugins import JSON
 from tunecheck.runs import list_runs
-from tunecheck_memory._evaluation import MemoryOutcome
+from tunecheck_memory import MemoryOutcome
 
 CONFIG = """\
 config:
@@ -477,7 +477,7 @@ def test_a_data_set_without_its_texts_is_left_out_visibly(workspace: Path) -> No
 
 
 def test_the_recorded_replies_can_be_judged_again_without_asking_the_agent() -> None:
-    from tunecheck_memory._evaluator import MemoryEvaluator
+    from tunecheck_memory import MemoryEvaluator
 
     outcome = had()
     again = score(outcome.result.run_dir, evaluators={"strict": MemoryEvaluator(threshold=1.0)})

@@ -14,8 +14,7 @@ from hypothesis import given, strategies as st
 from tests.memory_scoring_parts import ROUTE, recorded, told
 
 from tunecheck.plugins import JSON
-from tunecheck_memory import FinishedTest, Score
-from tunecheck_memory._rules import judge_by_words
+from tunecheck_memory import FinishedTest, Score, judge_by_words
 
 TITLES = (
     "Names", "NameList", "Colours", "Shopping", "Locations", "Locations Directions", "Jokes", "SallyAnne",

@@ -11,8 +11,7 @@ from checks.goodai_rescore import given_of_row
 from checks.goodai_rules import score_as_benchmark
 from tests.memory_scoring_parts import recorded
 
-from tunecheck_memory import Score
-from tunecheck_memory._rules import judge_by_words
+from tunecheck_memory import Score, judge_by_words
 
 AGREEMENT = {"Locations Directions": 0.92, "Jokes": 0.97, "Trigger Response": 0.85}
 

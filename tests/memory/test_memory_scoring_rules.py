@@ -13,10 +13,8 @@ import pytest
 from checks.goodai_rules import score_as_benchmark
 from tests.memory_scoring_parts import by_rule, score, verdict_of
 
-from tunecheck_memory import FinishedTest, Points, Score
+from tunecheck_memory import Colours, FinishedTest, Points, Score, Undecided, judge_by_words
 from tunecheck_memory._kinds.spy_meeting import spy_words
-from tunecheck_memory._kinds.statements import Colours
-from tunecheck_memory._rules import Undecided, judge_by_words
 
 CASES = by_rule(Path(__file__).with_name("scoring_cases.jsonl"))
 GIVEN = ("args", "script", "since_question")

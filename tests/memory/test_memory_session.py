@@ -12,13 +12,10 @@ from tests.memory_session_parts import Had, Scripted, have, session_in, some_set
 
 from tunecheck import ConfigurationError, RunError, StopRunError, ThrottledError
 from tunecheck.plugins import CallsMade, RecordFile
-from tunecheck_memory import Definition, Say, Steps, Wait
+from tunecheck_memory import Colours, Definition, Jokes, ProspectiveMemory, Say, Steps, Wait
 from tunecheck_memory._clock import START_US, RealClock, SessionClock
 from tunecheck_memory._effects import Consult, Jump, Outcome, Register, ResetAgent, Send
 from tunecheck_memory._event_log import EventLog, read_events
-from tunecheck_memory._kinds.instructions import ProspectiveMemory
-from tunecheck_memory._kinds.jokes import Jokes
-from tunecheck_memory._kinds.statements import Colours
 from tunecheck_memory._scheduler import Test
 
 

@@ -24,13 +24,11 @@ from tunecheck import (
 )
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Price, Usage, load_endpoint
 from tunecheck.plugins import JSON
-from tunecheck_memory import FinishedTest, Score
+from tunecheck_memory import Colours, FinishedTest, MemoryTarget, Score
 from tunecheck_memory._effects import Send
 from tunecheck_memory._event_log import event_log_path, read_events
-from tunecheck_memory._kinds.statements import Colours
 from tunecheck_memory._making import definition_data
 from tunecheck_memory._scheduler import Test
-from tunecheck_memory._target import MemoryTarget
 
 
 class Model(Endpoint):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tunecheck import ConfigurationError, MissingExtraError
-from tunecheck_memory._tokens import load_tokenizer
-from tunecheck_memory._wording import fill, load_wording
+from tunecheck_memory import load_tokenizer, load_wording
+from tunecheck_memory._wording import fill
 
 
 def file(folder: Path, text: str) -> Path:
