@@ -18,7 +18,6 @@ from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._making import DefinitionSet, LeftOut, Mode, definition_data, make_definitions
 from tunecheck_memory._run_files import ISOLATED, MemorySummary, benchmark_folder, keep_definitions, write_run_files
 from tunecheck_memory._scheduler import Settings, Test
-from tunecheck_memory._session import Judge
 from tunecheck_memory._target import MemoryTarget
 from tunecheck_memory._tokens import Tokenizer, load_tokenizer
 from tunecheck_memory._wording import load_filler, load_wording
@@ -29,7 +28,7 @@ DEFINITIONS = Path("datasets") / "memory"
 EVALUATOR = "memory"
 
 _JUDGED_BY_WORDS = "restaurant"
-"""The kind of tests that can consult `WordJudge` instead of a model."""
+"""The kind of tests that can be judged by words instead of a model."""
 
 
 @dataclass(frozen=True)
@@ -165,9 +164,7 @@ def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: Def
         plan.endpoint,
         tests,
         settings,
-        judge=lambda: _consulted(judge),
-        judged_by={"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
-        judge_endpoint=judge,
+        judge=judge,
         max_prompt_size=plan.max_prompt_size,
         clock=plan.clock,
         prepare=lambda run: keep_definitions(
@@ -202,17 +199,6 @@ def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
             f"{', '.join(scored)}: only a judge can score it; name a model with --judge, or have it without a score "
             "with --unjudged"
         )
-
-
-def _consulted(judge: Endpoint | None) -> Judge:
-    """Return the judge that running tests consult; it is loaded when needed."""
-    if judge is None:
-        from tunecheck_memory._kinds.restaurant_words import WordJudge
-
-        return WordJudge()
-    from tunecheck_memory._judging import EndpointJudge
-
-    return EndpointJudge(judge)
 
 
 def _notes(made: DefinitionSet, tests: Sequence[Test], judge: Endpoint | None) -> list[str]:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,9 +41,7 @@ class MemoryTarget(EndpointTargetBase):
         endpoint: The agent: a model, or an agent with its own memory.
         tests: All tests of a session.
         settings: The settings of the interleaving.
-        judge: Makes the judge that running tests consult.
-        judged_by: A description of the judge for the manifest.
-        judge_endpoint: The judge's model, if there is one.
+        judge: The model that running tests consult; without one, restaurant visits are judged by words.
         max_prompt_size: The most tokens of the conversation that the agent is sent.
         clock: `virtual`, `mirrored` (the agent is informed when time passes) or `real` (the session waits).
         prepare: Called with the run's folder before the first session starts.
@@ -62,9 +60,7 @@ class MemoryTarget(EndpointTargetBase):
         tests: Sequence[Test],
         settings: Settings,
         *,
-        judge: Callable[[], Judge],
-        judged_by: Mapping[str, JSON],
-        judge_endpoint: Endpoint | None = None,
+        judge: Endpoint | None = None,
         max_prompt_size: int | None = None,
         clock: ClockName = "virtual",
         prepare: Callable[[Path], None] = lambda folder: None,
@@ -77,8 +73,6 @@ class MemoryTarget(EndpointTargetBase):
         self._tests = {test.id: test for test in tests}
         self._settings = replace(settings, tokenizer=CountingOnce(settings.tokenizer))
         self._judge = judge
-        self._judged_by = dict(judged_by)
-        self._judge_endpoint = judge_endpoint
         self._max_prompt_size = max_prompt_size
         self._clock: ClockName = clock
         self._prepare = prepare
@@ -122,19 +116,29 @@ class MemoryTarget(EndpointTargetBase):
         session = Session(
             schedule=lambda: schedule(self._tests.values(), settings),
             agent=self._agent(f"{context.run_id}/{trial}", whole_number(log.begun_with.get(PROMPT_SIZE))),
-            make_judge=self._judge,
+            make_judge=self._make_judge,
             clock=clock,
             log=log,
             key=partial(_event_key, context.run_id, trial),
             state=self.state_of(()),
             ended=running.note,
             costs=_costs(context, "target", self.endpoint, trial),
-            judge_costs=_costs(context, "judge", self._judge_endpoint, trial),
+            judge_costs=_costs(context, "judge", self._judge, trial),
         )
         running.start(session, log)
         if self._stopped:
             session.stop()
         return running
+
+    def _make_judge(self) -> Judge:
+        """Return the judge that running tests consult; its module is loaded when one does."""
+        if self._judge is not None:
+            from tunecheck_memory._judging import EndpointJudge
+
+            return EndpointJudge(self._judge)
+        from tunecheck_memory._kinds.restaurant_words import WordJudge
+
+        return WordJudge()
 
     def state_of(self, events: Iterable[Event]) -> SessionState:
         """Return the state of a session after these events."""
@@ -156,13 +160,13 @@ class MemoryTarget(EndpointTargetBase):
     def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterator[EndpointUsage]:
         conversation = str(output.get("session"))
         yield EndpointUsage("target", self.endpoint, conversation, share_of(output, "share"))
-        yield EndpointUsage("judge", self._judge_endpoint, conversation, share_of(output, "judged"))
+        yield EndpointUsage("judge", self._judge, conversation, share_of(output, "judged"))
 
     def inputs(self, row: Row) -> JSON:
         return [dict(row.values), self._kept]
 
     def _describe_parts(self) -> dict[str, JSON]:
-        settings = self._settings
+        settings, judge = self._settings, self._judge
         tests: list[JSON] = [
             [test.id, definition_data(test.definition), test.kind.name, dict(test.kind.arguments), test.memory_span]
             for test in self._tests.values()
@@ -175,7 +179,7 @@ class MemoryTarget(EndpointTargetBase):
             "tokenizer": settings.tokenizer.name,
             "clock": self._clock,
             PROMPT_SIZE: self._max_prompt_size,
-            JUDGE: dict(self._judged_by),
+            JUDGE: {"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
         }
 
     def fingerprint(self) -> str | None:
@@ -334,8 +338,4 @@ def _own_score(state: TestState, test: Test) -> Score | None:
 def share_of(output: Mapping[str, JSON], column: str) -> CallsMade:
     """Return the calls in the column `share` or `judged`."""
     share = output.get(column)
-    counts = share if isinstance(share, dict) else {}
-    told = {
-        each.name: count for each in fields(CallsMade) if (count := whole_number(counts.get(each.name))) is not None
-    }
-    return CallsMade(**told)
+    return msgspec.convert(share, CallsMade) if isinstance(share, dict) else CallsMade()

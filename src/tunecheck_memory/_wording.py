@@ -229,10 +229,8 @@ class FillerWriter:
             size = open_list + entry.last
             open_list += entry.inner
         lines = "".join(self._entries[place].line for place in draws)
-        return Filler(self._wording.filler.preface + lines, self._answers(draws), tuple(draws))
-
-    def _answers(self, draws: list[int]) -> str:
-        return str([self._pairs[place][1] for place in draws])
+        answers = str([self._pairs[place][1] for place in draws])
+        return Filler(self._wording.filler.preface + lines, answers, tuple(draws))
 
     def _entry(self, place: int) -> _WordingEntry:
         entry = self._entries.get(place)

@@ -13,7 +13,7 @@ from tests.agent_parts import NOON_US, Words, contents
 from tests.endpoint_parts import HandClock, definition
 from tests.fault_server import FaultServer, Step, answer
 
-from tunecheck import ConfigurationError, ContentFilterError, EndpointError, ReplyError
+from tunecheck import ConfigurationError, ContentFilterError, ReplyError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, OpenAIEndpoint, Usage, load_endpoint
 from tunecheck.plugins import JSON
 from tunecheck_memory._agents import (
@@ -98,16 +98,6 @@ async def test_a_message_larger_than_the_window_is_sent_whole_and_alone() -> Non
     assert endpoint.last == [large]
     await say(agent, "and now")
     assert endpoint.last == ["and now"]
-
-
-async def test_what_the_service_makes_of_too_large_a_message_is_its_error_and_the_conversation_is_as_before() -> None:
-    endpoint = Asked(Completion("yes"), EndpointError("endpoint 'x' answered 400: context length", status=400))
-    agent = EndpointAgent(endpoint, Words(), 20)
-    await say(agent, "one")
-    with pytest.raises(EndpointError, match="context length"):
-        await say(agent, "two")
-    await say(agent, "two")
-    assert endpoint.last == ["one", "yes", "two"]
 
 
 @pytest.mark.parametrize("limit", [0, -1])

@@ -52,11 +52,6 @@ def test_every_published_definition_is_written_as_it_was_read(shared_data: Path,
             assert json.loads(file.read_text("utf-8")) == published
 
 
-def test_definitions_are_sorted_by_id_as_text(tmp_path: Path) -> None:
-    write_definitions([Definition("B", "2"), Definition("B", "10"), Definition("A", "7")], tmp_path)
-    assert [each.id for each in read_definitions(tmp_path)] == ["A - 7", "B - 10", "B - 2"]
-
-
 def test_missing_waits_are_spread_over_nine_tenths_of_the_span(tmp_path: Path) -> None:
     assert read_definition(written(tmp_path, waits=[])).waits == (Wait(percentage=90.0), Wait())
     assert default_waits(4) == (Wait(percentage=30.0), Wait(percentage=60.0), Wait(percentage=90.0), Wait())

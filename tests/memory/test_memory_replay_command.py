@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -81,32 +80,6 @@ def test_the_first_difference_is_shown_and_exits_with_3(tmp_path: Path, capsys: 
     assert f"first difference: event {place + 1}, line {place + 1} of " in said.out
     assert "Blue is my favourite." in said.out and "Red is my favourite." in said.out
     assert "\x1b" not in said.out
-
-
-def test_the_result_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_dir = benchmark(tmp_path, events(COLOURS)[:-1])
-    said = replay(capsys, run_dir, "--json")
-    result = json.loads(said.out)
-    assert said.code == 3
-    assert result["identical"] is False
-    assert result["events"] == result["logged_events"] == len(events(COLOURS)) - 1
-    assert result["difference"] == {
-        "event": len(events(COLOURS)),
-        "line": None,
-        "logged": None,
-        "ours": "END 'Colours - 0'",
-    }
-
-
-def test_a_run_that_is_not_over_is_the_same_so_far_if_that_is_asked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run_dir = benchmark(tmp_path, events(COLOURS)[:-1])
-    different = replay(capsys, run_dir)
-    assert (different.code, "first difference: event" in different.out) == (3, True)
-    same = replay(capsys, run_dir, "--unfinished")
-    assert (same.code, "the same so far: event" in same.out, "difference" in same.out) == (0, True, False)
-    assert "ours:    END 'Colours - 0'" in same.out, "what would come next"
 
 
 def test_a_data_set_may_have_its_own_span_in_the_configuration(

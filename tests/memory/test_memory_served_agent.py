@@ -8,7 +8,6 @@ import io
 import json
 import subprocess
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,12 +15,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.agent_parts import NOON, NOON_US, memory_agent, serving, told
-from tests.cli_parts import command, environment, process, workspace
-from tests.fault_server import RESET, FaultServer, Request, Step, failing, raw
+from tests.agent_parts import NOON, serving, told
+from tests.cli_parts import command, environment, process
 from tests.serve_parts import Starter, got, posted, servers
 
-from tunecheck_memory._agents import RememberingAgent
 from tunecheck_memory._served_agent import MAX_CONVERSATIONS, MAX_NOTES, AgentMessage, NoteAgent
 
 
@@ -114,14 +111,6 @@ async def test_the_same_key_gives_the_stored_reply_and_is_noted_once(start: Star
     assert (await told(url, "/reply", "k2", **say))[1] == {"reply": "My name is Ada."}
 
 
-async def test_a_reset_that_is_repeated_forgets_nothing_new(start: Starter) -> None:
-    url = await start(NoteAgent())
-    await told(url, "/reset", "k1", conversation="c")
-    await told(url, "/reply", "k2", conversation="c", message="My name is Ada.")
-    await told(url, "/reset", "k1", conversation="c")
-    assert (await told(url, "/reply", "k3", conversation="c", message="My name?"))[1] == {"reply": "My name is Ada."}
-
-
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -135,48 +124,6 @@ async def test_a_key_is_not_for_two_requests(start: Starter, path: str, body: di
     await told(url, "/reply", "k1", conversation="c", message="one")
     status, reply, _ = await told(url, path, "k1", **body)
     assert (status, reply["error"]["message"]) == (400, "this Idempotency-Key was used with another request")
-
-
-class BrokenLine:
-    """A server that passes every request on to a real agent, and breaks the reply off on its way back, now and then."""
-
-    def __init__(self, url: str) -> None:
-        self._port = int(url.rpartition(":")[2])
-        self.passed: Counter[str] = Counter()
-
-    def plan(self, seen: Request, attempt: int) -> Step:
-        number = int(seen.key)
-        if attempt == 0 and number % 5 == 4:
-            return failing(503)
-        self.passed[seen.key] += 1
-        line = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
-        line.request("POST", seen.path, seen.body, {"Idempotency-Key": seen.key})
-        body = line.getresponse().read()
-        line.close()
-        whole = raw(body)
-        cut = Step(200, {"Content-Type": "application/json"}, body[:-1], length=len(body), then="close")
-        # What the agent has heard and answered is lost on the way.
-        return (
-            {0: cut, 1: RESET, 2: raw(b"<html>busy</html>", "text/html", status=502)}.get(number % 5, whole)
-            if (attempt == 0)
-            else whole
-        )
-
-
-async def test_replies_lost_on_the_way_leave_no_second_note() -> None:
-    with serving() as real, FaultServer((line := BrokenLine(real)).plan) as between:
-        endpoint = memory_agent(between.url.replace("/score", ""))
-        agent = RememberingAgent(endpoint, "c")
-        for number in range(40):
-            reply = await agent.reply(f"Box {number} holds {number * 7}.", key=str(number), at_us=NOON_US)
-            assert reply.text == "Noted."
-        asked = await agent.reply("What does box 21 hold?", key="43", at_us=NOON_US)
-        health = await got(f"{real}/health")
-        await endpoint.close()
-    assert asked.text == "Box 21 holds 147."
-    assert health["notes"] == 40
-    assert sum(count == 2 for count in line.passed.values()) == 24
-    assert health["repeats"] == 24
 
 
 CONFIGURATION = """\
@@ -293,19 +240,3 @@ async def test_a_request_that_cannot_be_read_is_a_400_that_says_why(
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
-
-
-def test_endpoints_check_and_evaluate_work_with_an_agent(tmp_path: Path, served: str) -> None:
-    rows = [
-        {"id": "r1", "query": "My name is Ada.", "answer": "Noted."},
-        {"id": "r2", "query": "What?", "answer": "no"},
-    ]
-    folder = workspace(tmp_path, rows)
-    (folder / "endpoints" / "agent.yaml").write_text(f"kind: memory_agent\nurl: {served}\n", "utf-8")
-    checked = process(folder, "endpoints", "check", "agent")
-    assert checked.code == 0, checked.err
-    assert "answered" in checked.out
-    arguments = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "agent", "--evaluators", "f1_score", "--json")
-    done = process(folder, *arguments)
-    assert done.code == 0, done.err
-    assert done.json()["metrics"]["f1_score.f1_score"] == pytest.approx(0.5)

@@ -9,19 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from tests.memory_session_parts import CountingJudge, some_kinds, some_settings, some_tests
+from tests.memory_session_parts import some_kinds, some_settings, some_tests
 from tests.pipeline_parts import only_run, records, rows_of, run
 
-from tunecheck import (
-    CallContext,
-    ConfigurationError,
-    EndpointError,
-    EvaluationResult,
-    ReplyError,
-    Row,
-    RunError,
-    StopRunError,
-)
+from tunecheck import CallContext, ConfigurationError, EndpointError, EvaluationResult, ReplyError, Row, RunError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Price, Usage, load_endpoint
 from tunecheck.plugins import JSON
 from tunecheck_memory import Colours, FinishedTest, MemoryTarget, Score
@@ -67,8 +58,7 @@ class Model(Endpoint):
 
 def target_of(model: Model, tests: Sequence[Test] | None = None, **more: Any) -> MemoryTarget:
     settings = some_settings(**more.pop("settings", {}))
-    known: dict[str, Any] = {"judge": CountingJudge, "judged_by": {"judge": "words"}}
-    return MemoryTarget(model, some_tests() if tests is None else tests, settings, **(known | more))
+    return MemoryTarget(model, some_tests() if tests is None else tests, settings, **more)
 
 
 def rows_for(tests: Sequence[Test]) -> list[dict[str, Any]]:
@@ -171,25 +161,11 @@ def test_a_resumed_run_costs_what_an_unbroken_one_does(tmp_path: Path, fails_at:
     assert resumed.usage == whole.usage
 
 
-def test_a_run_whose_every_row_was_answered_still_knows_its_cost(tmp_path: Path) -> None:
-    price = Price(1.0, 2.0)
-    whole = had(tmp_path, target_of(Model(price=price)))
-    model = Model(price=price)
-    again = had(tmp_path, target_of(model), resume="last")
-    assert again.usage == whole.usage
-    assert model.asked == []
-
-
 def test_a_budget_holds_in_the_middle_of_a_conversation(tmp_path: Path) -> None:
     model = Model(price=Price(1.0, 2.0))
     with pytest.raises(RunError, match="--max-cost"):
         had(tmp_path, target_of(model), max_cost=0.00125)
     assert len(model.asked) == 10, "each call costs 0.00012, and the eleventh would exceed it"
-
-
-def test_a_run_that_must_stop_says_why(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="the key was refused"):
-        had(tmp_path, target_of(Model(fails_at=2, error=StopRunError("the key was refused"))))
 
 
 def test_a_reply_that_nobody_can_read_is_charged_and_a_resumed_run_knows_of_it(tmp_path: Path) -> None:
@@ -248,7 +224,7 @@ def test_the_fingerprint_says_whether_the_same_would_be_said(tmp_path: Path) -> 
         target_of(Model(), clock="mirrored"),
     ]
     assert len({same, *(other.fingerprint() for other in others)}) == 5
-    going_on = [target_of(Model(), max_prompt_size=900), target_of(Model(), judged_by={"judge": "gpt"})]
+    going_on = [target_of(Model(), max_prompt_size=900), target_of(Model(), judge=Model())]
     assert {other.fingerprint() for other in going_on} == {same}, "these may change; the event log says when"
 
 

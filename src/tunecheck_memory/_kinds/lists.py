@@ -2,8 +2,11 @@
 
 import re
 from random import Random
+from typing import Any
 
-from tunecheck.plugins import JSON, real_number
+import msgspec
+
+from tunecheck.plugins import JSON, converted, real_number
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, expected_texts, last_reply
 from tunecheck_memory._kinds.scripts import read_words, whole
@@ -163,28 +166,27 @@ def _same_amount(wanted: JSON, amounts: list[JSON]) -> bool:
 
 
 def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
-    if not isinstance(given.expected, (list, tuple)) or len(given.expected) > MAX_ITEMS:
-        raise NoExpectationError
-    quantities: dict[str, JSON] = {}
-    for each in given.expected:
-        if not isinstance(each, (list, tuple)) or len(each) != 2 or not isinstance(each[0], str) or not each[0].strip():
-            raise NoExpectationError
-        quantities[each[0].strip().lower()] = each[1]
-    if len(quantities) < len(given.expected):
+    try:
+        pairs = converted(given.expected, list[tuple[str, Any]])
+    except msgspec.ValidationError:
+        raise NoExpectationError from None
+    quantities: dict[str, JSON] = {name.strip().lower(): quantity for name, quantity in pairs}
+    if len(quantities) < len(pairs) or len(pairs) > MAX_ITEMS or "" in quantities:
         raise NoExpectationError
     return quantities
 
 
 def _said_items(reply: str) -> list[tuple[str, JSON]] | None:
-    said = _inner_list(_read(reply))
-    if not isinstance(said, list) or len(said) > MAX_ITEMS:
+    try:
+        items = converted(_inner_list(_read(reply)), list[_Listed])
+    except msgspec.ValidationError:
         return None
-    items: list[tuple[str, JSON]] = []
-    for each in said:
-        if not isinstance(each, dict) or not isinstance(each.get("item"), str) or "quantity" not in each:
-            return None
-        items.append((str(each["item"]).lower(), each["quantity"]))
-    return items
+    return [(each.item.lower(), each.quantity) for each in items] if len(items) <= MAX_ITEMS else None
+
+
+class _Listed(msgspec.Struct):
+    item: str
+    quantity: Any
 
 
 def _read(reply: str) -> JSON:

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from tunecheck.plugins import JSON
+import msgspec
+
+from tunecheck.plugins import JSON, converted
 from tunecheck_memory import FinishedTest, Score
 
 MAX_CHARACTERS = 50_000
@@ -44,12 +46,11 @@ def texts(values: Sequence[JSON]) -> list[str]:
 
 
 def expected_texts(given: FinishedTest) -> list[str]:
-    expected = given.expected
-    if (
-        not isinstance(expected, (list, tuple))
-        or len(expected) > MAX_EXPECTED
-        or not all(isinstance(each, str) for each in expected)
-    ):
+    try:
+        expected = converted(given.expected, list[str])
+    except msgspec.ValidationError:
+        raise NoExpectationError from None
+    if len(expected) > MAX_EXPECTED:
         raise NoExpectationError
     return texts(expected)
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tunecheck.plugins import converted
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, is_denied, last_reply, plain_words
 from tunecheck_memory._kinds.scripts import read_data, read_words
@@ -126,13 +127,10 @@ def _said_words(reply: str, words: set[str]) -> set[str]:
 
 
 def expected_words(given: FinishedTest) -> list[list[str]]:
-    if not isinstance(given.expected, (list, tuple)) or not 0 < len(given.expected) <= len(CODES):
+    try:
+        expected = converted(given.expected, list[list[str]])
+    except msgspec.ValidationError:
+        raise NoExpectationError from None
+    if not 0 < len(expected) <= len(CODES) or not all(words and all(map(str.strip, words)) for words in expected):
         raise NoExpectationError
-    expected: list[list[str]] = []
-    for words in given.expected:
-        if not isinstance(words, (list, tuple)) or not words:
-            raise NoExpectationError
-        if not all(isinstance(word, str) and word.strip() for word in words):
-            raise NoExpectationError
-        expected.append([str(word) for word in words][:40])
-    return expected
+    return [words[:40] for words in expected]
