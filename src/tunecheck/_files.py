@@ -193,6 +193,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     `api` holds facts about the APIs of the target and evaluators. `command` holds the options that resume the run.
     `records` is the number of journal records when this was written; `sha256` and `sizes` (in bytes) are those of the
     result files, by file name. `decision` is set in a run that may stop early. `signature` marks the runs of this user.
+    `digest` is that of the other values.
     """
 
     format_version: int = FORMAT_VERSION
@@ -213,6 +214,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     created_ns: int | None = None
     parent: str | None = None
     signature: str | None = None
+    digest: str | UnsetType = UNSET
     started: str | UnsetType = UNSET
     ended: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET

@@ -31,10 +31,6 @@ _MOST_PLACES = 5
 _MOST_PIECES = 1_000
 
 
-class RecordSizeError(RunError):
-    """A record is too long to be read again."""
-
-
 class RecordFile:
     """A file of records, open for appending. One process at a time holds it."""
 
@@ -92,7 +88,7 @@ class RecordFile:
     def _append(self, record: bytes) -> int:
         line = memoryview(sealed(record, self.count))
         if len(line) >= MOST_IN_A_LINE:
-            raise RecordSizeError(f"{self.path}: a record would be longer than {MOST_IN_A_LINE >> 20} MB")
+            raise RunError(f"{self.path}: a record would be longer than {MOST_IN_A_LINE >> 20} MB")
         written = 0
         try:
             if self._problem is not None:

@@ -35,7 +35,7 @@ from tunecheck import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck.endpoints import Completion, Usage, _transport as transport
+from tunecheck.endpoints import Completion, Usage
 
 OK = answer({"result": "hi"})
 
@@ -241,37 +241,38 @@ async def test_a_server_that_does_not_speak_http_is_a_typed_error(line: bytes) -
     server.close()
 
 
-async def test_an_oversized_reply_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "MAX_REPLY_BYTES", 1 << 20)
-    error, _ = await failure(always(answer({"result": "x" * (2 << 20)})), retries=0)
-    assert "larger than 1 MiB" in str(error)
+async def test_an_oversized_reply_is_refused_and_not_asked_for_again() -> None:
+    error, server = await failure(always(answer({"result": "x" * (2 << 20)})), retries=3, max_reply_bytes=1 << 20)
+    assert "the reply is larger than 1,048,576 bytes (max_reply_bytes)" in str(error)
+    assert len(server.requests) == 1
+
+
+async def test_a_reply_of_more_than_8_mb_is_refused_by_default() -> None:
+    error, _ = await failure(always(answer({"result": "x" * (8 << 20)})), retries=0)
+    assert "the reply is larger than 8,388,608 bytes (max_reply_bytes)" in str(error)
 
 
 @pytest.mark.parametrize("encoding", ["", "gzip"])
 @pytest.mark.parametrize("over", [-1, 0, 1])
-async def test_a_reply_of_exactly_the_limit_is_the_largest_taken(
-    monkeypatch: pytest.MonkeyPatch, over: int, encoding: str
-) -> None:
-    monkeypatch.setattr(transport, "MAX_REPLY_BYTES", 1 << 20)
+async def test_a_reply_of_exactly_the_limit_is_the_largest_taken(over: int, encoding: str) -> None:
     text = "x" * ((1 << 20) + over - len(json.dumps("")))
     body = json.dumps(text).encode()
     assert len(body) == (1 << 20) + over
     sent = raw(gzip.compress(body), Content_Encoding="gzip") if encoding else raw(body)
     with FaultServer(always(sent)) as server:
-        endpoint = azure_ml(server.url, retries=0)
+        endpoint = azure_ml(server.url, retries=0, max_reply_bytes=1 << 20)
         if over > 0:
-            with pytest.raises(ReplyError, match="the answer is larger than 1 MiB"):
+            with pytest.raises(ReplyError, match="the reply is larger than 1,048,576 bytes"):
                 await endpoint.complete(HELLO)
         else:
             assert (await endpoint.complete(HELLO)).text == text
         await endpoint.close()
 
 
-async def test_a_compressed_bomb_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "MAX_REPLY_BYTES", 1 << 20)
+async def test_a_compressed_bomb_is_refused_too() -> None:
     bomb = gzip.compress(json.dumps({"result": "x" * (30 << 20)}).encode())
     error, _ = await failure(always(raw(bomb, Content_Encoding="gzip")), retries=0)
-    assert "larger than 1 MiB" in str(error)
+    assert "the reply is larger than 8,388,608 bytes" in str(error)
 
 
 async def test_a_large_request_is_sent_whole() -> None:

@@ -27,6 +27,20 @@ def test_a_finished_run_is_whole_and_so_are_those_made_from_it(tmp_path: Path) -
         assert (found.whole, found.status, found.rows) == (True, "finished", 20)
 
 
+@pytest.mark.parametrize("change", [{"name": "other"}, {"row_count": 21}, {"sha256": {}}, {"later": 1}, {"digest": ""}])
+def test_a_change_of_run_json_is_found(tmp_path: Path, change: dict[str, Any]) -> None:
+    made = begun(tmp_path)
+    manifest = json.loads(made.manifest_file.read_text())
+    made.manifest_file.write_text(json.dumps({**manifest, **change}))
+    assert "run.json is not as the run wrote it" in verify(made).damage
+
+
+def test_another_layout_of_run_json_is_no_change(tmp_path: Path) -> None:
+    made = begun(tmp_path)
+    made.manifest_file.write_text(json.dumps(json.loads(made.manifest_file.read_text()), sort_keys=True))
+    assert verify(made).whole
+
+
 def test_a_run_with_rows_in_error_is_whole(tmp_path: Path) -> None:
     def refuses(row: Any) -> dict[str, object]:
         if row.index % 3 == 0:
@@ -98,7 +112,7 @@ def test_damage_is_found_and_named(
 def test_a_run_from_before_there_were_digests_says_what_was_not_checked(tmp_path: Path) -> None:
     made = begun(tmp_path)
     manifest = json.loads(made.manifest_file.read_text())
-    del manifest["sha256"], manifest["records"]
+    del manifest["sha256"], manifest["digest"], manifest["records"]
     made.manifest_file.write_text(json.dumps(manifest))
     found = verify(made)
     assert found.whole

@@ -102,6 +102,7 @@ class Client:
     redactor: Redactor
     limits: Limits
     timeout_s: float
+    max_reply_bytes: int
     backoff: Backoff
     clock: Clock
     rng: random.Random
@@ -159,7 +160,9 @@ class Client:
             await live.transport.close()
 
     def _open(self) -> _Live:
-        transport = HttpTransport(self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s)
+        transport = HttpTransport(
+            self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s, most_bytes=self.max_reply_bytes
+        )
         if transport.proxy_secret is not None:
             self.redactor.add(transport.proxy_secret)
         return _Live(transport, self.limits, self.clock, self.shared_limits or self._own_buckets())
@@ -225,7 +228,7 @@ class Client:
             kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
             error = kind(message)
             error.cause = None if failed.sent else "unreachable"
-            return CallFailure(error, retry=failed.sort != "certificate", usage=Usage() if failed.sent else None)
+            return CallFailure(error, retry=not failed.lasting, usage=Usage() if failed.sent else None)
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
     def _read(self, reply: Reply, latency_ms: float, call: _Call[A]) -> Exchange[A] | CallFailure:

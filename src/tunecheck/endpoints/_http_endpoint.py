@@ -74,6 +74,7 @@ class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
     send_reasoning: SentBack = "turn"
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60.0
     retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 5
+    max_reply_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=64 << 20)] = 8 << 20
     limits: Limits = Limits()
     price: Price | None = None
 
@@ -148,6 +149,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             redactor=self._redactor,
             limits=config.limits,
             timeout_s=config.timeout_s,
+            max_reply_bytes=config.max_reply_bytes,
             backoff=Backoff(config.retries),
             clock=clock or Clock(),
             rng=rng or random.Random(),

@@ -31,9 +31,6 @@ from tunecheck.endpoints._limits import is_passing
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._urls import proxy_for
 
-MAX_REPLY_BYTES = 64 << 20
-"""Largest reply that is accepted."""
-
 CONNECT_S = 15.0
 """Longest wait for a connection, where the whole attempt may take longer."""
 
@@ -75,14 +72,21 @@ class Reply:
 
 
 class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client turns into an error or a retry
-    """No complete reply came; the text says why in a few words. `sent` is whether the request may have arrived."""
+    """No complete reply came; the text says why in a few words.
+
+    `sent`: the request may have arrived; `lasting`: the next attempt would end in the same way.
+    """
 
     def __init__(
-        self, sort: Literal["timeout", "connection", "certificate", "reply"], reason: str, *, sent: bool = True
+        self,
+        sort: Literal["timeout", "connection", "certificate", "reply"],
+        reason: str,
+        *,
+        sent: bool = True,
+        lasting: bool = False,
     ) -> None:
         super().__init__(reason)
-        self.sort = sort
-        self.sent = sent
+        self.sort, self.sent, self.lasting = sort, sent, lasting
 
 
 class HttpTransport:
@@ -95,9 +99,10 @@ class HttpTransport:
         ConfigurationError: the environment names certificates that cannot be read.
     """
 
-    def __init__(self, url: str, *, connections: int, timeout_s: float) -> None:
+    def __init__(self, url: str, *, connections: int, timeout_s: float, most_bytes: int) -> None:
         self._url = yarl.URL(url)
         self._timeout_s = timeout_s
+        self._most_bytes = most_bytes
         proxy = proxy_for(url)
         self.proxy_secret = proxy.authorization if proxy else None
         self._proxy = proxy.url if proxy else None
@@ -129,7 +134,7 @@ class HttpTransport:
                     proxy_headers=self._proxy_headers,
                 ) as response,
             ):
-                return await _whole_reply(response, sent_at)
+                return await _whole_reply(response, sent_at, self._most_bytes)
         except AttemptFailed:
             raise
         except Exception as error:  # noqa: BLE001 - told apart there
@@ -148,7 +153,7 @@ class HttpTransport:
                 cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
                 text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
                 hint = "a private authority's certificates are named with SSL_CERT_FILE"
-                return AttemptFailed("certificate", f"no secure connection: {text} ({hint})", sent=False)
+                return AttemptFailed("certificate", f"no secure connection: {text} ({hint})", sent=False, lasting=True)
             case aiohttp.ClientPayloadError():
                 return AttemptFailed("reply", "the answer broke off")
             case aiohttp.ServerDisconnectedError():
@@ -171,16 +176,17 @@ class HttpTransport:
         await self._session.close()
 
 
-async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float) -> Reply:
+async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_bytes: int) -> Reply:
     loop = asyncio.get_running_loop()
     body = bytearray()
     arrivals: list[tuple[int, float]] = []
     streamed = "event-stream" in response.headers.get("content-type", "")
     async for chunk in response.content.iter_any():
         body += chunk
-        if len(body) > MAX_REPLY_BYTES:
+        if len(body) > most_bytes:
             response.close()
-            raise AttemptFailed("reply", f"the answer is larger than {MAX_REPLY_BYTES >> 20} MiB")
+            problem = f"the reply is larger than {most_bytes:,} bytes (max_reply_bytes)"
+            raise AttemptFailed("reply", problem, lasting=True)
         arrivals.append((len(body), loop.time() - sent_at))
         if streamed and _LAST_EVENT.search(body[-_LAST_BYTES:]):
             with contextlib.suppress(TimeoutError):  # some servers leave the connection open

@@ -6,9 +6,10 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tunecheck._errors import RunError
 from tunecheck._files import Accepted, Answer, Error, Failure, Header, ModelCall, RowVerdicts, Step, Stopped, Verdicts
 from tunecheck._json import JSON
-from tunecheck._records import RecordFile, RecordSizeError
+from tunecheck._records import RecordFile
 from tunecheck._targets import Row
 
 
@@ -53,7 +54,7 @@ class Journal:
         try:
             if rows:
                 self._append(Verdicts(rows), *(index for index, _ in rows))
-        except RecordSizeError:
+        except RunError:  # together they may be too long
             if len(rows) == 1:
                 raise
             half = len(rows) // 2

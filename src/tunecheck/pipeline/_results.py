@@ -206,30 +206,21 @@ MAX_COLUMNS = 16_384
 
 
 LONGEST_CELL = 32_767
-"""Most characters of an input's cell, which is what a spreadsheet can hold; eval_results.jsonl has all of them."""
+"""Most characters of a cell, which is what a spreadsheet can hold; eval_results.jsonl has all of them."""
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -> None:
     """Write the rows as CSV (UTF-8 with a mark, which spreadsheets need to recognise it).
 
     Lists and objects are written as JSON, numbers as numbers. A text that a spreadsheet would run as a formula gets an
-    apostrophe before it, because it is model output; `text_of_cell` takes it away. Inputs are cut at `LONGEST_CELL`
-    characters, and say so: a row's tool definitions may be larger than everything else.
+    apostrophe before it, because it is model output; `text_of_cell` takes it away. A cell is cut at `LONGEST_CELL`
+    characters, and says so.
     """
     columns = columns[:MAX_COLUMNS]
     with replacing(path) as temporary, temporary.open("w", -1, "utf-8-sig", "backslashreplace", "") as file:
         writer = csv.writer(file)
         writer.writerow(map(_cell, columns))
-        cells = [(column, _input_cell if column.startswith("inputs.") else _cell) for column in columns]
-        writer.writerows([cell(row.get(column)) for column, cell in cells] for row in rows)
-
-
-def _input_cell(value: JSON) -> str:
-    text = value if isinstance(value, str) or not isinstance(value, (list, dict)) else dumps(value).decode("utf-8")
-    if not isinstance(text, str) or len(text) <= LONGEST_CELL:
-        return _cell(value)
-    end = f" … [{len(text):,} characters in all: see eval_results.jsonl]"
-    return _cell(text[: LONGEST_CELL - len(end) - 1]) + end
+        writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
 
 
 def _cell(value: JSON) -> str:
@@ -248,7 +239,10 @@ def _cell(value: JSON) -> str:
     else:
         shown = _without_controls(value)
         text = f"'{shown}" if _FORMULA.match(shown) else shown
-    return text
+    if len(text) <= LONGEST_CELL:
+        return text
+    end = f" … [{len(text):,} characters in all: see eval_results.jsonl]"
+    return text[: LONGEST_CELL - len(end)] + end
 
 
 def _without_controls(text: str) -> str:

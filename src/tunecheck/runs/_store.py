@@ -9,11 +9,11 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
@@ -31,7 +31,7 @@ from tunecheck._files import (
     check_if_readable,
     read_object,
 )
-from tunecheck._json import JSON, dumps, plain
+from tunecheck._json import JSON, content_hash, dumps, loads, plain
 from tunecheck._messages import counted, did_you_mean
 from tunecheck._trust import is_signed, signature
 
@@ -154,8 +154,9 @@ class Run:
             return RowsView(self.results)
 
     def write(self, description: RunFile) -> None:
-        """Replace `run.json`."""
-        write_file(self.manifest_file, dumps_readably(description))
+        """Replace `run.json`; it ends with a digest of its other values."""
+        values = cast("dict[str, JSON]", loads(dumps(description)))
+        write_file(self.manifest_file, dumps_readably({**values, "digest": digest_of(values)}))
 
     def status(self) -> str:
         """Return `finished`, `running`, `interrupted`, `stopped`, `failed`, `killed` or `unknown`."""
@@ -163,6 +164,11 @@ class Run:
         if status == "running" and not is_held(self.journal):
             return "killed"
         return status
+
+
+def digest_of(manifest: Mapping[str, JSON]) -> str:
+    """Return the digest of the values of run.json, except the digest itself."""
+    return content_hash({name: value for name, value in manifest.items() if name != "digest"})
 
 
 def dumps_readably(value: object) -> bytes:

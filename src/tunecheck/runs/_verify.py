@@ -13,7 +13,7 @@ from tunecheck._files import RunFile
 from tunecheck._messages import counted
 from tunecheck._records import WholeRecords
 from tunecheck.pipeline._journal_reader import JournalReader
-from tunecheck.runs._store import Run, damaged
+from tunecheck.runs._store import Run, damaged, digest_of
 
 _LOGS = "*/*/events.jsonl"  # of sessions, below a plug-in's folder
 _MOST_NAMES = 5
@@ -42,6 +42,8 @@ def verify(run: Run) -> Verified:
     except ConfigurationError as error:
         return Verified(run, "unreadable", None, (str(error),), ())
     damage, unchecked = [*_damaged_logs(run)], []
+    if manifest.digest is not UNSET and manifest.digest != digest_of(run.manifest_data()):
+        damage.append("run.json is not as the run wrote it")
     if status == "running":
         unchecked.append("another process is writing it now")
     try:
@@ -53,7 +55,7 @@ def verify(run: Run) -> Verified:
                 damage += [*_damaged_results(run, manifest, recorded)]
     except (ConfigurationError, RunError) as error:
         damage.append(str(error))
-    if manifest.sha256 is UNSET and status == "finished":
+    if UNSET in (manifest.sha256, manifest.digest) and status == "finished":
         unchecked.append("results and metrics: the version that wrote them kept no digests")
     rows = manifest.row_count if status == "finished" else manifest.dataset.rows
     return Verified(run, status, rows or None, tuple(damage), tuple(unchecked))
