@@ -14,3 +14,5 @@ from ._author.pipeline import AuthorPlan as AuthorPlan, AuthorReport as AuthorRe
 from ._export import ExportPlan as ExportPlan, ExportReport as ExportReport, export as export
 from ._mcp.service import write_recorded as write_recorded
 from ._service_file import write_simulator as write_simulator
+from ._services.recorded import Recorded as Recorded
+from ._services.resources import Action as Action, Resource as Resource, Resources as Resources

@@ -12,12 +12,12 @@ from random import Random
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, told_as, write_file
 from tunecheck.runs import dumps_readably
-from tunecheck.simulators import Resource, Resources, made_key
 from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.wording import words_of
 from tunecheck_authoring._openapi.document import ApiDocument, Schema
 from tunecheck_authoring._openapi.operations import identifier, read_operations
 from tunecheck_authoring._openapi.resources import ResourceKind, ResourceModel, references
+from tunecheck_authoring._services.resources import Resource, Resources, made_key
 
 _RECORDS = 6
 _MOST_FIELDS = 8
@@ -117,7 +117,7 @@ What tables cannot say is a method marked with `tunecheck.simulators.tool`.
 
 from pathlib import Path
 
-from tunecheck.simulators import {base}
+from tunecheck_authoring import {base}
 
 
 class {name}({base}):

@@ -16,8 +16,8 @@ from tests.authoring_parts import calls_of, lines, passes
 from tunecheck import ConfigurationError, DataError, FunctionCall
 from tunecheck.cli import main
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Backend, Backends, Recorded, find_simulator
-from tunecheck_authoring import write_recorded
+from tunecheck.simulators import Backend, Backends, find_simulator
+from tunecheck_authoring import Recorded, write_recorded
 from tunecheck_authoring._mcp.client import McpSession, SessionPool
 from tunecheck_authoring._mcp.service import LiveServer, recording_backends
 

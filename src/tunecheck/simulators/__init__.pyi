@@ -9,11 +9,12 @@ from ._backend import (
     holds_calls as holds_calls,
 )
 from ._base import (
+    Operation as Operation,
     Simulator as Simulator,
     SimulatorError as SimulatorError,
     copied as copied,
+    operations_of as operations_of,
     shown as shown,
     tool as tool,
+    tool_definition as tool_definition,
 )
-from ._recorded import Recorded as Recorded, RecordedCall as RecordedCall, Recording as Recording
-from ._resources import Action as Action, Resource as Resource, Resources as Resources, made_key as made_key

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Action, Resource
 from tunecheck_authoring._author.wording import singular, words_of
 from tunecheck_authoring._openapi.document import Schema
 from tunecheck_authoring._openapi.operations import ApiOperation, identifier, is_parameter, unused
+from tunecheck_authoring._services.resources import Action, Resource
 
 _SEARCH = frozenset("q query search keyword keywords term text".split())
 _LIMIT = frozenset("limit per_page page_size pagesize max_results maxresults size count top first".split())

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from tunecheck._disk import read_regular
-from tunecheck._errors import DataError
-from tunecheck._json import JSON, loads
-from tunecheck.simulators._base import Operation, Simulator, copied, operations_of, tool_definition
+from tunecheck import DataError
+from tunecheck.plugins import JSON, loads, read_regular
+from tunecheck.simulators import Operation, Simulator, copied, operations_of, tool_definition
 
 _MOST_BYTES = 64 << 20
 

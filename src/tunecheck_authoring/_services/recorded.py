@@ -17,13 +17,21 @@ from typing import Any, ClassVar, Protocol
 
 import msgspec
 
-from tunecheck._disk import read_regular
-from tunecheck._errors import DataError
-from tunecheck._files import FORMAT_VERSION, check_version
-from tunecheck._json import JSON, canonical, content_hash, dumps, dumps_line, loads
-from tunecheck._messages import clean
-from tunecheck.simulators._base import SimulatorError, copied
-from tunecheck.simulators._tables import TableSimulator
+from tunecheck import DataError
+from tunecheck.plugins import (
+    FORMAT_VERSION,
+    JSON,
+    canonical,
+    check_version,
+    clean,
+    content_hash,
+    dumps,
+    dumps_line,
+    loads,
+    read_regular,
+)
+from tunecheck.simulators import SimulatorError, copied
+from tunecheck_authoring._services.tables import TableSimulator
 
 _SHOWN = 200
 

@@ -18,12 +18,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
-from tunecheck._errors import DataError
-from tunecheck._json import JSON, canonical
-from tunecheck.calls._schemas import FunctionDefinition
-from tunecheck.calls._strict_json import quoted
-from tunecheck.simulators._base import SimulatorError, copied
-from tunecheck.simulators._tables import TableSimulator
+from tunecheck import DataError
+from tunecheck.calls import FunctionDefinition, quoted
+from tunecheck.plugins import JSON, canonical
+from tunecheck.simulators import SimulatorError, copied
+from tunecheck_authoring._services.tables import TableSimulator
 
 Record: TypeAlias = dict[str, JSON]
 

@@ -1,0 +1,1 @@
+"""Simulators that tables in JSON files describe: `datasets author` writes them."""
