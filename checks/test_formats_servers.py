@@ -18,6 +18,7 @@ from checks.formats_cases import Case, all_cases, as_pairs, exactly
 from tests.reference_environments import make_environment
 
 from tunecheck import read_calls
+from tunecheck.formats import known_server_parsers
 
 _PARSERS = "sglang==0.5.23", "vllm==0.33.0"
 _NEEDED = (
@@ -112,3 +113,9 @@ def test_what_a_server_s_parser_reads_right_is_read_so_here(servers: Servers) ->
         print(family, label, *ways, sep=" | ")
     assert counted["right here, right there"] > 5_000
     assert behind.keys() <= THEIRS_ALONE
+
+
+def test_the_parsers_that_the_doctor_names_are_those_of_the_servers(servers: Servers) -> None:
+    theirs = {name.rpartition(":")[2].rpartition("/")[2] for name in servers.parsers}
+    named = {name for each in known_server_parsers() for name in (each.vllm, each.sglang) if name}
+    assert named <= theirs

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import random
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from tunecheck import FunctionCallMatchEvaluator, PluginError, read_calls
 from tunecheck.calls import FunctionCall
 from tunecheck.evaluators import shown
-from tunecheck.formats import JsonCalls, NamedCalls, Profile
+from tunecheck.formats import JsonCalls, NamedCalls, Profile, chosen, server_parsers
 from tunecheck.formats._collector import may_hold_marks
 from tunecheck.formats._families import ANSWERS
 from tunecheck.formats._marks import known_marks
@@ -482,6 +484,9 @@ def test_mutated_texts_of_all_families_raise_nothing() -> None:
         "<think></think>", "</think>", "<tool_call><function=stop><parameter=city>", "</parameter> ", "[get_weather(",
         '{"name": "stop", "arguments": {"city": ', 'get_weather{"city": ', "<|channel|>analysis<|message|><|end|>",
         "<|tool_call>call:get_weather{city:[", "]<]minimax[>[<a>", "Action: get_weather\n", "functools", "f.",
+        "<tool_call>stop\n<arg_key>a</arg_key>\n<arg_value>", "<tool_call><function=stop>\n<parameter=a>x\n",
+        "<tool_call>stop<arg_key>", '<｜DSML｜invoke name="stop"><｜DSML｜parameter name="a">', "<param name='a'><![CDATA[",
+        "<think><tool_call>", "<tool_call>a", "<functioncall> {\"name\": \"stop\", \"arguments\": '",
     ],
 )  # fmt: skip
 def test_a_long_text_of_any_family_is_read_in_the_time_that_its_length_takes(piece: str) -> None:
@@ -519,3 +524,73 @@ def test_no_mark_of_a_family_passes_for_prose() -> None:
     known = known_marks()
     marks = (*known.profiles, *known.leading, *known.endings, *ANSWERS)
     assert [mark for mark in marks if not may_hold_marks(f"Well. {mark}")] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "vllm"),
+    [
+        ("<tool_call>stop\n<arg_key>a</arg_key>\n<arg_value>b</arg_value>\n</tool_call>", "glm45"),
+        ("<tool_call>stop<arg_key>a</arg_key><arg_value>b</arg_value></tool_call>", "glm47"),
+        ('<｜DSML｜function_calls><｜DSML｜invoke name="stop"/></｜DSML｜function_calls>', "deepseek_v32"),
+        ('<｜DSML｜tool_calls><｜DSML｜invoke name="stop"/></｜DSML｜tool_calls>', "deepseek_v4"),
+        ('[{"name": "stop", "arguments": {}}]', "xlam"),
+        ('{"name": "stop", "parameters": {}}', "llama3_json"),
+        ("<|python_start|>[stop()]<|python_end|>", "llama4_pythonic"),
+    ],
+)
+def test_the_variant_of_the_text_decides_which_parser_reads_it(text: str, vllm: str) -> None:
+    family = {"bfcl_text": "pythonic", "function_call": "json", "llama": "json"}
+    read = str(read_calls(text, tools=TOOLS).format)
+    parsers = server_parsers(family.get(read, read), text)
+    assert parsers is not None and parsers.vllm == vllm
+
+
+@given(st.sampled_from([*BOTH]), st.integers(0, 400))
+def test_the_calls_of_a_beginning_are_the_first_calls_of_the_whole_text(name: str, at: int) -> None:
+    whole, part = read_calls(BOTH[name], tools=TOOLS), read_calls(BOTH[name][:at], tools=TOOLS)
+    assert part.calls == whole.calls[: len(part.calls)]
+
+
+@given(st.dictionaries(st.sampled_from(["city", "text"]), st.text(max_size=60), max_size=2))
+@pytest.mark.parametrize("form", ["qwen3_coder", "glm", "minimax_m2", "deepseek_v32", "muse", "hunyuan_3"])
+def test_any_text_between_tags_comes_back_or_is_reported(form: str, arguments: dict[str, str]) -> None:
+    profile = chosen(form)
+    assert profile is not None and profile.prompt is not None
+    schema = {"type": "object", "properties": {"city": {"type": "string"}, "text": {"type": "string"}}}
+    reading = read_calls(
+        profile.prompt.written([FunctionCall("say", arguments)]), tools=[{"name": "say", "parameters": schema}]
+    )
+    if reading.problem is None:
+        assert reading.calls == (FunctionCall("say", arguments),)
+
+
+def steps_of(text: str) -> int:
+    """How many Python lines of the readers run for a text: a measure of work that no clock disturbs."""
+    count = 0
+
+    def trace(frame: Any, event: str, argument: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace if "tunecheck" in frame.f_code.co_filename else None
+
+    sys.settrace(trace)
+    try:
+        read_calls(text, tools=TOOLS)
+    finally:
+        sys.settrace(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<tool_call>stop\n<arg_key>a</arg_key>\n<arg_value>", "<function=stop>\n<parameter=city>x\n",
+        "<parameter=city>", "</parameter>", "<arg_key>", '<｜DSML｜invoke name="stop">', "<![CDATA[",
+        "<think><tool_call>",
+        '{"name": "stop"}', "<|tool_call_begin|>0<|tool_call_argument_begin|>{}", "<user>", '<atem:invoke name="stop">',
+    ],
+)  # fmt: skip
+def test_the_work_grows_no_faster_than_the_text(piece: str) -> None:
+    head = "<tool_call>\n<function=stop>\n<parameter=a>"
+    small, large = (steps_of(head + piece * count) for count in (100, 400))
+    assert large <= 6 * small + 2_000

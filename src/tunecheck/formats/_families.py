@@ -10,7 +10,7 @@ import msgspec
 
 from tunecheck.formats._profiles import Profile, TextShape, Thought
 from tunecheck.formats._prompts import ToolPrompt
-from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
+from tunecheck.formats._shapes import AnyOf, JsonCalls, NamedCalls, PythonCalls
 from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 
 ANSWERS = ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>", "<|START_RESPONSE|>")
@@ -20,12 +20,22 @@ _KINDS: dict[str, type[TextShape]] = {
     "json": JsonCalls,
     "named": NamedCalls,
     "python": PythonCalls,
-    "python_tag": PythonTagCalls,
-    "glaive": GlaiveCalls,
     "tagged": TaggedCalls,
     "tree": TreeCalls,
     "braced": BracedCalls,
 }
+
+
+class ServerParsers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The tool parsers of vLLM and SGLang for a family, or for the texts in which `when` is found.
+
+    `guess`: other families write calls in the same form.
+    """
+
+    vllm: str
+    sglang: str = ""
+    when: str = ""
+    guess: bool = False
 
 
 class _Family(msgspec.Struct, forbid_unknown_fields=True):
@@ -42,6 +52,7 @@ class _Family(msgspec.Struct, forbid_unknown_fields=True):
     several: bool = True
     closed: bool = False
     only_by_name: bool = False
+    servers: tuple[ServerParsers, ...] = ()
 
 
 class _FamilyTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,9 +83,20 @@ def family(name: str) -> Profile:
     described = table.families[name]
     shapes = tuple(map(_shape, described.shapes))
     fields = msgspec.structs.asdict(described)
-    del fields["shapes"], fields["only_by_name"]
+    del fields["shapes"], fields["only_by_name"], fields["servers"]
     fields["thoughts"] = tuple(table.thoughts[each] for each in described.thoughts)
     return Profile(name, shapes[0] if len(shapes) == 1 else AnyOf(shapes), **fields)
+
+
+def server_parsers(name: str, text: str) -> ServerParsers | None:
+    """Return the servers' parsers for a text in this family's form, or None if none is known."""
+    found = _table().families.get(name)
+    return next((each for each in found.servers if re.search(each.when, text)), None) if found else None
+
+
+def known_server_parsers() -> list[ServerParsers]:
+    """Return the parsers of all families."""
+    return [each for family in _table().families.values() for each in family.servers]
 
 
 def _shape(described: dict[str, Any]) -> TextShape:

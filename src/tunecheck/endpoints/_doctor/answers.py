@@ -132,6 +132,18 @@ class Answers:
         return self.by_question[question]
 
     @property
+    def server(self) -> str:
+        """The serving program, by headers of a reply and the address; empty if they do not tell."""
+        headers = {name.lower(): value.lower() for name, value in self.headers.items()}
+        if any(name.startswith("azureml-") for name in headers):
+            return "Azure ML"
+        if "x-compute-type" in headers:
+            return "TGI"
+        if ":11434" in str(self.definition.get("url")):
+            return "Ollama"
+        return "llama.cpp" if "llama.cpp" in headers.get("server", "") else ""
+
+    @property
     def parameters(self) -> dict[str, JSON]:
         """Those of the definition."""
         given = self.definition.get("parameters")

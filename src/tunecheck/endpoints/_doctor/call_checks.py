@@ -8,6 +8,7 @@ from tunecheck._messages import clean
 from tunecheck.calls._model import plain_name, tool_name
 from tunecheck.endpoints._doctor import questions
 from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status, decoded
+from tunecheck.formats._families import server_parsers
 from tunecheck.formats._reading import AUTO, chosen
 
 _FEWEST_TOKENS_OF_A_TOOL = 20
@@ -23,7 +24,7 @@ def tools_are_shown(answers: Answers) -> Diagnosis:
             "put ${tools} where the service expects them, or, in the definition, tools: text and the family's format:",
         )
     if answers["call"].error is not None:
-        advice = "vLLM: --enable-auto-tool-choice --tool-call-parser NAME; llama.cpp: --jinja"
+        advice = _parser_advice(answers, "", "")
         return _told_in_text(answers, f"requests with tools are refused: {answers['call'].refusal}", advice)
     tokens = answers.prompt_tokens
     if tokens is None:
@@ -53,46 +54,34 @@ def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
     return Diagnosis("fail", evidence, f"{advice}; or tools: text, with the format: of the model's family", change)
 
 
-_TOOL_PARSERS: Mapping[str, tuple[str, str]] = {
-    "hermes": ("hermes", "qwen25"),
-    "mistral": ("mistral", "mistral"),
-    "llama": ("llama3_json", "llama3"),
-    "json": ("llama3_json or xlam", "llama3"),
-    "pythonic": ("pythonic or llama4_pythonic", "pythonic"),
-    "qwen3_coder": ("qwen3_coder", "qwen3_coder"),
-    "glm": ("glm45", "glm45"),
-    "deepseek_v3": ("deepseek_v3 or deepseek_v31", "deepseekv3 or deepseekv31"),
-    "deepseek_v32": ("deepseek_v32", "deepseekv32"),
-    "kimi_k2": ("kimi_k2", "kimi_k2"),
-    "kimi_k3": ("kimi_k3", "kimi_k3"),
-    "granite": ("granite", ""),
-    "granite_20b": ("granite-20b-fc", ""),
-    "phi4": ("phi4_mini_json", ""),
-    "jamba": ("jamba or hunyuan_a13b", ""),
-    "internlm": ("internlm", "interns1"),
-    "seed_oss": ("seed_oss", "seed_oss"),
-    "minimax_m2": ("minimax_m2", "minimax-m2"),
-    "minimax_m3": ("minimax_m3", "minimax-m3"),
-    "step_3": ("step3", "step3"),
-    "lfm2": ("lfm2", "lfm2"),
-    "olmo3": ("olmo3", ""),
-    "harmony": ("openai", "gpt-oss"),
-    "longcat": ("longcat", ""),
-    "command_r7b": ("cohere_command3", ""),
-    "apertus": ("apertus", "apertus2509"),
-    "gigachat": ("gigachat3", "gigachat3"),
-    "gemma4": ("gemma4", "gemma4"),
-    "functiongemma": ("functiongemma", ""),
-    "minicpm5": ("minicpm5", "minicpm5"),
-    "hunyuan_3": ("hy_v3", ""),
+_LLAMA_CPP = "llama.cpp: --jinja, with the model's own template (--chat-template-file)"
+_ADVICE = {
+    "llama.cpp": _LLAMA_CPP,
+    "Ollama": "Ollama: use the model's own Modelfile; its TEMPLATE must hold .Tools and .ToolCalls",
+    "TGI": "TGI parses no model family's form: update it, or serve the model with vLLM or SGLang",
 }
-"""The tool parsers of vLLM and SGLang that read each family's calls, by the name of its format."""
+
+
+def _parser_advice(answers: Answers, family: str, text: str) -> str:
+    """Return how to have the server parse calls in this family's form, as far as server and parser are known."""
+    server = answers.server
+    if server in _ADVICE:
+        return _ADVICE[server]
+    parsers = server_parsers(family, text)
+    if parsers is None:
+        return f"turn on the tool parser of the model's family (vLLM: --enable-auto-tool-choice); {_LLAMA_CPP}"
+    advice = f"vLLM: --enable-auto-tool-choice --tool-call-parser {parsers.vllm}"
+    if server == "Azure ML":
+        advice = f"in the deployment's environment, for {advice}"
+    elif parsers.sglang:
+        advice += f"; SGLang: --tool-call-parser {parsers.sglang}"
+    return advice + " (a guess: several families write calls like this)" * parsers.guess
 
 
 def calls_are_parsed(answers: Answers) -> Diagnosis:
     called, left = answers.with_calls, answers.left_in_text
     if left and not answers.as_text:
-        return _left_in_text(left[0])
+        return _left_in_text(answers, left[0])
     if called:
         first = called[0]
         read = " (read from the text)" * (first.is_read_from_text or first in left)
@@ -108,14 +97,11 @@ def calls_are_parsed(answers: Answers) -> Diagnosis:
     return Diagnosis("fail", evidence, "was it trained to call functions? Is it the right chat template?")
 
 
-def _left_in_text(answer: DoctorAnswer) -> Diagnosis:
+def _left_in_text(answers: Answers, answer: DoctorAnswer) -> Diagnosis:
     family = str(answer.in_text.format)
-    of_vllm, of_sglang = _TOOL_PARSERS.get(family, ("NAME", ""))
-    advice = f"vLLM: --enable-auto-tool-choice --tool-call-parser {of_vllm}"
-    advice += f"; SGLang: --tool-call-parser {of_sglang}" * bool(of_sglang)
     change: dict[str, JSON] = {"format": family} if _is_profile(family) else {}
     evidence = f"the call is left in the text, as {family} writes it: {clean(answer.text, 120)}"
-    return Diagnosis("fail", evidence, advice, change)
+    return Diagnosis("fail", evidence, _parser_advice(answers, family, answer.raw_text), change)
 
 
 def _is_profile(name: str) -> bool:
@@ -153,12 +139,12 @@ def names_are_kept(answers: Answers) -> Diagnosis:
     for answer in answers.with_calls:
         offered = [str(function.get("name")) for function in _functions(answer)]
         for call in answer.calls:
+            if call.name in offered:
+                continue
             called = plain_name(call.name)
             meant = next((name for name in offered if called.endswith(plain_name(name))), None)
-            if call.name in offered or meant is None:
-                continue
-            evidence = f"{meant} was offered, and {clean(call.name, 60)} called"
-            if call.name == tool_name(meant):
+            evidence = f"{meant or ' and '.join(offered[:3])} was offered, and {clean(call.name, 60)} called"
+            if meant is not None and call.name == tool_name(meant):
                 advice = "this API has no dots in names: such a call counts as one of the dotted function (names=auto)"
                 return Diagnosis("warn", evidence, advice)
             return Diagnosis("fail", evidence, "use the tool parser of the model's family; it takes prefixes away")

@@ -35,9 +35,7 @@ _HIDDEN_TOKENS = 40
 def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
     leaked = next((answer for answer in answers.answered if answer.thinks_aloud), None)
     if leaked is not None:
-        advice = (
-            "vLLM, SGLang: --reasoning-parser NAME (qwen3, deepseek_r1, …); Tunecheck tells it from the answer itself"
-        )
+        advice = "vLLM, SGLang: set --reasoning-parser to the model's family; Tunecheck tells it from the answer itself"
         return Diagnosis("fail", f"the model's reasoning stands in its text: {clean(leaked.raw_text, 120)}", advice)
     swallowed = next((answer for answer in answers.answered if answer.is_all_reasoning), None)
     if swallowed is not None:
