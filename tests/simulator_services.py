@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 from tests import simulator_differential
-from tests.bfcl_reference import reference_data, reference_python
+from tests.bfcl_reference import reference_python
 from tests.simulator_differential import Case, long_context, random_cases
 from tests.simulator_reference_replay import digest
 
@@ -30,9 +30,7 @@ __all__ = [
     "backend",
     "call",
     "differences",
-    "documents",
     "hostile_cases",
-    "mismatched_definitions",
     "random_services",
 ]
 
@@ -283,37 +281,6 @@ def hostile_cases(simulator: type[Simulator]) -> list[Case]:
         for operation, arguments in awkward_arguments(simulator)
         for config in ({}, AWKWARD[name][0])
     ]
-
-
-def documents(file: str) -> list[dict[str, Any]]:
-    """The function documents of the data in this file."""
-    path = reference_data() / "multi_turn_func_doc" / file
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def mismatched_definitions(simulator: type[Simulator], file: str) -> list[str]:
-    """Where our tool definitions and the documents of the data differ in names, types or what must be given."""
-    definitions: Any = [each["function"] for each in simulator.tool_definitions()]
-    ours = {each["name"]: _shape(each["parameters"]) for each in definitions}
-    theirs = {each["name"]: _shape(each["parameters"]) for each in documents(file)}
-    found = [f"{name}: {ours.get(name)} and not {shape}" for name, shape in theirs.items() if ours.get(name) != shape]
-    undescribed = [each["name"] for each in definitions if not _described(each)]
-    return found + [f"{name} is not in the data" for name in ours.keys() - theirs.keys()] + undescribed
-
-
-def _shape(parameters: Any) -> Any:
-    types = {"dict": "object", "float": "number"}
-    properties = {
-        name: (types.get(each["type"], each["type"]), each.get("items", {}).get("type"))
-        for name, each in parameters["properties"].items()
-    }
-    return properties, sorted(parameters["required"])
-
-
-def _described(function: Any) -> bool:
-    return bool(function["description"]) and all(
-        each.get("description") for each in function["parameters"]["properties"].values()
-    )
 
 
 def _replayed(cases: Sequence[Case]) -> list[dict[str, Any]]:

@@ -77,7 +77,7 @@ class TwitterAPI(ConfiguredService):
         }
         self.data["tweets"][self.data["tweet_counter"]] = tweet
         self.data["tweet_counter"] += 1
-        return tweet
+        return copy.deepcopy(tweet)
 
     @tool
     def retweet(self, tweet_id: int) -> Fields:
@@ -164,7 +164,7 @@ class TwitterAPI(ConfiguredService):
         Args:
             tweet_id: Id of the tweet.
         """
-        return self._tweet(tweet_id)
+        return copy.deepcopy(self._tweet(tweet_id))
 
     @tool
     def get_user_tweets(self, username: str) -> list[Fields]:
