@@ -105,7 +105,7 @@ def prove(name: str, rows: list[Row], capsys: pytest.CaptureFixture[str]) -> Non
     for row in rows:
         assert passes(row, calls_of(row)), row["id"]
         assert not passes(row, [[] for _ in row["ground_truth"]]), row["id"]
-    assert main(["datasets", "check", f"{name}.jsonl"]) == 0
+    assert main(["check", f"{name}.jsonl"]) == 0
     base = [row for row in rows if row["variant"] == "base"]
     right = evaluated("right", base, base)
     assert right == dict.fromkeys(right, None), "who calls what is right passes all"

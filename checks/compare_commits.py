@@ -181,7 +181,7 @@ def bfcl_evaluation(published: Path, category: str) -> Case:
 
 
 def findings(command: str, dataset: str) -> Case:
-    """`tunecheck datasets check` or `audit` of a data set: every finding."""
+    """`tunecheck check` or `audit` of a data set: every finding."""
 
     def run(side: Side, folder: Path) -> dict[str, object]:
         return {command: without_dropped(json.loads(side.run(folder, "datasets", command, dataset, "--json")))}

@@ -82,7 +82,7 @@ def rows(folder: Path, served_as_it_comes: dict[str, Any]) -> list[dict[str, Any
 
 
 def examined(folder: Path, *arguments: str) -> dict[str, Any]:
-    said = inside(folder, "endpoints", "doctor", *arguments, "--json")
+    said = inside(folder, "check", *arguments, "--json")
     found: dict[str, Any] = json.loads(said.out)
     assert said.code == (3 if found["fail"] else 0)
     return found

@@ -14,44 +14,31 @@ PLUGIN = Plugin(
     "core",
     "The core: evaluate, compare, select, report.",
     command_groups={
-        "datasets": "Make, author, fetch, check and audit data sets, and export failed rows.",
-        "endpoints": "Try endpoints out.",
-        "judge": "See how far a judge agrees with people.",
+        "datasets": "Make, convert, audit and export data sets.",
+        "endpoints": "List endpoints.",
+        "judge": "Measure agreement between a judge and human labels.",
     },
     commands={
+        "init": Extension("tunecheck.cli._workspace:init", "Make a workspace with folders and example files."),
+        "check": Extension("tunecheck.cli._check:check", "Check a data set or an endpoint: will a run work?"),
         "evaluate": Extension(
             "tunecheck.cli._evaluate.command:evaluate", "Ask an endpoint every row of a data set and judge its answers."
         ),
-        "score": Extension(
-            "tunecheck.cli._evaluate.command:score", "Judge a finished run's recorded answers with other evaluators."
-        ),
-        "runs": Extension("tunecheck.cli._runs:runs", "List runs, the oldest first."),
-        "verify": Extension("tunecheck.cli._runs:verify", "Check that runs are complete and unchanged."),
-        "compare": Extension(
-            "tunecheck.cli._compare:compare",
-            "Compare runs row by row: what improved, what got worse, and how sure that is.",
-        ),
-        "select": Extension("tunecheck.cli._select:select", "Choose which of several runs to ship."),
+        "compare": Extension("tunecheck.cli._compare:compare", "Compare runs row by row: better, worse, how sure."),
         "report": Extension("tunecheck.cli._report:report", "Write a run's report: one HTML file that loads nothing."),
         "view": Extension("tunecheck.cli._report:view", "Show the reports of all runs in a browser."),
+        "select": Extension("tunecheck.cli._select:select", "Choose which of several runs to ship."),
+        "score": Extension(
+            "tunecheck.cli._evaluate.command:score", "Judge a finished run's answers with other evaluators."
+        ),
+        "runs": Extension("tunecheck.cli._runs:runs", "List, show, verify or remove runs."),
+        "plugins": Extension("tunecheck.cli._workspace:plugins", "List plug-ins and what they bring."),
+        "trust": Extension("tunecheck.cli._workspace:trust", "Approve files that data or others' runs name."),
+        "endpoints list": Extension("tunecheck.cli._named_endpoints:list_endpoints", "List the workspace's endpoints."),
         "datasets convert": Extension("tunecheck.cli._datasets:convert", "Convert a data set of another form."),
-        "endpoints check": Extension(
-            "tunecheck.cli._endpoints:check", "Send one small request with a tool and show the reply."
-        ),
-        "endpoints doctor": Extension(
-            "tunecheck.cli._endpoints:doctor", "Ask questions with known answers and say how the model is served."
-        ),
         "judge calibrate": Extension(
             "tunecheck.cli._judge:calibrate", "Measure agreement between a judge and human labels."
         ),
-        "plugins": Extension(
-            "tunecheck.cli._workspace:plugins", "List plug-ins, what they bring, and the files of this workspace."
-        ),
-        "trust": Extension(
-            "tunecheck.cli._workspace:trust",
-            "Approve files referenced by data or other people's runs until they change.",
-        ),
-        "init": Extension("tunecheck.cli._workspace:init", "Make a workspace with folders and example files."),
     },
     converters={"openai": Extension("tunecheck.datasets._training.forms:OPENAI", "Chat training files, TRL's, too.")},
     targets={

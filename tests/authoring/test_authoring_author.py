@@ -163,7 +163,7 @@ def test_each_line_of_a_stage_fits_its_schema(folder: Path, name: str) -> None:
 
 
 def test_the_set_can_be_checked_and_evaluated_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["datasets", "check", "datasets/loans.jsonl"]) == 0
+    assert main(["check", "datasets/loans.jsonl"]) == 0
     assert main(["evaluate", "--dataset", "datasets/loans.jsonl", "--quiet", "--limit", "3"]) == 0
     assert "eval_results" in capsys.readouterr().out
 
@@ -340,7 +340,7 @@ def test_single_questions_have_possible_answers(tmp_path: Path) -> None:
     with workspace(tmp_path):
         authored(turns=(1, 1), tasks=24, simulators=["library", "TicketAPI"])
         rows = lines(Path("datasets/loans.jsonl"))
-        assert main(["datasets", "check", "datasets/loans.jsonl"]) == 0
+        assert main(["check", "datasets/loans.jsonl"]) == 0
     assert {row["variant"] for row in rows} == {"one_call", "parallel", "no_call"}
     judge = CallCheckEvaluator()
     for row in rows:

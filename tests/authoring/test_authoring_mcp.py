@@ -69,7 +69,7 @@ def test_a_set_authored_from_a_server_is_scored_without_it(capsys: pytest.Captur
         turns = calls_of(row)
         assert passes(row, turns)
         assert not passes(row, [[] for _ in turns])
-    assert main(["datasets", "check", "datasets/shelf.jsonl"]) == 0, capsys.readouterr()
+    assert main(["check", "datasets/shelf.jsonl"]) == 0, capsys.readouterr()
 
 
 def test_a_recording_answers_as_the_server_did(url: str) -> None:

@@ -1,4 +1,4 @@
-"""`datasets check`: what is wrong with a multi-turn data set is found by replaying its ground truth."""
+"""`check`: what is wrong with a multi-turn data set is found by replaying its ground truth."""
 
 from __future__ import annotations
 

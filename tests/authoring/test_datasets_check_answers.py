@@ -1,4 +1,4 @@
-"""`datasets check` of single questions whose ground truth holds possible answers."""
+"""`check` of single questions whose ground truth holds possible answers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`tunecheck datasets check`, as a person at a terminal sees it."""
+"""`tunecheck check`, as a person at a terminal sees it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _write(folder: Path, *calls: str, **columns: Any) -> Path:
 
 
 def _run(*arguments: str) -> int:
-    return main(["datasets", *arguments])
+    return main([*arguments])
 
 
 def test_a_sound_data_set_of_ones_own_passes(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The smaller commands: runs, plugins, init, datasets convert, endpoints check, serve."""
+"""The smaller commands: runs, plugins, init, datasets convert, check, endpoints, serve."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # -- runs
 
 
-def test_runs_lists_the_oldest_first_with_how_they_ended(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_lists_the_newest_first_with_how_they_ended(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here(capsys, "evaluate", "--dataset", "small.jsonl", "--name", "one")
     replay(small, {"r0": "hello"})
     here(capsys, "evaluate", "--dataset", "small.jsonl", "--name", "two", "--endpoint", "recorded")
     said = here(capsys, "runs")
-    assert said.out.index("one-") < said.out.index("two-")
+    assert said.out.index("two-") < said.out.index("one-")
     assert "6 rows · SIMULATED" in said.out
     assert "6 rows · 5 rows with an error" in said.out
     assert "match 0.0%" in said.out
@@ -64,6 +64,46 @@ def test_only_the_last_runs_are_listed_where_so_many_are_asked_for(
 def test_a_workspace_without_runs_says_so(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert here(capsys, "runs").out == "there are no runs in eval_results\n"
     assert here(capsys, "runs", "--json").json() == []
+
+
+def test_a_named_run_is_shown_as_at_its_end(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = here(capsys, "evaluate", "--dataset", "small.jsonl").out
+    shown = here(capsys, "runs", "last").out
+    sentence = next(line for line in ended.splitlines() if line.startswith("Main cause of failures: "))
+    assert sentence in shown.splitlines()
+    assert "failed rows" in shown
+
+
+def test_named_runs_are_removed_and_no_others(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        here(capsys, "evaluate", "--dataset", "small.jsonl", "--name", name, "--quiet")
+    assert here(capsys, "runs", "one", "--remove").out.startswith("removed  eval_results/one-")
+    assert [path.name.partition("-")[0] for path in (small / "eval_results").iterdir()] == ["two"]
+
+
+def test_runs_are_removed_and_verified_only_by_name(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here(capsys, "evaluate", "--dataset", "small.jsonl", "--quiet")
+    for flag in ("--remove", "--verify"):
+        said = here(capsys, "runs", flag)
+        assert (said.code, said.err) == (2, f"error: {flag} needs runs: give their ids, or last\n")
+    assert len(list((small / "eval_results").iterdir())) == 1
+
+
+# -- endpoints list
+
+
+def test_endpoints_are_listed_with_kind_model_and_address(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (small / "endpoints" / "a.yaml").write_text(
+        "kind: openai\nurl: http://localhost:1/v1\nmodel: m\nheaders: {key: s3cr3t}\n"
+    )
+    (small / "endpoints" / "b.yaml").write_text("kind: [")
+    found = here(capsys, "endpoints", "list", "--json")
+    a, b, simulated = found.json()
+    assert a == {"name": "a", "kind": "openai", "model": "m", "url": "http://localhost:1/v1"}
+    assert b["name"] == "b"
+    assert "b.yaml" in b["problem"]
+    assert simulated["kind"] == "simulated"
+    assert "s3cr3t" not in found.out
 
 
 # -- plugins
@@ -149,7 +189,7 @@ def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(
     )
 
 
-# -- endpoints check
+# -- check
 
 
 def test_check_says_what_came_back(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,26 +199,28 @@ def test_check_says_what_came_back(small: Path, capsys: pytest.CaptureFixture[st
     with FaultServer(lambda request, attempt: reply) as server:
         definition = f"kind: openai\nurl: {server.url}/v1\nmodel: m\n"
         (small / "endpoints" / "local.yaml").write_text(definition)
-        said = here(capsys, "endpoints", "check", "local")
-    assert (said.code, said.err) == (0, "")
+        said = here(capsys, "check", "local")
+    assert said.err == ""
     assert "local (openai): answered" in said.out
     assert "get_weather" in said.out
     assert "\x1b" not in said.out
 
 
-def test_check_of_an_endpoint_that_does_not_answer_exits_with_one_and_says_what_to_do(
+def test_check_of_an_endpoint_that_does_not_answer_says_what_to_do(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (small / "endpoints" / "dead.yaml").write_text("kind: openai\nurl: http://127.0.0.1:9/v1\nmodel: m\nretries: 0\n")
-    said = here(capsys, "endpoints", "check", "dead")
-    assert said.code == 1
+    (small / "endpoints" / "dead.yaml").write_text("kind: openai\nurl: http://127.0.0.1:9/v1\nmodel: m\n")
+    said = here(capsys, "check", "dead")
+    assert said.code == 3
     assert "dead (openai): failed" in said.out
     assert "cannot connect" in said.out
+    assert "attempts" not in said.out  # a closed port is not asked again
+    assert "check the url, that the server runs" in said.out
 
 
 def test_check_of_a_wrong_definition_exits_with_two(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (small / "endpoints" / "wrong.yaml").write_text("kind: openai\nurl: http://example.com/v1\nmodel: m\n")
-    said = here(capsys, "endpoints", "check", "wrong")
+    said = here(capsys, "check", "wrong")
     assert said.code == 2
     assert "wrong.yaml, line 2: url: plain http goes to this machine only" in said.err
 

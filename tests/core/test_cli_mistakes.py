@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.cli_parts import here, process, workspace
 
+from tunecheck.plugin import PLUGIN
+
 DATA = ("evaluate", "--dataset", "small.jsonl")
 
 
@@ -56,7 +58,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("compere", "a", "b"), "there is no command 'compere'"),
         (("datasets", "convert", "opnai", "x.json", "--out", "y.jsonl"), "did you mean 'openai'"),
         (("datasets", "convert", "openai", "x.json", "--out", "y.jsonl"), "there is no data file 'x.json'"),
-        (("endpoints", "check", "nowhere"), "there is no endpoint definition 'nowhere'"),
+        (("check", "nowhere"), "there is no endpoint definition 'nowhere'"),
         (("judge", "calibrate", "--no-worse-than", "last"), "--no-worse-than is an option of evaluate, score, not of"),
         (("judge", "calibrate", "nope", "--save"), "does not take 'nope': expected options only"),
         (("report", "last", "next"), "does not take 'next': expected RUN and options only"),
@@ -155,8 +157,31 @@ def test_help_names_every_exit_code(tmp_path: Path) -> None:
     said = process(tmp_path, "evaluate", "--help")
     assert said.code == 0
     assert "3 done, but a gate was not met" in said.out
-    for option in ("--dataset", "--resume", "--reuse", "--dry-run", "--fail-under", "--allow-simulated", "--group-by"):
+    for option in ("--dataset", "--resume", "--reuse", "--dry-run", "--fail-under"):
         assert option in said.out
+
+
+def test_the_first_screen_begins_with_the_commands_of_the_first_hour(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = here(capsys, "--help").out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in listed] == ["init", "check", "evaluate", "compare", "report", "view"]
+
+
+def test_the_core_has_at_most_fourteen_commands() -> None:
+    assert len(PLUGIN.commands) <= 14
+
+
+def test_the_help_of_evaluate_has_at_most_24_options_of_one_line_each(tmp_path: Path) -> None:
+    said = process(tmp_path, "evaluate", "--help", COLUMNS="80").out.partition("Data and answers:")[2]
+    lines = [line for line in said.splitlines() if line.strip() and not line.endswith(":")]
+    assert len(lines) <= 24
+    assert all(line.startswith("  --") for line in lines)
+
+
+def test_the_help_of_all_options_has_those_that_the_short_one_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
+    short, whole = here(capsys, "evaluate", "--help").out, here(capsys, "evaluate", "--help-all").out
+    for option in ("--allow-simulated", "--group-by", "--junit", "--step-limit", "--upload"):
+        assert option not in short
+        assert option in whole
 
 
 def test_a_page_of_help_has_whole_sentences_and_no_type_beside_a_flag(capsys: pytest.CaptureFixture[str]) -> None:

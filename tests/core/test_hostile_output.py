@@ -105,9 +105,9 @@ def commanding(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "select a b --rows 9 --metric FILE",
         "report FILE",
         "runs --results-dir FILE",
-        "verify FILE",
-        "datasets check FILE",
-        "datasets check FILE --json",
+        "runs FILE --verify",
+        "check FILE",
+        "check FILE --json",
     ],
 )
 def test_no_command_writes_what_a_ci_system_takes_for_a_command(commanding: Path, words: str) -> None:

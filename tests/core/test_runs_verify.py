@@ -1,4 +1,4 @@
-"""`tunecheck verify`: whole runs are whole, and whatever is done to a file of one is found."""
+"""`tunecheck runs --verify`: whole runs are whole, and whatever is done to a file of one is found."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_damage_is_found_and_named(
     shutil.copytree(finished.folder, folder := tmp_path / "eval_results" / finished.id)
     damage(Run(folder))
     assert any(said in each for each in verify(Run(folder)).damage), verify(Run(folder))
-    assert main(["verify", finished.id, "--results-dir", str(folder.parent)]) == 1
+    assert main(["runs", finished.id, "--verify", "--results-dir", str(folder.parent)]) == 1
     out = capsys.readouterr().out
     assert f"DAMAGED  {finished.id}" in out
     assert said in " ".join(out.split())
@@ -124,7 +124,7 @@ def test_several_runs_are_told_of_as_json(tmp_path: Path, capsys: pytest.Capture
     other = tmp_path / "runs" / "other"
     shutil.copytree(made.folder, other)
     flip(other / "journal.jsonl", b"q7", b"q8")
-    assert main(["verify", made.id, "other", "--results-dir", str(tmp_path / "runs"), "--json"]) == 1
+    assert main(["runs", made.id, "other", "--verify", "--results-dir", str(tmp_path / "runs"), "--json"]) == 1
     first, second = json.loads(capsys.readouterr().out)
     assert (first["whole"], second["whole"]) == (True, False)
     assert first["rows"] == 20
@@ -165,7 +165,8 @@ def test_where_results_are_shown_it_is_said_that_they_are_not_the_run_s(
     made = begun(tmp_path)
     base = shutil.copytree(made.folder, tmp_path / "runs" / "base")
     alter(made)
-    said = f"json{'' if alter is other_metrics else 'l'} is not as the run wrote it: see `tunecheck verify {made.id}`"
+    ending = "" if alter is other_metrics else "l"
+    said = f"json{ending} is not as the run wrote it: see `tunecheck runs {made.id} --verify`"
     assert [note.endswith(said) for note in compare(base, made).against[0].new.notes] == [True]
     assert main(["report", str(made.folder), "--out", str(tmp_path / "page.html")]) == 0
     assert said in capsys.readouterr().err

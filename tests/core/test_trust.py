@@ -222,7 +222,7 @@ def test_a_sidecar_of_the_workspace_names_its_evaluators(home: Path, ran: Path) 
 @pytest.mark.parametrize("arguments", [("evaluate", "--dataset"), ("evaluate", "--dry-run", "--dataset"),
                                        ("evaluate", "--response-column", "answer", "--evaluators", "multi_turn_state",
                                         "--mapping", "result=${data.answer}", "--workers", "1", "--dataset"),
-                                       ("datasets", "check")])  # fmt: skip
+                                       ("check",)])  # fmt: skip
 def test_rows_elsewhere_name_installed_simulators_only(
     home: Path, elsewhere: Path, ran: Path, arguments: tuple[str, ...]
 ) -> None:
@@ -231,7 +231,7 @@ def test_rows_elsewhere_name_installed_simulators_only(
     write_lines(elsewhere / "turns.jsonl", [{"id": "a", **TURNS, "answer": [[{"wipe": "{}"}]]}])
     data = elsewhere / "turns.jsonl"
     done = inside(home, *arguments, str(data))
-    assert done.code == (3 if arguments[0] == "datasets" else 2)
+    assert done.code == (3 if arguments[0] == "check" else 2)
     assert f"--trust {data}" in done.out + done.err
     assert not ran.exists()
     assert inside(home, *arguments, str(data), "--trust", str(data)).code == 0

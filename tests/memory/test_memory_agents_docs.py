@@ -100,7 +100,7 @@ def test_the_pages_definition_is_checked_as_it_says(tmp_path: Path) -> None:
     folder = workspace(tmp_path)
     with own_agent(tmp_path) as url:
         (folder / "agent.yaml").write_text(definition.replace("http://127.0.0.1:8080", url), "utf-8")
-        checked = process(folder, "endpoints", "check", "agent.yaml")
+        checked = process(folder, "check", "agent.yaml")
     assert checked.code == 0, checked.err
     assert "You have told me 1 things" in checked.out
 

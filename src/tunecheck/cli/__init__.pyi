@@ -1,6 +1,7 @@
 """What plug-ins use to make commands; `__init__.py` loads the names from their homes."""
 
 from ._app import main as main
+from ._check import CheckResult as CheckResult, DataCheck as DataCheck, DataCheckOptions as DataCheckOptions
 from ._console import print_json as print_json, print_path as print_path, skill_text as skill_text
 from ._evaluate.command import evaluate as evaluate
 from ._evaluate.evaluator_choice import (

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 4_000
 _MOST_NAMED = 3
 _PATIENCE_S = 3.0
+_MAIN = ("init", "check", "evaluate", "compare", "report", "view")
 _ABOUT = (
     "Is this iteration of a fine-tuned function-calling endpoint better than the last one, where, and can you trust it?"
 )
@@ -84,11 +85,16 @@ class _Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List names and one-line helps; load no command."""
+        """List names and one-line helps, on the first screen the main commands first; load no command."""
         helps = {**command_groups(), **_commands()}
-        rows = [(word, helps.get(" ".join([*self._words, word]), "")) for word in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for word in self.list_commands(ctx):
+            name = " ".join([*self._words, word])
+            title = "Commands" if self._words or word in _MAIN else "More commands" if name in _commands() else "Groups"
+            sections.setdefault(title, []).append((word, helps.get(name, "")))
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 def _main_group() -> click.Group:

@@ -1,4 +1,4 @@
-"""`tunecheck datasets`: convert and check data sets."""
+"""`tunecheck datasets convert`: convert training files and other forms to a data set."""
 
 from __future__ import annotations
 

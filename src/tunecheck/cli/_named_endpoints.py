@@ -1,11 +1,19 @@
-"""Load an endpoint by a definition file, a name in endpoints/, or `simulated`."""
+"""Load an endpoint by a definition file, a name in endpoints/, or `simulated`; `tunecheck endpoints list`."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import clean
 from tunecheck._trust import Trust
+from tunecheck.cli._console import print_json
+from tunecheck.cli._options import DONE, Invocation, command
+from tunecheck.cli._shared_options import JsonOptions
+from tunecheck.views import Table, View, Words, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
@@ -40,3 +48,28 @@ def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
         return endpoint
     definition = read_definition(name)
     return load_endpoint({**definition.data, **seeded}, name=definition.name, workspace=definition.folder)
+
+
+@command(JsonOptions)
+def list_endpoints(options: JsonOptions, invocation: Invocation) -> int:
+    """List the endpoints of this workspace, with their kind, model and address."""
+    from tunecheck.endpoints._definition import read_definition
+    from tunecheck.endpoints._masking import shown
+
+    listed: list[dict[str, JSON]] = []
+    for path in sorted(WORKSPACE_SIMULATED.parent.glob("*.y*ml")):
+        try:
+            data = shown(dict(read_definition(path).data))
+            assert isinstance(data, dict)
+            model = data.get("model") or data.get("deployment")
+            listed.append({"name": path.stem, "kind": data.get("kind"), "model": model, "url": data.get("url")})
+        except ConfigurationError as error:
+            listed.append({"name": path.stem, "problem": str(error)})
+    if is_embedded(SIMULATED):
+        listed.append({"name": SIMULATED, "kind": SIMULATED, "model": None, "url": None})
+    if options.json:
+        print_json([*listed])
+        return DONE
+    rows = [[Words(clean(value or "", 200), foreign=True) for value in each.values()] for each in listed]
+    print_view(View("endpoints", [Table(["name", "kind", "model", "url"], rows, "l")]), console(sys.stdout))
+    return DONE

@@ -183,12 +183,12 @@ class OptionField:
             return click.FloatRange(said.least, said.most)
         return click.Path(path_type=Path) if self.kind is Path else click.STRING
 
-    def help_row(self) -> tuple[str, str]:
-        """Return the two columns of the help: `--limit N`, and the text with range and default."""
+    def help_row(self, *, notes: bool) -> tuple[str, str]:
+        """Return the two columns of the help: `--limit N`, and the text, with range and default if `notes`."""
         said = self.description
         names = said.metavar if said.positional else ", ".join(said.flags or (self.flag,))
         value = "" if said.positional or self.kind is bool or said.metavar is None else f" {said.metavar}"
-        return f"{names}{value}", " ".join([said.help, *self._notes()])
+        return f"{names}{value}", " ".join([said.help, *(self._notes() if notes else ())])
 
     def _notes(self) -> Iterator[str]:
         least, most = self.description.least, self.description.most
@@ -202,9 +202,15 @@ class OptionField:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandOptions:
-    """Base of all options. `command` names the command that starts runs with them."""
+    """Base of all options.
+
+    Attributes:
+        command: The command that starts runs with them.
+        core: The options that `--help` lists, where `--help-all` lists more.
+    """
 
     command: ClassVar[str] = ""
+    core: ClassVar[Sequence[str]] = ()
 
     debug: bool = flag("Show tracebacks of errors.", SHOWING, recorded=False)
 
@@ -299,7 +305,10 @@ class Command(Generic[T]):
         shown = [each for each in option_fields(self.options).values() if not each.description.hidden]
         parameters = [each.parameter() for each in shown]
         made = _PanelledCommand(name, params=parameters, callback=run, help=_wrappable(self.run.__doc__ or ""))
-        made.described = shown
+        made.described, made.core = shown, self.options.core
+        if made.core:
+            more = click.Option(["--help-all"], is_flag=True, expose_value=False, is_eager=True, callback=_help_all)
+            made.params.append(more)
         return made
 
 
@@ -307,17 +316,28 @@ class _PanelledCommand(click.Command):
     """A command that groups the options of its help in panels."""
 
     described: Sequence[OptionField] = ()
+    core: Sequence[str] = ()
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write arguments, then each panel's options."""
         panels: dict[str, list[tuple[str, str]]] = {}
         for each in self.described:
-            title = "Arguments" if each.description.positional else each.description.panel or "Options"
-            panels.setdefault(title, []).append(each.help_row())
+            if not self.core or each.name in self.core:
+                title = "Arguments" if each.description.positional else each.description.panel or "Options"
+                panels.setdefault(title, []).append(each.help_row(notes=not self.core))
         panels.setdefault(SHOWING, []).append(("--help", "Show this help."))
+        if self.core:
+            panels[SHOWING].append(("--help-all", f"Show all {len(self.described)} options."))
         for title, rows in panels.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+def _help_all(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given and isinstance(context.command, _PanelledCommand):
+        context.command.core = ()
+        click.echo(context.get_help())
+        context.exit()
 
 
 def _wrappable(text: str) -> str:

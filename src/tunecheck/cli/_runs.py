@@ -1,39 +1,58 @@
-"""`tunecheck runs` lists runs with their main figures; `tunecheck verify` checks that their files are whole."""
+"""`tunecheck runs`: list runs with their main figures, show, verify or remove them."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunecheck._errors import ConfigurationError, TunecheckError, told_as
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json
-from tunecheck.cli._options import DONE, FAILED, Invocation, argument, command, option
+from tunecheck.cli._options import DONE, FAILED, Invocation, argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
-from tunecheck.runs._store import mirror_at
-from tunecheck.views import Table, Text, View, Words, console, print_view
+from tunecheck.runs._store import is_remote, mirror_at
+from tunecheck.views import Part, Table, Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.results import RunLine
+    from tunecheck.runs._store import Run
     from tunecheck.runs._verify import Verified
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunsOptions(JsonOptions, ResultsOptions):
-    limit: int | None = option("Only the last so many.", "N", least=1)
+    runs: list[str] | None = argument("Show these: ids, beginnings of ids, folders, or last.", "[RUN…]", default=None)
+    limit: int | None = option("List only the latest N runs.", "N", least=1)
+    verify: bool = flag("Check that the named runs are complete and unchanged. Exit code 1: one is damaged.")
+    remove: bool = flag("Remove the folders of the named runs.")
 
 
 @command(RunsOptions)
 def runs(options: RunsOptions, invocation: Invocation) -> int:
-    """List runs, the oldest first."""
-    from tunecheck.results import describe_run
-    from tunecheck.runs._store import list_runs
+    """List runs, the newest first, or show, verify or remove the named ones."""
+    from tunecheck.runs._store import find_run, list_runs
 
-    found = [*list_runs(options.folder)]
-    listed = [describe_run(run) for run in found[-(options.limit or len(found)) :]]
+    if options.runs is None and (options.verify or options.remove):
+        raise ConfigurationError(f"--{'verify' if options.verify else 'remove'} needs runs: give their ids, or last")
+    if options.runs is None:
+        return _list([*list_runs(options.folder)][::-1][: options.limit], options)
+    named = [find_run(name, options.folder) for name in options.runs]
+    if options.verify:
+        return _verify(named, options)
+    if options.remove:
+        return _remove(named, options)
+    return _list(named, options) if options.json else _show(named)
+
+
+def _list(found: list[Run], options: RunsOptions) -> int:
+    from tunecheck.results import describe_run
+
+    listed = [describe_run(run) for run in found]
     _mark_running(listed, options.folder)
     if options.json:
         print_json([_as_json(line) for line in listed])
@@ -41,7 +60,34 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
         print(f"there are no runs in {options.folder}")
     else:
         print_view(View("runs", [Text([said for line in listed for said in _said(line)])]), console(sys.stdout))
-    return 0
+    return DONE
+
+
+def _show(found: list[Run]) -> int:
+    """Print what each run printed at its end, or how an unfinished one stands."""
+    from tunecheck.results import describe_run, first_screen
+
+    for run in found:
+        line = describe_run(run)
+        parts: list[Part] = [Text([*_said(line)][:2])]
+        if line.is_finished:
+            screen = first_screen(run)
+            parts += [Text(screen.sentences), screen.table]
+        print_view(View(line.id, parts), console(sys.stdout))
+    return DONE
+
+
+def _remove(found: list[Run], options: RunsOptions) -> int:
+    if is_remote(options.results_dir or ""):
+        raise ConfigurationError("--remove works on folders of this machine: remove runs in storage with its own tools")
+    running = [run.id for run in found if run.status() == "running"]
+    if running:
+        raise ConfigurationError(f"run {running[0]} is running: stop it first")
+    for run in found:
+        with told_as(TunecheckError, run.folder, "cannot be removed"):
+            shutil.rmtree(run.folder)
+        print(f"removed  {clean(run.folder, 500)}")
+    return DONE
 
 
 def _mark_running(listed: list[RunLine], folder: Path) -> None:
@@ -82,24 +128,10 @@ def _said(line: RunLine) -> Iterator[Words]:
         yield Words("  " + "  ".join(f"{clean(name, 60)} {text}" for name, text in _figures(line).items()), "dim")
 
 
-@dataclass(frozen=True, kw_only=True)
-class VerifyOptions(JsonOptions, ResultsOptions):
-    runs: list[str] = argument("Runs: their ids, the beginning of them, their folders, or last.", "RUN [MORE…]")
+def _verify(named: list[Run], options: RunsOptions) -> int:
+    from tunecheck.runs._verify import verify
 
-
-@command(VerifyOptions)
-def verify(options: VerifyOptions, invocation: Invocation) -> int:
-    """Check that runs are whole: no record damaged or missing, all rows there, results as they were written.
-
-    Exit codes:
-    0 all are whole
-    1 one is damaged
-    2 wrong use, such as a run that is not there
-    """
-    from tunecheck.runs._store import find_run
-    from tunecheck.runs._verify import verify as read_all
-
-    found = [read_all(run) for run in [find_run(name, options.folder) for name in options.runs]]
+    found = [verify(run) for run in named]
     if options.json:
         print_json(
             [

@@ -45,11 +45,7 @@ class ResultsOptions(CommandOptions):
     """True if the command may open any run of the folder, not only those that it names."""
 
     results_dir: str | None = option(
-        "Where run folders are: a folder, by default eval_results, or Azure blob storage (az://container/prefix).",
-        "DIR",
-        RUNNING,
-        recorded=False,
-        acts="writes",
+        "Folder of runs, or az://container/prefix.", "DIR", RUNNING, recorded=False, acts="writes"
     )
 
     @property
@@ -92,8 +88,7 @@ class ClusterOptions(CommandOptions):
     """Options of commands that compare runs, now or later."""
 
     cluster: str | None = option(
-        "Rows with equal values in this column are not independent; by default the column that the data declares, else "
-        "one whose values repeat, e.g. conversation_id; none: all rows are.",
+        "Rows with equal values here are dependent; default: the data's column, else one that repeats; none: none are.",
         "COLUMN",
         STATISTICS,
     )
@@ -175,10 +170,7 @@ class TrustOptions(CommandOptions):
     """Options of commands that load files named by data and other files."""
 
     trust: list[str] | None = option(
-        "Let this file, or the files of this folder, name whatever they name, as if it were typed (repeatable).",
-        "PATH",
-        RUNNING,
-        recorded=False,
+        "Let this file, or this folder's files, name what they like (repeatable).", "PATH", RUNNING, recorded=False
     )
 
 
@@ -186,18 +178,14 @@ class TrustOptions(CommandOptions):
 class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     """Options of commands that start runs."""
 
-    name: str | None = option(
-        "The run's name; by default that of the data, or of the run it is made from.", "NAME", RUNNING, fixed=True
-    )
+    name: str | None = option("Name of the run; default: the data's name.", "NAME", RUNNING, fixed=True)
     concurrency: int | None = option(
-        "Calls under way at once; by default the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False
+        "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False
     )
     accept_damage: bool = flag(
-        "Go on although records of the run are damaged or missing; what they held is asked again.",
-        RUNNING,
-        recorded=False,
+        "Continue a run with damaged or missing records, and ask those rows again.", RUNNING, recorded=False
     )
-    quiet: bool = flag("Print the run's folder and nothing else.", SHOWING, recorded=False)
+    quiet: bool = flag("Print only the run's folder.", SHOWING, recorded=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,33 +199,16 @@ class ResumableOptions(RunOptions):
     fixed: ClassVar[bool] = False
     anew: ClassVar[str] = "with --reuse"
 
-    resume: str | None = option(
-        "Finish a run in its own folder, with the options it was started with. RUN: its id, the beginning of it, "
-        "its folder, or last.",
-        "RUN",
-        RUNNING,
-        recorded=False,
-    )
+    resume: str | None = option("Finish RUN in its own folder, with its options.", "RUN", RUNNING, recorded=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(CommandOptions):
     """Options of commands that make paid model calls."""
 
-    judge: str | None = option(
-        "The model of LLM-judged evaluators: a definition, or the name of one in endpoints/.",
-        "FILE",
-        SCORING,
-        acts="asks",
-    )
-    prices: str | None = option("A YAML file with the price of a million tokens by model.", "FILE", RUNNING)
-    max_cost: float | None = option(
-        "Stop cleanly before calls cost more than this; the run can be resumed.",
-        "AMOUNT",
-        RUNNING,
-        least=0,
-        fixed=False,
-    )
+    judge: str | None = option("Model of LLM judges: a definition or its name.", "FILE", SCORING, acts="asks")
+    prices: str | None = option("YAML file with prices of a million tokens by model.", "FILE", RUNNING)
+    max_cost: float | None = option("Stop before calls cost more than this.", "AMOUNT", RUNNING, least=0, fixed=False)
 
 
 ASKING = "What is asked, and how"
@@ -248,16 +219,13 @@ class ConversationOptions(CommandOptions):
     """Options of commands that have conversations."""
 
     mode: str | None = option(
-        "Conversations, and all of BFCL's rows. tools: the endpoint takes tools and answers with tool calls (default); "
-        "text: functions stand in the prompt, calls in the answer's text.",
+        "tools: the endpoint takes tools (default). text: the prompt describes them, and calls are read from the text.",
         "MODE",
         ASKING,
     )
-    format: str | None = option(
-        "The model family by whose form calls are read from text, strictly; with --mode text.", "NAME", ASKING
-    )
-    step_limit: int | None = option("Most answers in one turn; by default 20.", "N", ASKING, least=1)
-    include_input_log: bool = flag("Keep every request's messages and tools in the log.", RUNNING)
+    format: str | None = option("Model family whose form of calls is read, strictly; with --mode text.", "NAME", ASKING)
+    step_limit: int | None = option("Most answers in one turn; default 20.", "N", ASKING, least=1)
+    include_input_log: bool = flag("Keep the messages and tools of every request in the log.", RUNNING)
 
     @property
     def conversation(self) -> dict[str, JSON]:
@@ -271,8 +239,7 @@ class NamesOptions(CommandOptions):
     """Options of commands that compare calls with BFCL's possible answers."""
 
     names: str | None = option(
-        "How BFCL's functions with dots in their names are to be called: dotted, underscored, or as each row's calls "
-        "spell them (auto, the default). Strictly, either way is right.",
+        "Spelling of BFCL functions with dots: dotted, underscored, or auto (default: as each row's calls).",
         "HOW",
         SCORING,
     )
@@ -283,11 +250,8 @@ class EvaluatorOptions(ModelOptions):
     """Options of commands that make evaluators."""
 
     set: dict[str, JSON] | None = option(
-        "An evaluator's parameter, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING, acts="sets"
+        "Evaluator's parameter, as bleu.threshold=0.4.", "E.PARAMETER=VALUE", SCORING, acts="sets"
     )
     mapping: dict[str, JSON] | None = option(
-        "Where a parameter's value comes from, e.g. 'response=${target.response}'; for one evaluator only: "
-        "'bleu.response=${data.answer}' (repeatable).",
-        "PARAMETER=COLUMN",
-        SCORING,
+        "Source of a value, as 'response=${target.text}'.", "PARAMETER=COLUMN", SCORING
     )

@@ -258,7 +258,7 @@ class Endpoint(UserCalls, ABC):
     depends_on_row: bool = False
     concurrency: int | None = None
     answers_single_questions: ClassVar[bool] = True
-    """False for an endpoint that holds whole conversations; `endpoints doctor` cannot ask it a single question."""
+    """False for an endpoint that holds whole conversations; `check` cannot ask it a single question."""
     limits_concurrency: ClassVar[bool] = False
     price: Price | None = None
     facts: ApiFacts = ApiFacts()

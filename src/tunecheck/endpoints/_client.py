@@ -108,6 +108,8 @@ class Client:
     rng: random.Random
     last_headers: Mapping[str, str] = field(default_factory=dict)
     _live: PerLoop[_Live] = field(default_factory=PerLoop)
+    retry_unreachable: bool = True
+    """False: a request that could not be sent, as to a closed port, is not repeated."""
     shared_limits: SharedLimits | None = None
     """Buckets that several processes share, in place of this process's own."""
 
@@ -228,7 +230,8 @@ class Client:
             kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
             error = kind(message)
             error.cause = None if failed.sent else "unreachable"
-            return CallFailure(error, retry=not failed.lasting, usage=Usage() if failed.sent else None)
+            retry = not failed.lasting and (failed.sent or self.retry_unreachable)
+            return CallFailure(error, retry, usage=Usage() if failed.sent else None)
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
     def _read(self, reply: Reply, latency_ms: float, call: _Call[A]) -> Exchange[A] | CallFailure:

@@ -159,6 +159,10 @@ class HttpEndpoint(Endpoint, Generic[C]):
         if secrets.key is not None:
             self._data["auth"] = {"type": "key", "value": f"${{env:{self.key_variable}}}"}
 
+    def fail_fast(self) -> None:
+        """Do not repeat requests that could not be sent, as to a closed port."""
+        self._client.retry_unreachable = False
+
     def _text(self, key: str, definition: Definition) -> str | None:
         """A key of the definition with its references to the environment replaced; None where it is not given."""
         value = getattr(self.config, key)

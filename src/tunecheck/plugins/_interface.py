@@ -72,6 +72,8 @@ class _Brought:
     """Data set loaders: `load("NAME:ARGUMENT")` calls them with the argument. They return a path, rows or a Dataset."""
     converters: Extensions = field(default_factory=dict)
     """Converters of `datasets convert`, by the form that they read."""
+    data_checks: Extensions = field(default_factory=dict)
+    """Checks of the rows of a data set for `check`: see `tunecheck.cli.DataCheck`."""
     targets: Extensions = field(default_factory=dict)
     """Targets that a data set may name: see MakeTarget."""
     dialects: Extensions = field(default_factory=dict)

@@ -122,7 +122,7 @@ def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[s
     serving = [code for code in causes[:1] if cause_named(code).side == "serving"]
     name = str(target.get("name") or "")
     if name and (serving or (failed and failed == rows)):
-        return ["tunecheck", "endpoints", "doctor", name], "find out how the endpoint is served"
+        return ["tunecheck", "check", name], "find out how the endpoint is served"
     if failed:
         return ["tunecheck", "evaluate", "--resume", run.id], "ask the rows with an error again"
     if summary.get("simulated") is True:

@@ -283,8 +283,8 @@ def given_name(run_id: str) -> str:
 def damaged(run: Run, what: str) -> RunError:
     """Return the error for a run with damaged files."""
     return RunError(
-        f"run {run.id} is damaged: {what}. Put back whole files (`tunecheck verify {run.id}` checks them), or go on "
-        "all the same with --accept-damage (accept_damage=True)"
+        f"run {run.id} is damaged: {what}. Put back whole files (`tunecheck runs {run.id} --verify` checks them), or "
+        "go on all the same with --accept-damage (accept_damage=True)"
     )
 
 

@@ -123,7 +123,7 @@ def changed_since(run: Run, manifest: RunFile) -> str | None:
         if not path.is_file():
             continue
         if _has_other_size(path, manifest) or (path.stat().st_mtime_ns > ended and _changed(path, manifest)):
-            return f"{run.id}: {path.name} is not as the run wrote it: see `tunecheck verify {run.id}`"
+            return f"{run.id}: {path.name} is not as the run wrote it: see `tunecheck runs {run.id} --verify`"
     return None
 
 

@@ -6,5 +6,5 @@ requests   requests of the user that no call carries out
 repeats    duplicate rows, and rows that are in the training data
 review     accept, reject or fix findings in a browser, and write a new file
 
-`audit.audit` goes through the rows; `findings` lists the kinds in their order. `datasets check` makes the sure ones.
+`audit.audit` goes through the rows; `findings` lists the kinds in their order. `check` makes the sure ones.
 """

@@ -49,7 +49,7 @@ def audit(
     """Return the probable mistakes in these rows. The time is proportional to their number.
 
     Args:
-        rows: The rows as `datasets check` returns them.
+        rows: The rows as `check` returns them.
         reader: Reads the rows as dialogues.
         training: Training rows; none of them may be among `rows`.
         runs: Runs that tested these rows.

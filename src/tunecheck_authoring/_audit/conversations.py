@@ -1,4 +1,4 @@
-"""`tunecheck datasets check`: whether a multi-turn data set can be right, found out by replaying its ground truth.
+"""`tunecheck check`: whether a multi-turn data set can be right, found out by replaying its ground truth.
 
 Each entry's calls are made on fresh simulators. Findings are, among others: a call that fails, a function that is not
 on offer when it is needed, a configuration that cannot be loaded or that already holds a new record, a turn of calls

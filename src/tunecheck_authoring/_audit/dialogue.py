@@ -91,7 +91,7 @@ class DialogueReader:
         told = [*_texts(messages, ("system", "developer", "assistant", "tool", "function"))]
         try:
             tools = ToolDefinitions.read(self.tools(row))
-        except ValueError:  # `datasets check` says so
+        except ValueError:  # `check` says so
             tools = ToolDefinitions({})
         truth = self.ground_truth(row)
         right = right_calls(row, truth, tools) if truth is not None else None

@@ -35,7 +35,7 @@ _LOOK: Final = {
 }
 
 KINDS: Final[Mapping[str, str]] = {**PROBLEMS, **_LIKELY, **_LOOK}
-"""Descriptions of the kinds of findings; those of `datasets check` are sure."""
+"""Descriptions of the kinds of findings; those of `check` are sure."""
 
 _ORDER = {kind: at for at, kind in enumerate(KINDS)}
 _MOST_EVIDENCE = 400
@@ -84,7 +84,7 @@ def found(
 
 
 def of_check(finding: Finding) -> AuditFinding:
-    """Return the finding for a problem that `datasets check` found."""
+    """Return the finding for a problem that `check` found."""
     call = f"{finding.call}: " if finding.call else ""
     return found(finding.entry, finding.problem, f"{call}{finding.text}", finding.turn)
 

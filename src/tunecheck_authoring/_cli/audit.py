@@ -10,9 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError
-from tunecheck.cli import DONE, NOT_MET, Invocation, ResultsOptions, command, flag, option, print_json
+from tunecheck.cli import (
+    DONE,
+    NOT_MET,
+    DataCheckOptions,
+    Invocation,
+    ResultsOptions,
+    argument,
+    command,
+    flag,
+    option,
+    print_json,
+)
 from tunecheck.plugins import clean, counted
-from tunecheck_authoring._cli.check import CheckOptions, checked_rows, row_reader
+from tunecheck_authoring._cli.check import checked_rows, row_reader
 
 if TYPE_CHECKING:
     from tunecheck.datasets import Dataset
@@ -23,7 +34,8 @@ _WORDS = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth 
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions(CheckOptions, ResultsOptions):
+class AuditOptions(DataCheckOptions, ResultsOptions):
+    data: str = argument("Rows: a file, or e.g. bfcl:multi_turn_base.", "FILE")
     remarks: bool = flag("List what is only worth a look, too; --json has it always.", flags=("--all",))
     against: str | None = option("Training data, of which no row may be among these.", "FILE")
     runs: list[str] | None = option("A run that tested these rows, two at least (repeatable).", "RUN")

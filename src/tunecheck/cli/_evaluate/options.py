@@ -32,31 +32,27 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
     """The options of `score`; `evaluate` has all of them but `run`."""
 
     command: ClassVar[str] = "evaluate"  # `evaluate --resume` resumes its runs
+    core: ClassVar[Sequence[str]] = (
+        "run", "dataset", "endpoint", "response_column", "limit", "repeat", "evaluators", "set", "mapping", "judge",
+        "name", "config", "concurrency", "max_cost", "resume", "reuse", "results_dir", "fail_under", "no_worse_than",
+        "margin", "better_than", "dry_run", "details",
+    )  # fmt: skip
+    """At most 24 with `--help` and `--help-all`, in one line each."""
 
     run: str | None = argument("A finished run: its id, the beginning of it, its folder, or last.", "RUN")
-    evaluators: list[str] | None = option(
-        "Names from `tunecheck plugins`; by default the data set's.", "A,B", SCORING, names=True
-    )
-    primary: str | None = option(
-        "The metric that decides between runs; by default the one that the data declares, else match if rows have "
-        "calls, else the first evaluator.",
-        "M",
-        SCORING,
-    )
+    evaluators: list[str] | None = option("Evaluators by name; default: the data set's.", "A,B", SCORING, names=True)
+    primary: str | None = option("Metric that decides; default: the data's, else match.", "M", SCORING)
     calls: str | None = option(
-        "Which calls count: strict: those that the API returned; lenient: those in the text, too. By default strict "
-        "for answers of an API that returns calls and was sent tools.",
+        "Calls that count. strict: the API's tool_calls (default where tools were sent); lenient: those in text, too.",
         "strict|lenient",
         SCORING,
     )
-    config: str | None = option(
-        "A YAML file with these options as keys; the command line wins.", "FILE", RUNNING, recorded=False
-    )
+    config: str | None = option("YAML file with these options as keys.", "FILE", RUNNING, recorded=False)
     workers: int | None = option("Processes for evaluators; 0: threads only.", "N", RUNNING, least=0)
     evaluator_timeout: float | None = option(
-        "Seconds that one call of an evaluator may take; by default 600.", "S", RUNNING, least=0.001
+        "Seconds for one call of an evaluator; default 600.", "S", RUNNING, least=0.001
     )
-    group_by: list[str] | None = option("Metrics by this column's values, too (repeatable).", "COLUMN", RUNNING)
+    group_by: list[str] | None = option("Show metrics by this column, too (repeatable).", "COLUMN", RUNNING)
     junit: str | None = option(
         "Write gates and error rates as JUnit XML.", "FILE", SHOWING, recorded=False, acts="writes"
     )
@@ -69,43 +65,20 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
     """The options of `evaluate`, or those of a `score` if `run` is set."""
 
     run: str | None = option(hidden=True)
-    dataset: str | None = option("The data (.jsonl .json .csv .parquet), as given or in datasets/.", "FILE", _DATA)
-    endpoint: str | None = option(
-        "Who answers: a definition, or the name of one in endpoints/. Without it: the data set's own, else the "
-        "embedded simulated endpoint.",
-        "FILE",
-        _DATA,
-        acts="asks",
-    )
-    response_column: str | None = option("Nobody is asked: this column of the data holds the answers.", "COLUMN", _DATA)
-    limit: int | None = option("Only the first rows.", "N", _DATA, least=1)
-    number_ids: bool = flag("Call a row with an earlier one's id <id>@<its number> instead of refusing it.", _DATA)
-    repeat: int | None = option(
-        "Ask each row K times; the metrics then have pass@k and pass^k, too.", "K", _DATA, least=1
-    )
-    seed: int | None = option("Of the simulated endpoint, and of --until-decided's order.", "N", _DATA, least=0)
-    until_decided: bool = flag(
-        "Ask the rows in random order, and stop once --no-worse-than or --better-than is decided.", GATING
-    )
-    all: bool = flag("With --resume: ask also the rows that --until-decided left out.", RUNNING, recorded=False)
-    reuse: str | None = option(
-        "A new run, with that run's options where none are given here, that reuses every answer and verdict "
-        "whose inputs are unchanged.",
-        "RUN",
-        RUNNING,
-        recorded=False,
-    )
+    dataset: str | None = option("Rows: a file, as given or in datasets/.", "FILE", _DATA)
+    endpoint: str | None = option("Endpoint to evaluate: a definition or its name.", "FILE", _DATA, acts="asks")
+    response_column: str | None = option("Score the answers in this column.", "COLUMN", _DATA)
+    limit: int | None = option("Use only the first N rows.", "N", _DATA, least=1)
+    number_ids: bool = flag("Accept repeated ids: later rows become id@7.", _DATA)
+    repeat: int | None = option("Ask each row K times; adds pass@k and pass^k.", "K", _DATA, least=1)
+    seed: int | None = option("Seed of simulated answers and of the order of --until-decided.", "N", _DATA, least=0)
+    until_decided: bool = flag("Ask rows in random order; stop once the gate against a run is decided.", GATING)
+    all: bool = flag("With --resume: also ask the rows that --until-decided left out.", RUNNING, recorded=False)
+    reuse: str | None = option("Start a new run that reuses unchanged answers of RUN.", "RUN", RUNNING, recorded=False)
     on: str | None = option(
-        "Answer and judge rows elsewhere: ray starts Ray on this machine, ray:ADDRESS joins a cluster.",
-        "WHERE",
-        RUNNING,
-        recorded=False,
+        "Run rows elsewhere: ray (this machine) or ray:ADDRESS (a cluster).", "WHERE", RUNNING, recorded=False
     )
-    dry_run: bool = flag(
-        "Check everything, and say how many calls, tokens and how much money it takes; ask nothing.",
-        SHOWING,
-        recorded=False,
-    )
+    dry_run: bool = flag("Check everything and estimate calls and cost; ask nothing.", SHOWING, recorded=False)
 
     @classmethod
     def of_score(cls, options: ScoreOptions) -> Self:

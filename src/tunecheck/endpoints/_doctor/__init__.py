@@ -1,1 +1,1 @@
-"""`tunecheck endpoints doctor`: finds out how a model is served, by questions of its own with known answers."""
+"""`tunecheck check`: finds out how a model is served, by questions of its own with known answers."""

@@ -14,7 +14,7 @@ from tunecheck._errors import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck._faults import CUT_OFF
+from tunecheck._faults import CUT_OFF, cause_named
 from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import clean
 from tunecheck.calls._model import FunctionCall, Reading, plain_name
@@ -197,6 +197,8 @@ _ADVICE: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] =
 
 def advice_on(error: Exception) -> str:
     """Return advice on the error of a request."""
+    if isinstance(error, EndpointError) and error.cause == "unreachable":
+        return cause_named(error.cause).advice
     return next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
 
 

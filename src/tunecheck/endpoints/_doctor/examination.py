@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from tunecheck._errors import ConfigurationError, EndpointError, StopRunError
+from tunecheck._errors import EndpointError, StopRunError
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
 from tunecheck.endpoints._api_facts import remedy_for
@@ -32,15 +32,66 @@ class DoctorFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
-    """All findings on one endpoint."""
+class CheckReport:
+    """The answer to one request with a tool; `found_out`: what the API does not take, and what is done about it."""
 
     endpoint: str
     kind: str
+    answer: DoctorAnswer
+    found_out: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True if the endpoint answered."""
+        return self.answer.error is None
+
+    def lines(self) -> list[str]:
+        """Return the report for people."""
+        head, error = f"{self.endpoint} ({self.kind})", self.answer.error
+        if error is not None:
+            return [f"{head}: failed", f"  {type(error).__name__}: {error}", f"  {advice_on(error)}"]
+        return [f"{head}: answered", *(f"  {name:<12}{text}" for name, text in self._facts() if text)]
+
+    def _facts(self) -> list[tuple[str, str]]:
+        completion = self.answer.completion
+        counts = (completion.usage.input_tokens, completion.usage.output_tokens)
+        asked, answered = ("unknown" if count is None else str(count) for count in counts)
+        times = (("latency", completion.latency_ms), ("first token", completion.first_token_ms))
+        is_object = not completion.tool_calls and self.answer.text.startswith("{")
+        hint = "the answer is a JSON object; if the model's text is inside, name its place with `response:`"
+        return [
+            ("reasoning", clean(completion.reasoning or "", 300)),
+            ("text", clean(self.answer.text, 300)),
+            *(("call", clean(dumps(dict(call)).decode(), 300)) for call in completion.tool_calls),
+            *((name, "" if ms is None else f"{ms:.0f} ms") for name, ms in times),
+            ("tokens", f"{asked} in, {answered} out"),
+            ("finished", completion.finish_reason or ""),
+            ("request id", completion.request_id or ""),
+            ("note", "simulated: no model answered" if completion.simulated else ""),
+            *(("note", sentence) for sentence in self.found_out),
+            ("hint", hint if is_object else ""),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """All findings on one endpoint: none if it answers rows of data or whole conversations, and no questions of ours.
+
+    `report` is on the question with a tool.
+    """
+
+    endpoint: str
+    kind: str
+    report: CheckReport
     findings: tuple[DoctorFinding, ...]
     changes: Mapping[str, JSON]
     """The keys of the definition to set, those of several findings laid over each other."""
     simulated: bool
+
+    @property
+    def ok(self) -> bool:
+        """True if it answered and no check failed."""
+        return self.report.ok and not self.counts["fail"]
 
     @property
     def counts(self) -> Mapping[Status, int]:
@@ -58,24 +109,25 @@ class Examination:
 
 
 async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examination:
-    """Ask an endpoint all questions, close it, and say how it is served; `definition` is what it was made from.
-
-    Raises:
-        ConfigurationError: it answers rows of data, or whole conversations, and no questions of ours.
-    """
+    """Ask an endpoint all questions, close it, and say how it is served; `definition` is what it was made from."""
     if endpoint.kind in ("replay", "simulated") or not endpoint.answers_single_questions:
-        raise ConfigurationError(f"{endpoint.name}: an endpoint of kind {endpoint.kind} answers no questions of ours")
+        report = await check_endpoint(endpoint)
+        return Examination(endpoint.name, endpoint.kind, report, (), {}, endpoint.simulated)
     try:
         answers = await _asked(endpoint, definition)
     finally:
         await endpoint.close()
     simulated = any(answer.completion.simulated for answer in answers.by_question.values())
     findings = tuple(_findings(answers))
-    return Examination(endpoint.name, endpoint.kind, findings, _changes(findings, answers.parameters_taken), simulated)
+    report = CheckReport(endpoint.name, endpoint.kind, answers["call"], tuple(endpoint.facts.sentences()))
+    changes = _changes(findings, answers.parameters_taken)
+    return Examination(endpoint.name, endpoint.kind, report, findings, changes, simulated)
 
 
 async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
     """The answers to all questions; of those with tools only where tools are sent, and one with a tool was answered."""
+    if isinstance(endpoint, HttpEndpoint):
+        endpoint.fail_fast()
     free = asyncio.Semaphore(10_000 if endpoint.limits_concurrency else endpoint.concurrency or _AT_ONCE)
 
     async def answers_to(names: Iterable[str]) -> dict[str, DoctorAnswer]:
@@ -130,48 +182,6 @@ async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semap
             return DoctorAnswer(question, await ask(endpoint, question))
         except (EndpointError, StopRunError, ValueError) as error:
             return DoctorAnswer(question, error=error)
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """The answer to one request with a tool; `found_out`: what the API does not take, and what is done about it."""
-
-    endpoint: str
-    kind: str
-    answer: DoctorAnswer
-    found_out: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """True if the endpoint answered."""
-        return self.answer.error is None
-
-    def lines(self) -> list[str]:
-        """Return the report for people."""
-        head, error = f"{self.endpoint} ({self.kind})", self.answer.error
-        if error is not None:
-            return [f"{head}: failed", f"  {type(error).__name__}: {error}", f"  {advice_on(error)}"]
-        return [f"{head}: answered", *(f"  {name:<12}{text}" for name, text in self._facts() if text)]
-
-    def _facts(self) -> list[tuple[str, str]]:
-        completion = self.answer.completion
-        counts = (completion.usage.input_tokens, completion.usage.output_tokens)
-        asked, answered = ("unknown" if count is None else str(count) for count in counts)
-        times = (("latency", completion.latency_ms), ("first token", completion.first_token_ms))
-        is_object = not completion.tool_calls and self.answer.text.startswith("{")
-        hint = "the answer is a JSON object; if the model's text is inside, name its place with `response:`"
-        return [
-            ("reasoning", clean(completion.reasoning or "", 300)),
-            ("text", clean(self.answer.text, 300)),
-            *(("call", clean(dumps(dict(call)).decode(), 300)) for call in completion.tool_calls),
-            *((name, "" if ms is None else f"{ms:.0f} ms") for name, ms in times),
-            ("tokens", f"{asked} in, {answered} out"),
-            ("finished", completion.finish_reason or ""),
-            ("request id", completion.request_id or ""),
-            ("note", "simulated: no model answered" if completion.simulated else ""),
-            *(("note", sentence) for sentence in self.found_out),
-            ("hint", hint if is_object else ""),
-        ]
 
 
 async def check_endpoint(endpoint: Endpoint) -> CheckReport:

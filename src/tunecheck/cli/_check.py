@@ -1,0 +1,131 @@
+"""`tunecheck check`: will a run work? Check data sets, endpoints and evaluators before anything is paid for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from tunecheck._json import JSON
+from tunecheck._messages import counted, printable
+from tunecheck._trust import Trust
+from tunecheck.cli._console import print_json
+from tunecheck.cli._named_endpoints import load_named
+from tunecheck.cli._options import DONE, NOT_MET, Invocation, argument, command, flag, option
+from tunecheck.cli._shared_options import JsonOptions, TrustOptions
+from tunecheck.plugins import discover, find
+from tunecheck.views import SIMULATED
+
+if TYPE_CHECKING:
+    from tunecheck.datasets._reading import Dataset
+    from tunecheck.endpoints._base import Definition
+    from tunecheck.endpoints._doctor.examination import Examination
+
+_DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCheckOptions(JsonOptions, TrustOptions):
+    """Options of commands that check the rows of a data set."""
+
+    limit: int | None = option("Check only the first N rows.", "N", least=1)
+    benchmark_data: Path | None = option("Folder of the benchmark's texts for long-context rows.", "DIR")
+    remarks: bool = flag("List remarks, too: entries that may still be right.")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The outcome of the check of one data set or endpoint: lines for people, and facts for `--json`."""
+
+    ok: bool
+    lines: Sequence[str]
+    facts: Mapping[str, JSON]
+
+
+DataCheck: TypeAlias = "Callable[[Dataset, DataCheckOptions], CheckResult]"
+"""A plug-in's check of the rows of a data set, registered under `data_checks`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(DataCheckOptions):
+    targets: list[str] = argument(
+        "Data sets (a file, or e.g. bfcl:multi_turn_base) and endpoints (a definition file or its name).",
+        "WHAT [MORE…]",
+    )
+
+
+@command(CheckOptions)
+def check(options: CheckOptions, invocation: Invocation) -> int:
+    """Check whether a run will work.
+
+    Data sets: ids, roles, tool definitions and ground-truth calls; calls of conversations are replayed on their
+    simulators. Findings are listed by row and turn; turns count from 0.
+
+    Endpoints: questions with known answers show how the model is served, and which lines to change.
+
+    Exit codes: 0 no problem; 2 a definition or an option is wrong; 3 a check found a problem.
+    """
+    reports = [_check_data(each, options) if _is_data(each) else _check_endpoint(each) for each in options.targets]
+    if options.json:
+        facts: list[JSON] = [dict(each.facts) for each in reports]
+        print_json(facts[0] if len(facts) == 1 else facts)
+    else:
+        print(*(printable(line) for each in reports for line in each.lines), sep="\n")
+    return DONE if all(each.ok for each in reports) else NOT_MET
+
+
+def _is_data(name: str) -> bool:
+    return Path(name).suffix in _DATA_FILES or (":" in name and Path(name).suffix not in (".yaml", ".yml"))
+
+
+def _check_endpoint(name: str) -> CheckResult:
+    import asyncio
+
+    from tunecheck.cli._named_endpoints import is_embedded
+    from tunecheck.endpoints._definition import read_definition
+    from tunecheck.endpoints._doctor.examination import examine
+
+    definition = None if is_embedded(name) else read_definition(name)
+    found = asyncio.run(examine(load_named(name, Trust()), {} if definition is None else definition.data))
+    return CheckResult(found.ok, [*_endpoint_lines(found, definition)], found.as_json())
+
+
+def _endpoint_lines(found: Examination, definition: Definition | None) -> Iterator[str]:
+    yield from found.report.lines()
+    if found.simulated:
+        yield SIMULATED
+    if found.findings and found.report.ok:
+        yield from _finding_lines(found)
+    if found.changes and definition is not None:
+        yield ""
+        yield f"lines to put into {definition.document.name}, in place of those that set the same keys:"
+        yield from (f"  {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.changes.items())
+
+
+def _finding_lines(found: Examination) -> Iterator[str]:
+    counts = found.counts
+    skipped = f", {counts['skip']} skipped" * bool(counts["skip"])
+    yield f"{counts['pass']} checks passed, {counts['warn']} to look at, {counts['fail']} failed{skipped}"
+    yield ""
+    for verdict, same in groupby(found.findings, lambda finding: finding.verdict):
+        yield f"{verdict.status}  {', '.join(finding.check for finding in same)}: {verdict.evidence}"
+        if verdict.advice:
+            yield f"      {verdict.advice}"
+
+
+def _check_data(name: str, options: CheckOptions) -> CheckResult:
+    """Read all rows, and check them by what plug-ins bring."""
+    from tunecheck.datasets._reading import open_dataset
+
+    dataset = open_dataset(name, limit=options.limit, number_ids=True)
+    checks = [cast("DataCheck", find("data_checks", each.name)) for each in discover("data_checks")]
+    if not checks:
+        rows = sum(1 for _ in dataset.rows())
+        return CheckResult(True, [f"read {counted(rows, 'row')}"], {"rows": rows, "problems": 0, "findings": []})
+    found = [check(dataset, options) for check in checks]
+    lines = [line for each in found for line in each.lines]
+    facts = {key: value for each in found for key, value in each.facts.items()}
+    return CheckResult(all(each.ok for each in found), lines, facts)
