@@ -135,6 +135,15 @@ def test_a_call_that_fails_is_found_with_its_turn_and_the_simulators_words() -> 
     assert not found.is_remark
 
 
+def test_a_call_may_fail_if_the_row_says_that_it_does() -> None:
+    assert _found(_row(["read('new')", "read('old')"], failing_calls=["read('new')"])) == []
+
+
+def test_a_call_that_is_said_to_fail_and_succeeds_is_found() -> None:
+    (found,) = _found(_row(["read('old')"], failing_calls=["read('old')"]))
+    assert found == ("call_fails", 0, "failing_calls lists it, and it succeeds")
+
+
 def test_a_call_of_what_no_simulator_has_fails_and_is_not_offered() -> None:
     assert [problem for problem, _, _ in _found(_row(["rea('old')"]))] == ["not_offered", "call_fails"]
 

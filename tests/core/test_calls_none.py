@@ -163,7 +163,8 @@ BROKEN: list[tuple[object, str]] = [
     ("<functioncall> hello", "the last call is cut off: "
      "<functioncall> is not followed by a call at line 1, column 16"),
     ("<functioncall> {\"name\": \"f\", \"arguments\": '{\"a\": }'}", "not JSON: Expecting value at line 1, column 50"),
-    ("<functioncall> {\"name\": \"f\", \"arguments\": '[1]'}", "<functioncall>'f' has no arguments at line 1, column 44"),
+    ("<functioncall> {\"name\": \"f\", \"arguments\": '[1]'}",
+     "<functioncall>'f' has no arguments at line 1, column 44"),
     ("<functioncall> {\"name\": \"f\", \"arguments\": '{\"a\": 1}}",
      "the call of 'f' is not closed at line 1, column 52"),
     ('{"tool_name": ["directly-answer"], "parameters": {}}', "call 1 has no name"),

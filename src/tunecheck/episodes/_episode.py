@@ -21,13 +21,13 @@ from tunecheck.episodes._states import Change
 from tunecheck.simulators._backend import OperationResult
 
 _ENDINGS = {
-    "answer": ("answer", "The answer is text, without a call: the turn is over."),
-    "empty": ("empty_response", "The answer is empty: the turn is over."),
-    "unreadable": ("decode_failure", "The answer holds no readable call: the turn is over."),
-    "step_limit": ("force_quit", "The model was forced to quit: {} steps in one turn."),
+    "answer": ("answer", "Empty response from the model. Proceed to next turn."),
+    "empty": ("empty_response", "Empty response from the model. Proceed to next turn."),
+    "unreadable": ("decode_failure", "Error decoding the model response. Proceed to next turn."),
+    "step_limit": ("force_quit", "Model has been forced to quit after {} steps."),
     "overflow": ("overflow", "The conversation no longer fits into the context window: it is over."),
 }
-"""What ends a turn, with the event and the sentence of the log."""
+"""What ends a turn, with the event and the sentence of the log: BFCL's own, except for an overflow."""
 
 _FORCED = ("step_limit", "overflow", "force")
 
@@ -250,12 +250,12 @@ def _answer_entries(answer: Answered) -> Iterator[JSON]:
         said["finish_reason"] = completion.finish_reason
     yield said
     if answer.made:
-        yield _note("decode_success", "The answer was decoded.", answer.made)
+        yield _note("decode_success", "Successfully decoded model response.", answer.made)
 
 
 def _end_entries(end: TurnEnded, made: JSON) -> Iterator[JSON]:
     if end.by == "empty":
-        yield _note("decode_success", "The answer was decoded.", [])
+        yield _note("decode_success", "Successfully decoded model response.", [])
     event, sentence = _ENDINGS[end.by]
     error: dict[str, JSON] = {"error": end.detail} if end.by in ("unreadable", "overflow") else {}
     yield _note(event, sentence.format(end.detail), made if end.by == "step_limit" else [], **error)

@@ -68,7 +68,8 @@ class GroundTruthCall:
 class CheckedConversation:
     """An entry. `offered` are the names of its functions, None for all that its simulators have; `held_out` by turn.
 
-    `by_name` are those that are held out by their name alone, and so must be operations of a simulator.
+    `failing` are the texts of calls that fail deliberately. `by_name` are those that are held out by their name alone,
+    and so must be operations of a simulator.
     """
 
     name: str
@@ -82,6 +83,7 @@ class CheckedConversation:
     tools: ToolDefinitions
     long_context: bool
     judging: Judging
+    failing: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +278,11 @@ class EntryCheck:
             yield self._finding(
                 "already_there", f"initial_config holds {held} already, which this is to create", turn, text
             )
-        if step.result.error:
-            yield self._finding("call_fails", clean(step.result.text, 1_000), turn, text)
+        if bool(step.result.error) != (text in self.entry.failing):
+            said = clean(step.result.text, 1_000) if step.result.error else "failing_calls lists it, and it succeeds"
+            yield self._finding("call_fails", said, turn, text)
+        elif step.result.error:
+            return
         elif reports_failure(call.name, step.result.value):
             yield self._finding("reports_failure", clean(step.result.text, 1_000), turn, text)
 
@@ -325,6 +330,7 @@ def read_conversation(row: Mapping[str, object], number: int) -> CheckedConversa
         tools=_tools(functions, *held_out.values()),
         long_context=row.get("long_context") is True,
         judging=Judging.read(row, len(truth)),
+        failing=frozenset(map(str, as_list(row.get("failing_calls") or [], "failing_calls"))),
     )
 
 
