@@ -105,7 +105,7 @@ def test_a_conversation_of_one_turn_is_judged_like_single_inputs() -> None:
 def test_a_conversation_that_is_none_is_told() -> None:
     with pytest.raises(azure.EvaluationException, match="a conversation is a dict with a list of `messages`"):
         azure.F1ScoreEvaluator()(conversation={"turns": []})
-    with pytest.raises(azure.EvaluationException, match="'messages' of the conversation has the wrong type: str"):
+    with pytest.raises(azure.EvaluationException, match=r"the conversation\['messages'\]: "):
         azure.FluencyEvaluator(Scripted())(conversation={"messages": "hi"})
     with pytest.raises(azure.EvaluationException, match="Query is missing or empty"):
         azure.RelevanceEvaluator(Scripted())(conversation={})
@@ -274,9 +274,9 @@ NEEDS = [
     (azure.CoherenceEvaluator, {"response": "q"}, "Query is missing or empty"),
     (azure.FluencyEvaluator, {"response": None}, "Response is missing or empty"),
     (azure.RelevanceEvaluator, {"query": "q", "response": ""}, "Response is missing or empty"),
-    (azure.RelevanceEvaluator, {"query": 3, "response": "a"}, "Query must be a text or a list of messages"),
-    (azure.CoherenceEvaluator, {"conversation": "all of it"}, "the conversation must be an object"),
-    (azure.CoherenceEvaluator, {"conversation": {"turns": []}}, "the conversation must have the key 'messages'"),
+    (azure.RelevanceEvaluator, {"query": 3, "response": "a"}, "Query: 3 is not"),
+    (azure.CoherenceEvaluator, {"conversation": "all of it"}, "the conversation: "),
+    (azure.CoherenceEvaluator, {"conversation": {"turns": []}}, 'the conversation: "messages" is'),
     (
         azure.FluencyEvaluator,
         {"conversation": {"messages": []}},
@@ -285,7 +285,7 @@ NEEDS = [
     (
         azure.FluencyEvaluator,
         {"conversation": {"messages": [{"role": "user"}]}},
-        "a message must have the key 'content'",
+        'the conversation\'s list of messages[0]: "content" is',
     ),
     (azure.IntentResolutionEvaluator, {"query": "q"}, "Response is missing or empty"),
     (
@@ -304,11 +304,7 @@ NEEDS = [
         "GroundednessEvaluator: Either 'conversation' or individual inputs must be provided. "
         "For Agent groundedness 'query' and 'response' are required.",
     ),
-    (
-        azure.GroundednessEvaluator,
-        {"query": 5, "response": "r", "context": "c"},
-        "Query must be a text or a list of messages",
-    ),
+    (azure.GroundednessEvaluator, {"query": 5, "response": "r", "context": "c"}, "Query: 5 is not"),
     (
         azure.GroundednessEvaluator,
         {"response": "r", "context": ""},
@@ -329,7 +325,7 @@ NEEDS = [
 def test_what_a_judge_needs_is_told(kind: Any, given: dict[str, Any], said: str) -> None:
     with pytest.raises(azure.EvaluationException) as raised:
         kind(Stars())(**given)
-    assert raised.value.args[0] == said
+    assert raised.value.args[0].startswith(said)
     assert raised.value.blame is azure.ErrorBlame.USER_ERROR
 
 
@@ -547,94 +543,61 @@ def test_a_score_that_is_not_from_1_to_5_is_an_error_of_the_judges_of_agents() -
     assert raised.value.target is azure.ErrorTarget.UNKNOWN
 
 
+TEXT_PART, RESULT = {"type": "text"}, {"type": "tool_result"}
 WRONG_MESSAGES = [
-    ({"role": "user", "content": 5}, "'content' of a message has the wrong type: int"),
-    ({"role": "user", "content": ""}, "a message's content must not be empty"),
-    ({"role": "user", "content": [{"text": "hi"}]}, "a part of a message's content must have the key 'type'"),
-    (
-        {"role": "user", "content": [{"type": "image_url"}]},
-        "a part of a message of role 'user' cannot have type 'image_url', only ['text', 'input_text']",
-    ),
-    ({"role": "system", "content": [{"type": "text"}]}, "a text must have the key 'text'"),
-    ({"role": "user", "content": [{"type": "text", "text": 5}]}, "'text' of a text has the wrong type: int"),
-    (
-        {"role": "assistant", "content": [{"type": "tool_call", "name": "f", "arguments": "{}"}]},
-        "'arguments' of a tool call has the wrong type: str",
-    ),
-    (
-        {"role": "assistant", "content": [{"type": "input_text", "text": "hi"}]},
-        "a part of a message of role 'assistant' cannot have type 'input_text', only ['text', 'output_text', "
-        "'tool_call', 'function_call', 'mcp_approval_request', 'openapi_call']",
-    ),
-    ({"role": "tool", "content": "sunny"}, "the content of a tool's message must be a list of parts"),
-    ({"role": "tool", "content": [{"type": "tool_result"}]}, "a tool's message must have the key 'tool_call_id'"),
-    (
-        {"role": "tool", "tool_call_id": "c", "content": [{"type": "tool_result"}]},
-        "a tool's result must have the key 'tool_result'",
-    ),
+    ({"role": "user", "content": 5}, "['content']: "),
+    ({"role": "user", "content": ""}, "['content']: "),
+    ({"role": "user", "content": [{"text": "hi"}]}, "['content'][0]: \"type\""),
+    ({"role": "user", "content": [{"type": "image_url"}]}, "['content'][0]['type']: "),
+    ({"role": "system", "content": [TEXT_PART]}, "['content'][0]: \"text\""),
+    ({"role": "user", "content": [{**TEXT_PART, "text": 5}]}, "['content'][0]['text']: "),
+    ({"role": "assistant", "content": [{**CALL, "arguments": "{}"}]}, "['content'][0]['arguments']: "),
+    ({"role": "assistant", "content": [{"type": "input_text", "text": "hi"}]}, "['content'][0]['type']: "),
+    ({"role": "tool", "tool_call_id": "c", "content": "sunny"}, "['content']: "),
+    ({"role": "tool", "content": [{**RESULT, "tool_result": 1}]}, ': "tool_call_id"'),
+    ({"role": "tool", "tool_call_id": "c", "content": [RESULT]}, "['content'][0]: \"tool_result\""),
 ]
 
 
-@pytest.mark.parametrize(("message", "said"), WRONG_MESSAGES)
-def test_a_message_that_is_none_of_azure_s_is_refused(message: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("message", "place"), WRONG_MESSAGES)
+def test_a_message_that_is_none_of_azure_s_is_refused(message: dict[str, Any], place: str) -> None:
     for judge in (azure.CoherenceEvaluator, azure.TaskAdherenceEvaluator, azure.ToolCallAccuracyEvaluator):
         with pytest.raises(azure.EvaluationException) as raised:
             judge(Stars())(query=[message], response="r")
-        assert (raised.value.message, raised.value.target) == (said, judge.error_target)
+        assert raised.value.message.startswith(f"Query[0]{place}")
+        assert (raised.value.category, raised.value.target) == (azure.ErrorCategory.INVALID_VALUE, judge.error_target)
 
 
-ROLES = "a message's role must be one of ['system', 'developer', 'user', 'assistant', 'tool']"
+USER = {"role": "user", "content": "hi"}
 
 
-@pytest.mark.parametrize(
-    ("messages", "said"),
-    [
-        ("hi", "messages must be a list"),
-        ([], "messages must have one of the user and one of the assistant"),
-        (["hi"], ROLES),
-        ([{"content": "hi"}], ROLES),
-        ([{"role": "boss"}], ROLES),
-        ([{"role": "user", "content": "hi"}], "messages must have one of the user and one of the assistant"),
-    ],
-)
-def test_messages_that_are_no_conversation_are_refused(messages: Any, said: str) -> None:
+@pytest.mark.parametrize("messages", ["hi", [], ["hi"], [{"content": "hi"}], [USER, {"role": "boss"}], [USER]])
+def test_messages_that_are_no_conversation_are_refused(messages: Any) -> None:
     with pytest.raises(azure.EvaluationException) as raised:
         azure.FluencyEvaluator(Stars())(messages=messages)
-    assert raised.value.message == said
+    assert raised.value.message.startswith("messages")
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "place"),
     [
-        ({"tool_definitions": [{"description": "no name"}]}, "a tool definition must have the key 'name'"),
-        ({"tool_definitions": [{"name": "f"}]}, "a tool definition must have the key 'parameters'"),
-        ({"tool_definitions": {"name": "f"}}, "tool_definitions must be a list"),
-        (
-            {"tool_definitions": [{"type": "openapi", "functions": {}}]},
-            "'functions' of a definition of type openapi has the wrong type: dict",
-        ),
-        ({"tool_calls": CALL}, "tool_calls must be a list"),
-        ({"tool_calls": ["f()"]}, "a tool call must be an object"),
-        (
-            {"tool_calls": [{"type": "function", "function": {"name": "weather", "arguments": "{}"}}]},
-            "a tool call's type must be one of ['tool_call', 'function_call', 'openapi_call', 'mcp_approval_request']",
-        ),
-        ({"tool_calls": [{"type": "tool_call"}]}, "a tool call must have the key 'name'"),
-        (
-            {"tool_calls": [{"type": "tool_call", "name": "f", "arguments": {}}]},
-            "a tool call must have the key 'tool_call_id'",
-        ),
-        (
-            {"tool_calls": None, "response": [{"role": "assistant", "content": ""}]},
-            "a message's content must not be empty",
-        ),
+        ({"tool_definitions": [{"description": "no name"}]}, 'tool_definitions[0]: "name"'),
+        ({"tool_definitions": [{"name": "f"}]}, 'tool_definitions[0]: "parameters"'),
+        ({"tool_definitions": {"name": "f"}}, "tool_definitions: "),
+        ({"tool_definitions": [{"type": "openapi", "functions": {}}]}, "tool_definitions[0]['functions']: "),
+        ({"tool_calls": CALL}, "tool_calls: "),
+        ({"tool_calls": ["f()"]}, "tool_calls[0]: "),
+        ({"tool_calls": [{"type": "function", "function": {"name": "weather"}}]}, "tool_calls[0]['type']: "),
+        ({"tool_calls": [{"type": "tool_call"}]}, 'tool_calls[0]: "name"'),
+        ({"tool_calls": [{"type": "tool_call", "name": "f", "arguments": {}}]}, 'tool_calls[0]: "tool_call_id"'),
+        ({"tool_calls": None, "response": [{"role": "assistant", "content": ""}]}, "Response[0]['content']: "),
     ],
 )
-def test_calls_and_definitions_that_are_none_of_azure_s_are_refused(given: dict[str, Any], said: str) -> None:
+def test_calls_and_definitions_that_are_none_of_azure_s_are_refused(given: dict[str, Any], place: str) -> None:
     judge = azure.ToolCallAccuracyEvaluator(Stars())
     with pytest.raises(azure.EvaluationException) as raised:
         judge(**{"query": "w?", "tool_calls": [CALL], "tool_definitions": TOOLS, **given})
-    assert raised.value.message == said
+    assert raised.value.message.startswith(place)
 
 
 SEARCHED = [

@@ -55,15 +55,15 @@ def fits(result: OperationResult, expected: Any) -> bool:
         case "fine" | "error":
             return result.error is (expected == "error")
         case {"text": text}:
-            return result.text == text and not result.error
+            return bool(result.text == text) and not result.error
         case {"value": whole}:
             return bool(value == whole)
         case {"has": part}:
-            return {key: value[key] for key in part} == part
+            return bool({key: value[key] for key in part} == part)
         case {"in": part} | {"error": part}:
-            return part in result.text and result.error is ("error" in expected)
+            return str(part) in result.text and result.error is ("error" in expected)
         case {"pick": [key, values]}:
-            return [each[key] for each in value] == values
+            return bool([each[key] for each in value] == values)
     raise AssertionError(expected)
 
 
