@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import call, inside, replay, rows, workspace
+from tests.cli_parts import Said, call, inside, replay, rows, workspace
 
 EVALUATE = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
 
@@ -140,3 +140,53 @@ def test_the_report_begins_with_the_same_sentences_and_table(evaluated: Evaluate
     assert [" ".join(" ".join(row).split()) for row in first["rows"]] == [
         " ".join(line.split()) for line in lines[6:11]
     ]
+
+
+def several(small: Path, *more: str) -> Said:
+    right = {str(row["id"]): row["answer"] for row in rows()}
+    replay(small, right | {"r0": call(people="2")}, "old")
+    replay(small, right, "new")
+    return inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,new", *more, COLUMNS="300")
+
+
+def test_several_endpoints_make_one_run_each_side_by_side_in_one_table(small: Path) -> None:
+    said = several(small)
+    lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    assert said.code == 0
+    assert lines[1] == "match passed: old 5 of 6 83.3%; new 6 of 6 100.0%."
+    assert lines[2].startswith("old: Main cause of failures: a number written as text, 1 of 1 failed row, e.g. r0")
+    assert lines[5:8] == [
+        "old new",
+        "match 5 of 6 83.3% 6 of 6 100.0%",
+        "function_call_match 6 of 6 100.0% 6 of 6 100.0%",
+    ]
+    names = sorted(path.name.rsplit("-", 2)[0] for path in (small / "eval_results").iterdir())
+    assert names == ["small-new", "small-old"]
+    select = lines[3].partition(": ")[2].split()[1:]
+    assert select[0] == "select"
+    assert inside(small, *select).code in (0, 3, 4)
+
+
+def test_several_endpoints_print_a_list_of_objects_as_json(small: Path) -> None:
+    found = several(small, "--json").json()
+    assert [each["metrics"]["match.binary_aggregate"] for each in found] == [5 / 6, 1.0]
+
+
+def test_the_worst_end_of_several_runs_is_the_exit_code(small: Path) -> None:
+    said = several(small, "--fail-under", "match>=0.9")
+    assert said.code == 3
+    assert "match passed: gate NOT met, old 5 of 6" in " ".join(said.out.split())
+
+
+@pytest.mark.parametrize("option", ["--junit", "--markdown"])
+def test_what_is_for_one_run_is_refused_with_several_endpoints(small: Path, option: str) -> None:
+    said = several(small, option, "out")
+    assert (said.code, said.err) == (2, f"error: {option} is for one run: name one endpoint\n")
+
+
+def test_a_missing_endpoint_is_said_before_the_first_run(small: Path) -> None:
+    replay(small, {str(row["id"]): row["answer"] for row in rows()}, "old")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,none")
+    assert said.code == 2
+    assert "there is no endpoint definition 'none'" in said.err
+    assert not (small / "eval_results").exists()

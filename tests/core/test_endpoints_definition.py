@@ -171,6 +171,22 @@ URLS: list[tuple[str, str]] = [
 ]
 
 
+@pytest.mark.parametrize("host", ["10.0.0.1", "192.168.1.7", "[fd00::1]", "gpu-box", "vllm.default.svc"])
+def test_plain_http_goes_to_a_private_network_where_the_definition_allows_it(host: str) -> None:
+    definition = {"kind": "openai", "url": f"http://{host}:8000/v1", "model": "m"}
+    with pytest.raises(ConfigurationError, match="add allow_http: true for a private network"):
+        load_endpoint(definition)
+    load_endpoint({**definition, "allow_http": True, "auth": {"type": "key", "value": "${env:HOME}"}})
+
+
+def test_plain_http_goes_to_a_public_host_without_a_key_only() -> None:
+    definition = {"kind": "openai", "url": "http://example.com/v1", "model": "m", "allow_http": True}
+    load_endpoint(definition)
+    for more in ({"auth": {"type": "key", "value": "${env:HOME}"}}, {"headers": {"x-token": "${env:HOME}"}}):
+        with pytest.raises(ConfigurationError, match="allow_http sends no key to a public host"):
+            load_endpoint({**definition, **more})
+
+
 @pytest.mark.parametrize(("url", "message"), URLS)
 def test_an_address_that_must_not_be_called_is_refused(url: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:

@@ -227,7 +227,7 @@ def content_parts(message: Mapping[str, JSON]) -> list[JSON]:
 
 SentBack: TypeAlias = Literal["turn", "conversation", "never"]
 
-_OPERATIONAL = ("auth", "timeout_s", "retries", "max_reply_bytes", "limits", "price")
+_OPERATIONAL = ("auth", "allow_http", "timeout_s", "retries", "max_reply_bytes", "limits", "price")
 
 
 def deciding(settings: Mapping[str, JSON]) -> dict[str, JSON]:

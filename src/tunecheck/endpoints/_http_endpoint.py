@@ -61,9 +61,11 @@ class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
 
     `stream`: ask for answers as a stream. `system_role`: the role in which system messages are sent; `user` puts them
     before the user's first message. `send_reasoning`: how long a conversation gives the model its own reasoning back.
+    `allow_http`: plain http may go to private networks, and without a key to any host.
     """
 
     url: Text
+    allow_http: bool = False
     auth: AuthConfig = AuthConfig()
     # Not typed: an error about a type could show a secret.
     headers: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -129,7 +131,12 @@ class HttpEndpoint(Endpoint, Generic[C]):
         for item in (secrets.key, *secrets.headers.values()):
             if item is not None:
                 self._redactor.add(item)
-        self._url = self._address(checked_url(config.url, definition.at("url"), self._redactor), definition)
+        keyless = secrets.key is None and config.auth.value is None and config.auth.type in (None, "none")
+        sends = not keyless or bool(config.headers or secrets.headers)
+        url = checked_url(
+            config.url, definition.at("url"), self._redactor, allow_http=config.allow_http, sends_secrets=sends
+        )
+        self._url = self._address(url, definition)
         self._parameters = cast(
             "dict[str, JSON]", masking.resolved(config.parameters, definition.at("parameters"), self._redactor)
         )

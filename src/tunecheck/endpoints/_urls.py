@@ -21,8 +21,12 @@ class Proxy:
     authorization: Secret | None = None
 
 
-def checked_url(text: str, place: Place, redactor: Redactor) -> str:
+def checked_url(
+    text: str, place: Place, redactor: Redactor, *, allow_http: bool = False, sends_secrets: bool = True
+) -> str:
     """The address of a service, checked: https, or http to this very machine; nothing secret inside.
+
+    `allow_http` allows http to private networks, too, and to public hosts if `sends_secrets` is false.
 
     An error shows its text only without credentials.
     """
@@ -40,12 +44,31 @@ def checked_url(text: str, place: Place, redactor: Redactor) -> str:
         if looks_secret(name) or name.lower() == "code":
             raise place.error(f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
     if parts.scheme == "http" and not is_loopback(host):
-        raise place.error(f"plain http goes to this machine only, not to {redactor.text(host)}: use https")
+        private, said = (
+            is_private(host),
+            f"plain http goes to this machine only, not to {redactor.text(host)}: use https",
+        )
+        if not allow_http:
+            raise place.error(f"{said}{', or add allow_http: true for a private network' if private else ''}")
+        if sends_secrets and not private:
+            raise place.error(f"allow_http sends no key to a public host, {redactor.text(host)}: use https")
     if secretive:  # a server sees, and may repeat, only these parts
         for part in (parts.path.strip("/"), parts.query):
             if len(part) >= LEAST_ECHO:
                 redactor.add(Secret(part), in_answers=False)
     return urlunsplit(parts._replace(fragment=""))
+
+
+_PRIVATE_ENDINGS = (".local", ".internal", ".lan", ".home.arpa", ".svc", ".cluster.local")
+
+
+def is_private(host: str) -> bool:
+    """Return True for addresses of private networks, and for names that only such networks know."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith(_PRIVATE_ENDINGS)
+    return address.is_private and not address.is_unspecified
 
 
 def is_loopback(host: str) -> bool:

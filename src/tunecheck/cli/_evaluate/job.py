@@ -24,7 +24,7 @@ from tunecheck.cli._evaluate.evaluator_choice import (
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates.gates import Gate, parse_gate
 from tunecheck.cli._named_endpoints import load_named
-from tunecheck.cli._options import Invocation
+from tunecheck.cli._options import Invocation, parse_names
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._stored_options import command_of, options_of_file, options_of_run, resumed
 from tunecheck.runs._store import Run, find_run, is_remote
@@ -185,6 +185,28 @@ def _reused(options: Options, name: str, trust: Trust, invocation: Invocation) -
             )
         return replace(options, run=str(run.folder), reuse=None)
     return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
+
+
+def each_endpoint(options: Options) -> list[Options]:
+    """Return the options of each run: one for each endpoint between commas, in order.
+
+    Raises:
+        ConfigurationError: An option is for one run only.
+    """
+    given = options.endpoint
+    if given is None or "," not in given or Path(given).exists():
+        return [options]
+    for name in ("resume", "response_column", "junit", "markdown"):
+        if getattr(options, name) is not None:
+            raise ConfigurationError(f"--{name.replace('_', '-')} is for one run: name one endpoint")
+    runs = [replace(options, endpoint=name) for name in parse_names(given, "--endpoint")]
+    start = options.name or Path((options.dataset or "").rpartition(":")[2]).stem
+    return [replace(each, name=f"{start}-{endpoint_name(each)}") for each in runs]
+
+
+def endpoint_name(options: Options) -> str:
+    """Return the name of the endpoint of a run."""
+    return Path(options.endpoint or "").stem
 
 
 def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedRun:

@@ -66,7 +66,7 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
 
     run: str | None = option(hidden=True)
     dataset: str | None = option("Rows: a file, as given or in datasets/.", "FILE", _DATA)
-    endpoint: str | None = option("Endpoint to evaluate: a definition or its name.", "FILE", _DATA, acts="asks")
+    endpoint: str | None = option("Endpoint to evaluate, or several as a,b.", "FILE", _DATA, acts="asks")
     response_column: str | None = option("Score the answers in this column.", "COLUMN", _DATA)
     limit: int | None = option("Use only the first N rows.", "N", _DATA, least=1)
     number_ids: bool = flag("Accept repeated ids: later rows become id@7.", _DATA)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
@@ -13,9 +13,9 @@ from msgspec import to_builtins
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json, print_path, until_pipe_closes, write_output
-from tunecheck.cli._evaluate.job import PreparedRun, completed, prepare, refuse_simulated
+from tunecheck.cli._evaluate.job import PreparedRun, completed, each_endpoint, endpoint_name, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
-from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view
+from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view, side_by_side
 from tunecheck.cli._gates.gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._running import every_row_failed, trust_of
@@ -28,26 +28,65 @@ if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
     from tunecheck.comparison._judged import Correction
     from tunecheck.evaluation._ending import EvaluationResult
+    from tunecheck.results import FirstScreen
     from tunecheck.runs._store import Run
 
 _MOST_NAMED = 10
 
 
-def run_job(given: Options, invocation: Invocation) -> int:
-    from tunecheck.runs._store import Run
+@dataclass(frozen=True)
+class _EndedRun:
+    """A finished run with what its options asked for."""
 
+    job: PreparedRun
+    summary: RunPage
+    result: EvaluationResult
+    additions: Sequence[Addition]
+
+    @property
+    def code(self) -> int:
+        if every_row_failed(self.result, "row"):
+            return FAILED
+        ends = {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}
+        return ends[end_of(self.summary.gates, self.job.options.undecided)]
+
+    def screen(self) -> FirstScreen:
+        from tunecheck.results import first_screen
+        from tunecheck.runs._store import Run
+
+        place = self.job.options.results_dir
+        return first_screen(
+            Run(self.result.run_dir), [] if place is None else ["--results-dir", place], self.summary.failures
+        )
+
+
+def run_job(given: Options, invocation: Invocation) -> int:
+    """Run the job on its endpoint, or on each of several endpoints in turn."""
     trust = trust_of(given)
     options = completed(given, trust, invocation)
     invocation.debug |= options.debug
     invocation.results_dir = options.results_dir or DEFAULT_RESULTS
-    job = prepare(options, trust, invocation)
+    jobs = [prepare(each, trust, invocation) for each in each_endpoint(options)]
     if options.dry_run:
-        _show_estimate(job)
+        for job in jobs:
+            _show_estimate(job)
         return DONE
+    ended = [_ended(job, invocation) for job in jobs]
+    with until_pipe_closes():
+        _show_all(ended) if len(ended) > 1 else _show(ended[0])
+    for failure in (each.failure for run in ended for each in run.additions if each.failure is not None):
+        raise failure
+    codes = {each.code for each in ended}
+    return next(code for code in (FAILED, NOT_MET, UNDECIDED, DONE) if code in codes)
+
+
+def _ended(job: PreparedRun, invocation: Invocation) -> _EndedRun:
+    """Run a job, and write the files that its options name."""
+    from tunecheck.runs._store import Run
+
+    options = job.options
     after = _checked_additions(job)
-    for line in [] if options.quiet else _powers(job):
-        print(line, file=sys.stderr)
-    for line in _in_flight(job):
+    for line in [*([] if options.quiet else _powers(job)), *_in_flight(job)]:
         print(line, file=sys.stderr)
     begun = time.monotonic()
     result = job.run()
@@ -61,14 +100,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
         from tunecheck.views import markdown
 
         write_output(options.markdown, markdown(run_view(summary, intervals_of(result.run_dir))))
-    additions = [finish(Run(result.run_dir)) for finish in after]
-    with until_pipe_closes():
-        _show(job.options, summary, result, additions)
-    for failure in (each.failure for each in additions if each.failure is not None):
-        raise failure
-    if every_row_failed(result, "row"):
-        return FAILED
-    return {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}[end_of(summary.gates, options.undecided)]
+    return _EndedRun(job, summary, result, [finish(Run(result.run_dir)) for finish in after])
 
 
 def _in_flight(job: PreparedRun) -> list[str]:
@@ -186,21 +218,30 @@ def _outcomes(
     return [*outcomes, *compared, errors], remarks
 
 
-def _show(options: Options, summary: RunPage, result: EvaluationResult, additions: Sequence[Addition]) -> None:
+def _show(run: _EndedRun) -> None:
+    options, summary = run.job.options, run.summary
     if options.json:
-        print_json({**_as_json(summary, result), **{key: each.facts[key] for each in additions for key in each.facts}})
+        print_json(_as_json(run))
     elif options.quiet:
         print_path(summary.folder)
         _warn(summary)
     else:
-        from tunecheck.results import first_screen
-        from tunecheck.runs._store import Run
-
-        where = [] if options.results_dir is None else ["--results-dir", options.results_dir]
-        screen = first_screen(Run(result.run_dir), where, summary.failures)
-        print_view(short_view(summary, screen, details=options.details), console(sys.stdout))
-        for each in additions:
+        print_view(short_view(summary, run.screen(), details=options.details), console(sys.stdout))
+        for each in run.additions:
             print(*each.lines, sep="\n", end="\n" if each.lines else "")
+
+
+def _show_all(runs: Sequence[_EndedRun]) -> None:
+    """Print several runs side by side."""
+    options = runs[0].job.options
+    if options.json:
+        print_json([_as_json(each) for each in runs])
+    elif options.quiet or options.details:
+        for each in runs:
+            _show(each)
+    else:
+        shown = [(endpoint_name(each.job.options), each.summary, each.screen()) for each in runs]
+        print_view(side_by_side(shown), console(sys.stdout))
 
 
 def _warn(summary: RunPage) -> None:
@@ -217,7 +258,9 @@ def _warn(summary: RunPage) -> None:
             )
 
 
-def _as_json(summary: RunPage, result: EvaluationResult) -> dict[str, JSON]:
+def _as_json(run: _EndedRun) -> dict[str, JSON]:
+    summary, result = run.summary, run.result
+    added = {key: each.facts[key] for each in run.additions for key in each.facts}
     return {
         "run": summary.name,
         "run_dir": summary.folder,
@@ -232,4 +275,5 @@ def _as_json(summary: RunPage, result: EvaluationResult) -> dict[str, JSON]:
         "notes": list(summary.notes),
         "reused": dict(result.reused),
         "decision": to_builtins(result.decision),
+        **added,
     }

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from tunecheck._faults import CAUSE_METRIC
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
-from tunecheck._messages import clean, counted
+from tunecheck._messages import clean, command_line, counted
 from tunecheck.cli._console import skill_text
 from tunecheck.cli._gates.gates import End, GateOutcome, end_of
 from tunecheck.cli._main_figures import Line, lines_of
 from tunecheck.cli._running import failures_table, usage_table
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import Failures
-from tunecheck.results import main_figure_of
-from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words
+from tunecheck.results import LONGEST_NAME, main_figure_of
+from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,6 +93,31 @@ def short_view(summary: RunPage, screen: FirstScreen, *, details: bool = False) 
     foot = Text([Words(" · ".join(clean(each, 300) for each in about if each), "dim", foreign=True)])
     notes = [clean(note, 300) for note in summary.notes[:_MOST_NOTES]]
     return View(summary.name, [said, screen.table, *groups, *gates, foot], notes)
+
+
+def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
+    """Return the page of several runs, named by their endpoints: three sentences and one table."""
+    names, pages, screens = ([*column] for column in zip(*runs, strict=True))
+    cells = [{text_of(row[0]): row[1] for row in screen.table.rows} for screen in screens]
+    labels = dict.fromkeys(label for of in cells for label in of)
+    for page, of in zip(pages, cells, strict=True):  # causes that are frequent in another run only
+        counts = {f"  {clean(group.title, LONGEST_NAME)}": group.rows for group in page.failures.causes.values()}
+        of |= {each: f"{counts.get(each, 0):,}" for each in labels if each.startswith(" ") and each not in of}
+    rows = [[each, *(of.get(each, "") for of in cells)] for each in labels]
+    table = Table(["", *(clean(name, 30) for name in names)], rows)
+    primary = next(iter(labels), "")
+    passed = [f"{clean(name, 60)} {text_of(of.get(primary, ''))}" for name, of in zip(names, cells, strict=True)]
+    ended = [f"{_VERDICTS[end_of(each.gates, each.undecided)][0]}, " if each.gates else "" for each in pages]
+    worst = max(range(len(pages)), key=lambda at: sum(group.rows for group in pages[at].failures.causes.values()))
+    simulated = f"{SIMULATED}. " if any(each.simulated for each in pages) else ""
+    sentences = [
+        f"{simulated}{primary} passed: {'; '.join(map(''.join, zip(ended, passed, strict=True)))}.",
+        f"{clean(names[worst], 60)}: {screens[worst].cause}",
+        f"Next, choose one of them:  {command_line(['tunecheck', 'select', *(each.name for each in pages)])}",
+    ]
+    gates = [_gates(each.gates) for each in pages if each.gates]
+    folders = Text([Words(clean(each.folder, 300), "dim", foreign=True) for each in pages])
+    return View(primary, [Text(sentences), table, *gates, folders])
 
 
 def intervals_of(run: Path) -> dict[str, str]:
