@@ -172,10 +172,7 @@ def refuse_damage(path: Path, *, accept: bool) -> str | None:
     Raises:
         RunError: The log is damaged, and that is not accepted.
     """
-    if not accept:
-        _whole(path)
-        return None
-    log = _read(path)
+    log = _read(path) if accept else _whole(path)
     if log.problem is None:
         return None
     with told_as(RunError, path, "cannot be written"), open_regular(path, "r+b") as file:

@@ -293,14 +293,11 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
     counted: dict[str, JSON] | None = None if points is None else {"points": points.points, "most": points.most}
     return {
         "response": state.responses[-1] if state.responses else None,
-        "responses": [*state.responses],
-        "questions": [*state.questions],
-        "since_question": [*state.since_question],
+        **{name: [*getattr(state, name)] for name in ("responses", "questions", "since_question", "log")},
         "points": counted,
         "reasons": [*reasons],
         "own_score": None if own is None else own.score,
         "own_sure": None if own is None else own.sure,
-        "log": state.log,
         "session": session,
         "began": state.begun.data(),
         "ended": state.ended.data(),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from tunecheck.evaluators import rouge_l, rouge_tokens
+from tunecheck.plugins import real_number
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import (
     NoExpectationError,
@@ -188,9 +189,8 @@ _MOST_WORDS = 4_000
 
 
 def trigger_threshold(given: FinishedTest) -> float:
-    threshold = given.args.get("rouge_score_threshold")
-    usable = isinstance(threshold, (int, float)) and not isinstance(threshold, bool) and 0 < threshold <= 1
-    return float(threshold) if usable and isinstance(threshold, (int, float)) else THRESHOLD
+    threshold = real_number(given.args.get("rouge_score_threshold"))
+    return threshold if threshold is not None and 0 < threshold <= 1 else THRESHOLD
 
 
 def has_sentence(wanted: str, reply: str, threshold: float) -> bool:

@@ -157,61 +157,44 @@ class _Visit:
         self._reasons: list[str] = []
 
     def steps(self) -> Steps:
+        words = self._words
         try:
-            yield Say(self._words.setup)
+            yield Say(words.setup)
             yield Wait(percentage=20)
-            drinks = yield from self._drinks()
+            line, reply = yield from self._ask(words.menu_line, menu=self._menu.text)
+            yield from self._judged("follows_role", "The agent did not play the guest.", line=line, reply=reply)
+            drinks = yield from self._ordered("drinks", line, reply)
+            self._point(f"The agent played the guest and ordered {_listed(drinks)}.")
             yield Wait(percentage=40)
-            order = yield from self._dishes(drinks)
+            line, reply = yield from self._ask(words.drink_served, list=_listed(drinks))
+            order = yield from self._ordered("dishes", line, reply)
+            self._point(f"The agent ordered {_listed(order)}.")
+            yield self._say(words.order_taken, list=_listed(order))
             yield Wait(percentage=60)
-            out = yield from self._another(order)
+            out = self._random.choice(order)
+            line, reply = yield from self._ask(words.unavailable, item=out)
+            others = yield from self._ordered("dishes", line, reply)
+            if repeated := [dish for dish in others if dish in order]:
+                raise OrderFailedError(f"The agent ordered {repeated[0]} again.")
+            self._point("The agent ordered something else.")
+            order.remove(out)
+            order.extend(others)
+            yield self._say(words.changed, list=_listed(others))
             yield Wait(percentage=80)
-            missing = yield from self._mixed_up(order, out)
+            missing, served = self._swapped(order, out)
+            line, reply = yield from self._ask(words.served, list=_listed(served))
+            failed = "The agent did not notice the wrong dish."
+            yield from self._judged("noticed", failed, line=line, reply=reply, ordered=[*order], served=[*served])
+            self._point("The agent noticed the wrong dish.")
+            yield self._say(words.apology)
             yield Wait(percentage=90)
-            line, reply = yield from self._ask(self._words.amended, item=missing)
+            line, reply = yield from self._ask(words.amended, item=missing)
             failed = "The agent did not recall its drink."
             yield from self._judged("recalls", failed, line=line, reply=reply, drinks=[*drinks])
             self._point("The agent recalled its drink.")
         except OrderFailedError as error:
             self._reasons.append(str(error))
         return Points(self._points, _MOST_POINTS, tuple(self._reasons))
-
-    def _drinks(self) -> Generator[Step, Replied, list[str]]:
-        line, reply = yield from self._ask(self._words.menu_line, menu=self._menu.text)
-        yield from self._judged("follows_role", "The agent did not play the guest.", line=line, reply=reply)
-        drinks = yield from self._ordered("drinks", line, reply)
-        self._point(f"The agent played the guest and ordered {_listed(drinks)}.")
-        return drinks
-
-    def _dishes(self, drinks: Sequence[str]) -> Generator[Step, Replied, list[str]]:
-        line, reply = yield from self._ask(self._words.drink_served, list=_listed(drinks))
-        order = yield from self._ordered("dishes", line, reply)
-        self._point(f"The agent ordered {_listed(order)}.")
-        yield self._say(self._words.order_taken, list=_listed(order))
-        return order
-
-    def _another(self, order: list[str]) -> Generator[Step, Replied, str]:
-        """Say that a dish is out; replace it in the order by the guest's choice, and return it."""
-        out = self._random.choice(order)
-        line, reply = yield from self._ask(self._words.unavailable, item=out)
-        others = yield from self._ordered("dishes", line, reply)
-        if repeated := [dish for dish in others if dish in order]:
-            raise OrderFailedError(f"The agent ordered {repeated[0]} again.")
-        self._point("The agent ordered something else.")
-        order.remove(out)
-        order.extend(others)
-        yield self._say(self._words.changed, list=_listed(others))
-        return out
-
-    def _mixed_up(self, order: Sequence[str], out: str) -> Generator[Step, Replied, str]:
-        """Serve a wrong dish; return the one that it replaces."""
-        missing, served = self._swapped(order, out)
-        line, reply = yield from self._ask(self._words.served, list=_listed(served))
-        failed = "The agent did not notice the wrong dish."
-        yield from self._judged("noticed", failed, line=line, reply=reply, ordered=[*order], served=[*served])
-        self._point("The agent noticed the wrong dish.")
-        yield self._say(self._words.apology)
-        return missing
 
     def _swapped(self, order: Sequence[str], out: str) -> tuple[str, list[str]]:
         """Return a dish of the order, and the order with another dish of its section in its place."""

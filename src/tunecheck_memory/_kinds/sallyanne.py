@@ -48,10 +48,18 @@ class Story(NamedTuple):
 
 @dataclass
 class _World:
-    """The places of people and thing, and beliefs; the key of a belief about a belief has two names."""
+    """A story as it is told: where people and thing are, beliefs, and lines.
 
+    The key of a belief about a belief has two names. `places` are those that the thing has not been in.
+    """
+
+    random: Random
+    people: Sequence[str]
     room: str
+    others: Sequence[str]
     thing: str
+    places: list[str]
+    tastes: Sequence[str]
     place: str = ""
     first_place: str = ""
     present: set[str] = field(default_factory=set)
@@ -78,66 +86,54 @@ class _World:
             self.beliefs[(one,)] = place
             self.beliefs |= {(one, other): place for other in witnesses if other != one}
 
-
-def tell_story(random: Random, question_type: str) -> Story:
-    """Make a story of two or three people, and a question of this type."""
-    scenery = read_data("scenery", _Scenery)
-    people = random.sample(read_words("first_names"), random.choice((2, 3)))
-    room, *others = random.sample(scenery.rooms, 3)
-    world = _World(room, random.choice(scenery.things))
-    places = random.sample(scenery.containers, 3)
-    for person in people:
-        world.enter(person)
-    world.put(None, places[0])
-    _Turns(random, world, people, places[1:], others, scenery.tastes).play()
-    return Story(tuple(world.lines), _choose(random, world, question_type))
-
-
-@dataclass
-class _Turns:
-    """The events of a story after the thing is placed: a person misses a move, and random events follow."""
-
-    random: Random
-    world: _World
-    people: Sequence[str]
-    places: list[str]
-    others: Sequence[str]
-    tastes: Sequence[str]
-
     def play(self) -> None:
+        """Let a person miss a move after the thing was placed, and random events follow."""
         more = self.random.randint(_FEWEST_EVENTS, _MOST_EVENTS)
         self._aside()
-        leaving = self.random.choice(sorted(self.world.present))
+        leaving = self.random.choice(sorted(self.present))
         if self.random.random() < 0.3:
             self._move()
-        self.world.leave(leaving)
+        self.leave(leaving)
         self._move()
         for _ in range(more):
             self.random.choice([self._aside, self._go_out, self._come_back, self._elsewhere, self._move])()
 
     def _aside(self) -> None:
         person, taste = self.random.choice(self.people), self.random.choice(self.tastes)
-        self.world.lines.append(f"{person} {taste}.")
+        self.lines.append(f"{person} {taste}.")
 
     def _go_out(self) -> None:
-        if self.world.present:
-            self.world.leave(self.random.choice(sorted(self.world.present)))
+        if self.present:
+            self.leave(self.random.choice(sorted(self.present)))
 
     def _come_back(self) -> None:
         """Let a person come back who has missed nothing."""
-        free = [each for each in self.people if each not in self.world.present | self.world.missed]
-        if free:
-            self.world.enter(self.random.choice(free))
+        if free := [each for each in self.people if each not in self.present | self.missed]:
+            self.enter(self.random.choice(free))
 
     def _elsewhere(self) -> None:
-        away = [each for each in self.people if each not in self.world.present]
-        if away:
+        if away := [each for each in self.people if each not in self.present]:
             person, room = self.random.choice(away), self.random.choice(self.others)
-            self.world.lines.append(f"{person} was seen in the {room}.")
+            self.lines.append(f"{person} was seen in the {room}.")
 
     def _move(self) -> None:
-        if self.places and self.world.present:
-            self.world.put(self.random.choice(sorted(self.world.present)), self.places.pop())
+        if self.places and self.present:
+            self.put(self.random.choice(sorted(self.present)), self.places.pop())
+
+
+def tell_story(random: Random, question_type: str) -> Story:
+    """Make a story of two or three people, and a question of this type."""
+    scenery = read_data("scenery", _Scenery)
+    people = random.sample(read_words("first_names"), random.choice((2, 3)))
+    room, *others = random.sample(scenery.rooms, 3)
+    thing = random.choice(scenery.things)
+    first, *places = random.sample(scenery.containers, 3)
+    world = _World(random, people, room, others, thing, places, scenery.tastes)
+    for person in people:
+        world.enter(person)
+    world.put(None, first)
+    world.play()
+    return Story(tuple(world.lines), _choose(random, world, question_type))
 
 
 def _choose(random: Random, world: _World, question_type: str) -> StoryQuestion:
