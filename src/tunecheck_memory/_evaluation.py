@@ -16,7 +16,14 @@ from tunecheck_memory._evaluator import MemoryEvaluator
 from tunecheck_memory._event_log import refuse_damage
 from tunecheck_memory._kind import GenerationContext, Kind
 from tunecheck_memory._making import DefinitionSet, LeftOut, Mode, definition_data, make_definitions
-from tunecheck_memory._run_files import ISOLATED, MemorySummary, benchmark_folder, keep_definitions, write_run_files
+from tunecheck_memory._run_files import (
+    EVALUATOR,
+    ISOLATED,
+    MemorySummary,
+    benchmark_folder,
+    keep_definitions,
+    write_run_files,
+)
 from tunecheck_memory._scheduler import Settings, Test
 from tunecheck_memory._target import MemoryTarget
 from tunecheck_memory._tokens import Tokenizer, load_tokenizer
@@ -24,8 +31,6 @@ from tunecheck_memory._wording import load_filler, load_wording
 
 DEFINITIONS = Path("datasets") / "memory"
 """The folder of benchmarks' definitions, with a subfolder for each run name."""
-
-EVALUATOR = "memory"
 
 _JUDGED_BY_WORDS = "restaurant"
 """The kind of tests that can be judged by words instead of a model."""

@@ -259,15 +259,16 @@ class EventType(IntEnum):
     DEREGISTER_CALLBACK = 10
 
 
-_OF_TESTS: Mapping[type[Effect], EventType] = {
-    Begin: EventType.BEGIN,
-    Waiting: EventType.WAIT,
-    Consult: EventType.LLM_CALL,
-    End: EventType.END,
-    Register: EventType.REGISTER_CALLBACK,
-    Deregister: EventType.DEREGISTER_CALLBACK,
-    SuiteReset: EventType.SUITE_RESET,
+_OF_TESTS: Mapping[type[Effect], tuple[EventType, str]] = {
+    Begin: (EventType.BEGIN, "BEGINS"),
+    Waiting: (EventType.WAIT, "WAITING for {} TOKENS, {} TIME."),
+    Consult: (EventType.LLM_CALL, "CALLS an LLM"),
+    End: (EventType.END, "ENDS"),
+    Register: (EventType.REGISTER_CALLBACK, "REGISTERS a callback"),
+    Deregister: (EventType.DEREGISTER_CALLBACK, "DEREGISTERS its callback"),
+    SuiteReset: (EventType.SUITE_RESET, ""),
 }
+"""The events of effects in the master log, and their words in a test's own log."""
 
 
 def log_lines(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[dict[str, JSON]]:
@@ -289,8 +290,8 @@ def log_lines(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[dict
             data = {"tokens": tokens, "time": seconds}
         case Consult():
             data = {"response": text}
-    if (kind := _OF_TESTS.get(type(effect))) is not None:
-        yield _line(kind, outcome.at_us, test, data)
+    if type(effect) in _OF_TESTS:
+        yield _line(_OF_TESTS[type(effect)][0], outcome.at_us, test, data)
 
 
 def _line(kind: EventType, at_us: int, test: str, data: dict[str, JSON]) -> dict[str, JSON]:
@@ -333,24 +334,17 @@ def write_results(
     (folder / "runstats.json").write_bytes(dumps_line({**statistics, **costs}))
 
 
-_SYSTEM: Mapping[type[Effect], str] = {
-    Begin: "BEGINS",
-    Consult: "CALLS an LLM",
-    Register: "REGISTERS a callback",
-    Deregister: "DEREGISTERS its callback",
-    End: "ENDS",
-}
-
-
 def _task_lines(effect: Effect, before_us: int, outcome: Outcome) -> list[str]:
     """Return the lines of a test's own log for one of its effects."""
     now = _local(outcome.at_us)
     if isinstance(effect, Send):
         return [f"Test ({_local(before_us)}): {effect.message}", f"Agent ({now}): {outcome.text or ''}"]
-    words = _SYSTEM.get(type(effect))
+    if type(effect) not in _OF_TESTS:
+        return []
+    words = _OF_TESTS[type(effect)][1]
     if isinstance(effect, Waiting):
-        words = f"WAITING for {effect.tokens} TOKENS, {timedelta(seconds=effect.seconds)} TIME."
-    return [] if words is None else [f"SYSTEM ({now}): Test '{getattr(effect, 'test', '')}' {words}"]
+        words = words.format(effect.tokens, timedelta(seconds=effect.seconds))
+    return [f"SYSTEM ({now}): Test '{getattr(effect, 'test', '')}' {words}"]
 
 
 def _local(at_us: int) -> str:

@@ -264,9 +264,9 @@ def test_recorded_replies_are_judged_by_other_rules_as_the_page_says(workspace: 
     assert run(workspace, f"{BEGIN} --quiet").code == 0
     for setting in re.findall(r"`--set (memory\.\w+=true)`", PAGE):
         assert inside(workspace, "score", "last", "--evaluators", "memory", "--set", setting).code == 0
-    judged = inside(workspace, "score", "last", "--evaluators", "memory", "--judge", "pretended.yaml")
+    judged = inside(workspace, "score", "last", "--evaluators", "memory", "--judge", "pretended.yaml", "--json")
     assert judged.code == 0, judged.err
-    assert "mean delayed recall" in judged.out
+    assert "memory.mean_delayed_recall" in judged.out
 
 
 def test_a_run_of_the_page_is_replayed(workspace: Path) -> None:
