@@ -166,6 +166,8 @@ def ways(text: str) -> dict[str, str]:
         "in HTML": "".join(f"&#x{ord(letter):x};" for letter in text),
         "in decimal HTML": "".join(f"&#{ord(letter)};" for letter in text),
         "in base64": base64.b64encode(text.encode()).decode(),
+        "in base64 after one letter": base64.b64encode(f"x{text}y".encode()).decode(),
+        "in base64 after two letters": base64.b64encode(f"xy{text}z".encode()).decode(),
         "in base64 for URLs": base64.urlsafe_b64encode(text.encode()).decode(),
     }
 
@@ -183,6 +185,52 @@ def test_a_secret_is_masked_in_every_way_of_writing_it(secret: str, way: str) ->
         assert each.strip('="') not in masked
     assert masked.startswith("before ")
     assert masked.endswith(" after")
+
+
+def cut(text: str) -> dict[str, str]:
+    return {
+        "without its last letter": text[:-1],
+        "without its first letter": text[1:],
+        "twelve letters of it": text[3:15],
+        "without its last letter, in a URL": quote(text, safe="")[:-1],
+        "without its last letter, in base64": base64.b64encode(text[:-1].encode()).decode(),
+        "without its last letter, in base64 after another one": base64.b64encode(f"x{text[:-1]}".encode()).decode(),
+    }
+
+
+@pytest.mark.parametrize("way", cut(KEY))
+@pytest.mark.parametrize("method", ["answer", "text", "line"])
+def test_a_part_of_a_secret_is_masked(way: str, method: str) -> None:
+    redactor = Redactor()
+    redactor.add(Secret(KEY))
+    part = cut(KEY)[way].rstrip("=")
+    masked = getattr(redactor, method)(f"bad key {part} given")
+    assert "***" in masked
+    assert not any(part[at : at + 12] in masked for at in range(len(part) - 11))
+
+
+def test_eleven_letters_of_a_secret_stay() -> None:
+    redactor = Redactor()
+    redactor.add(Secret(KEY))
+    assert redactor.answer(f"({KEY[:11]}) ({KEY[-11:]})") == f"({KEY[:11]}) ({KEY[-11:]})"
+
+
+@pytest.mark.parametrize("secret", ["a" * 40, "ab" * 20, "x" * 11 + "y" * 11])
+def test_a_long_answer_of_a_secrets_letters_is_masked_in_time(secret: str) -> None:
+    redactor = Redactor()
+    redactor.add(Secret(secret))
+    assert "***" in str(redactor.answer(secret * 1_000))
+    assert redactor.answer((secret[:11] + "-") * 10_000) == (secret[:11] + "-") * 10_000
+
+
+def test_the_exception_of_an_evaluator_is_masked(tmp_path: Path) -> None:
+    def reveals(response: str) -> float:
+        raise ValueError(f"Incorrect API key provided: {KEY[:-1]}")
+
+    with FaultServer(lambda *_: answer({"result": "hi"})) as server:
+        result = run(tmp_path, asked(1), target=sending(server, X_Team="${env:TC_KEY}"), evaluators={"e": reveals})
+    assert KEY[:-1] not in everything(only_run(tmp_path))
+    assert rows_of(result)[0]["error.e"]["message"] == "Incorrect API key provided: ***"
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
+import html
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
+from urllib.parse import quote
 
 from tunecheck._json import JSON, content_hash
 from tunecheck._messages import clean, printable
@@ -81,12 +84,12 @@ class Secret:
 class Redactor:
     """Masks known secrets in texts, in upper and lower case and however they are written there.
 
-    A server may repeat one as it was sent, or within a URL, JSON, HTML or base64.
+    A server may repeat one as it was sent, or within a URL, JSON, HTML or base64, or a part of it.
     """
 
     def __init__(self) -> None:
-        self._patterns: dict[str, re.Pattern[str]] = {}
-        self._echoes: dict[str, re.Pattern[str]] = {}
+        self._patterns: dict[str, re.Pattern[str] | None] = {}
+        self._echoes: dict[str, re.Pattern[str] | None] = {}
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
         """Mask this secret from now on: in texts for people, and unless `in_answers` is False in answers."""
@@ -94,7 +97,12 @@ class Redactor:
             pattern = self._patterns.get(form) or _pattern(form)
             self._patterns[form] = pattern
             if in_answers and len(form) >= LEAST_ECHO:
-                self._echoes[form] = pattern
+                self._echoes[form] = ALL_SECRETS._echoes[form] = pattern
+        for form in map(_lowered, _written(item.reveal())):
+            if len(form) >= LEAST_ECHO:
+                self._patterns.setdefault(form, None)
+                for echoes in (self._echoes, ALL_SECRETS._echoes) if in_answers else ():
+                    echoes.setdefault(form, None)
 
     def learn(self, other: Redactor) -> None:
         """Mask from now on what another one masks."""
@@ -103,7 +111,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return a text for people (an error, a log line) with every known secret masked."""
-        return _masked(text, self._patterns.values())
+        return _masked(text, self._patterns)
 
     def line(self, text: str, most: int = 200) -> str:
         """Return the same as one printable line of at most so many characters."""
@@ -112,7 +120,7 @@ class Redactor:
     def answer(self, value: JSON, depth: int = 0) -> JSON:
         """Return an answer's data with long-enough secrets masked in all its texts and numbers, keys included."""
         if isinstance(value, str):
-            return _masked(value, self._echoes.values())
+            return _masked(value, self._echoes)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return MASK if any(_is_in_number(form, value) for form in self._echoes) else value
         if depth > MAX_DEPTH:
@@ -120,9 +128,23 @@ class Redactor:
         if isinstance(value, list):
             return [self.answer(item, depth + 1) for item in value]
         if isinstance(value, dict):
-            names = (_masked(key, self._echoes.values()) for key in value)
+            names = (_masked(key, self._echoes) for key in value)
             return {name: self.answer(item, depth + 1) for name, item in zip(names, value.values(), strict=True)}
         return value
+
+
+ALL_SECRETS = Redactor()
+"""Masks the secrets of all endpoints of this process in answers, and in the errors of users' code."""
+
+
+def _written(text: str) -> Iterator[str]:
+    """Yield a text as URLs, JSON and HTML escape it, and within base64."""
+    yield from (quote(text, safe=""), json.dumps(text)[1:-1], html.escape(text))
+    secret = text.encode("utf-8", "surrogatepass")
+    for before in range(3):  # how many bytes of another text stand in its first group of three
+        first, last = (0, 2, 3)[before], (before + len(secret)) * 4 // 3
+        encoded = base64.b64encode(bytes(before) + secret).decode()[first:last]
+        yield from (encoded, encoded.replace("+", "-").replace("/", "_"))
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -163,11 +185,37 @@ def _character(one: str) -> str:
     return f"(?:{'|'.join(ways)})"
 
 
-def _masked(text: str, patterns: Iterable[re.Pattern[str]]) -> str:
+_LEAST_PART = 12
+"""Characters of a part of a secret that is masked."""
+
+
+@functools.lru_cache(maxsize=512)
+def _blocks(form: str) -> Sequence[tuple[int, str]]:
+    """Return the places and texts of short pieces of a secret; each of its parts to mask holds a whole piece."""
+    size = 6 if len(form) <= _LONG else 64
+    return [(begin, form[begin : begin + size]) for begin in range(0, len(form) - size + 1, size)]
+
+
+def _parts(form: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield where a text holds a secret or a part of it: at least 12 characters, or 127 of a long one."""
+    for begin, block in _blocks(form):
+        at = text.find(block)
+        while at >= 0:
+            first, last = at, at + len(block)
+            while first and begin - at + first > 0 and text[first - 1] == form[begin - at + first - 1]:
+                first -= 1
+            while last < len(text) and begin - at + last < len(form) and text[last] == form[begin - at + last]:
+                last += 1
+            if last - first >= min(_LEAST_PART, len(form)):
+                yield first, last
+            at = text.find(block, last)
+
+
+def _masked(text: str, patterns: Mapping[str, re.Pattern[str] | None]) -> str:
     """Return the text with a mask in place of each secret; of two that overlap nothing is left."""
     read = _lowered(text) if patterns else text
-    spans: list[tuple[int, int]] = []
-    for pattern in patterns:
+    spans = [span for form in patterns if len(text) >= LEAST_ECHO for span in _parts(form, read)]
+    for pattern in filter(None, patterns.values()):
         found = pattern.search(read)
         while found:
             spans.append(found.span())

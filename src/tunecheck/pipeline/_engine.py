@@ -12,11 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol, cast
 
+from msgspec import structs
+
 from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._loops import UserLoop
 from tunecheck._targets import CallContext, Load, Row, Target, group_of
+from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._callables import CallableTarget
@@ -430,6 +433,7 @@ class Engine:
         return verdicts
 
     def _note_error(self, state: RowState, stage: str, error: Failure) -> None:
+        error = structs.replace(error, message=str(ALL_SECRETS.answer(error.message)))
         state.errors[stage] = error
         if error.type == UntrustedError.__name__:
             self.tally.remarks.refused[error.message] += 1
