@@ -67,18 +67,10 @@ class CallsMade:
 
     def plus(self, more: CallsMade) -> CallsMade:
         """Return the sum of both."""
-        return CallsMade(
-            self.calls + more.calls,
-            _sum(self.input_tokens, more.input_tokens),
-            _sum(self.output_tokens, more.output_tokens),
-            _sum(self.cached_input_tokens, more.cached_input_tokens),
-            self.asked + more.asked,
-            self.answered + more.answered,
-            self.masked + more.masked,
-        )
+        return CallsMade(*(_sum(getattr(self, name), getattr(more, name)) for name in self.__slots__))
 
 
-def _sum(known: int | None, more: int | None) -> int | None:
+def _sum(known: int | None, more: int | None) -> Any:  # noqa: ANN401 - None only of counts that may be unknown
     return known if more is None else (known or 0) + more
 
 

@@ -17,20 +17,20 @@ from io import IOBase
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
 from tunecheck._errors import ConfigurationError, DataError, PluginError, RunError, TunecheckError
 from tunecheck._json import content_hash
 from tunecheck._messages import clean, did_you_mean
 from tunecheck._targets import Row
 from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar, sidecar_path
-from tunecheck.datasets._in_memory import FrameSource, ListSource, StreamSource
 from tunecheck.datasets._sources import Digest, FileSource, JsonLinesSource, Record, Source, json_source
 from tunecheck.plugins import find
 
 if TYPE_CHECKING:
     import pandas
 
+    from tunecheck.datasets._in_memory import StreamSource
     from tunecheck.datasets._training.forms import Form
 
 
@@ -133,7 +133,7 @@ class Dataset:
         """
         if self._found is None:
             self._state = self._source.state()
-            found = self._scan_stream(self._source) if isinstance(self._source, StreamSource) else self._scan()
+            found = self._scan() if self._source.rereadable else self._scan_stream(cast("StreamSource", self._source))
             self._found = replace(found, columns=found.columns | self.defaults.columns.keys())
         return self._found
 
@@ -324,6 +324,8 @@ def _loaded(reference: str, name: str, argument: str, folders: Sequence[Path], w
 
 
 def _in_memory(data: object, name: str | None = None) -> Source:
+    from tunecheck.datasets._in_memory import FrameSource, ListSource, StreamSource  # most data is in files
+
     pandas = sys.modules.get("pandas")  # where it was never imported, nothing can be a DataFrame
     source: Source
     if pandas is not None and isinstance(data, pandas.DataFrame):

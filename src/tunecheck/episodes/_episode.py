@@ -339,12 +339,7 @@ def output_columns(episode: Episode) -> dict[str, JSON]:
         "input_token_count": nested(lambda one: one.usage.input_tokens),
         "output_token_count": nested(lambda one: one.usage.output_tokens),
         "latency": nested(_seconds),
-        "usage": Usage(
-            _sum(one.usage.input_tokens for one in every),
-            _sum(one.usage.output_tokens for one in every),
-            _sum(one.usage.cached_input_tokens for one in every),
-            _sum(one.usage.reasoning_tokens for one in every),
-        ).as_json(),
+        "usage": sum((one.usage for one in every), Usage()).as_json(),
         "latency_ms": _sum(one.latency_ms for one in every),
         "steps": len(every),
         **episode.columns(),

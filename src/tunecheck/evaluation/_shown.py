@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from tunecheck._messages import counted
 from tunecheck.comparison._judged import corrections
 from tunecheck.comparison._wording import value_text
-from tunecheck.results import PASS_RATE
+from tunecheck.results import PASS_RATE, main_figure_of
 from tunecheck.runs._store import Run
-from tunecheck.statistics._proportions import wilson
 from tunecheck.views import SIMULATED, Chart, Interval, Table, Text, View, html
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
+    from tunecheck._json import JSON
     from tunecheck.comparison._judged import Correction
     from tunecheck.evaluation._ending import EvaluationResult
 
@@ -44,21 +44,17 @@ def result_html(result: EvaluationResult) -> str:
 
 
 def _figures(
-    evaluators: Mapping[str, EvaluatorEntry], metrics: Mapping[str, object], judges: Mapping[str, Correction]
+    evaluators: Mapping[str, EvaluatorEntry], metrics: Mapping[str, JSON], judges: Mapping[str, Correction]
 ) -> Iterator[tuple[str, Interval]]:
     for name, entry in evaluators.items():
-        rate, judge = metrics.get(f"{name}.{PASS_RATE}"), judges.get(name)
+        judge = judges.get(name)
         if judge is not None and judge.corrected is not None:
             found = judge.corrected
             yield name, Interval(f"{name}, corrected", found.value, found.low, found.high)
-        elif isinstance(rate, float):
-            rows = metrics.get(f"{name}.scored_count")
-            of = rows if isinstance(rows, int) else 0
-            share = wilson(round(rate * of), of)
-            yield name, Interval(name + ", uncalibrated" * (judge is not None), rate, share.low, share.high)
         else:
-            mean = metrics.get(f"{name}.{entry.primary or name}")
-            yield name, Interval(name, mean if isinstance(mean, float) else None, None, None)
+            figure = main_figure_of(name, entry, metrics)
+            told = ", uncalibrated" * (judge is not None and figure.is_rate)
+            yield name, Interval(f"{name}{told}", figure.value, figure.low, figure.high)
 
 
 def _count(value: object) -> str:
