@@ -486,7 +486,8 @@ def test_mutated_texts_of_all_families_raise_nothing() -> None:
         "<|tool_call>call:get_weather{city:[", "]<]minimax[>[<a>", "Action: get_weather\n", "functools", "f.",
         "<tool_call>stop\n<arg_key>a</arg_key>\n<arg_value>", "<tool_call><function=stop>\n<parameter=a>x\n",
         "<tool_call>stop<arg_key>", '<｜DSML｜invoke name="stop"><｜DSML｜parameter name="a">',
-        "<param name='a'><![CDATA[", "<think><tool_call>", "<tool_call>a", "<functioncall> {\"name\": \"stop\", \"arguments\": '",
+        "<param name='a'><![CDATA[", "<think><tool_call>", "<tool_call>a",
+        "<functioncall> {\"name\": \"stop\", \"arguments\": '",
     ],
 )  # fmt: skip
 def test_a_long_text_of_any_family_is_read_in_the_time_that_its_length_takes(piece: str) -> None:
