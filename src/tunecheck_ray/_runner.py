@@ -158,7 +158,10 @@ class RayDriver(ChunkDriver):
         try:
             ray.init(log_to_driver=False, logging_level="ERROR", namespace=job.namespace, **settings)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-            raise RunError(f"Ray{f' at {self._address}' if self._address else ''}: {clean(error, 500)}") from None
+            problem = f"Ray{f' at {self._address}' if self._address else ''}: {clean(error, 500)}"
+            if isinstance(error, ConnectionError):
+                problem += "; a cluster that asks for a token needs RAY_AUTH_MODE=token"
+            raise RunError(problem) from None
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         # On the driver's node, so that it lives as long as the run. Calls are repeated if a connection breaks.
