@@ -238,7 +238,13 @@ def test_a_machine_that_was_cut_off_gives_way_to_the_one_that_went_on(
     assert first.rows() == second.rows()
 
 
-def test_an_outage_of_a_minute_pauses_only_the_mirror(tmp_path: Path, proxy: FaultyProxy, container: str) -> None:
+@pytest.mark.parametrize("on", [[], ["--on", "ray", "--task-cpus", str(os.cpu_count())]], ids=["here", "on ray"])
+def test_an_outage_of_a_minute_pauses_only_the_mirror(
+    tmp_path: Path, proxy: FaultyProxy, container: str, on: list[str]
+) -> None:
+    if on:
+        pytest.importorskip("ray")
+
     def slow(request: Request, attempt: int) -> Step:
         time.sleep(4)
         return reply(request, attempt)
@@ -246,7 +252,7 @@ def test_an_outage_of_a_minute_pauses_only_the_mirror(tmp_path: Path, proxy: Fau
     with FaultServer(slow) as server:
         endpoint = server.url.removesuffix("/score")
         machine = Machine(tmp_path / "first", proxy, f"az://{container}/runs", endpoint)
-        process = machine.start(*RUN, "--endpoint", "endpoint.yaml")
+        process = machine.start(*RUN, "--endpoint", "endpoint.yaml", *on)
         wait_until(lambda: shipped(container, proxy) > 0)
         proxy.down, before = True, len(server.requests)
         time.sleep(60)

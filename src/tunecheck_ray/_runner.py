@@ -158,10 +158,8 @@ class RayDriver(ChunkDriver):
         try:
             ray.init(log_to_driver=False, logging_level="ERROR", namespace=job.namespace, **settings)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-            problem = f"Ray{f' at {self._address}' if self._address else ''}: {clean(error, 500)}"
-            if isinstance(error, ConnectionError):
-                problem += "; a cluster that asks for a token needs RAY_AUTH_MODE=token"
-            raise RunError(problem) from None
+            hint = f" at {self._address} (if it asks for a token, set RAY_AUTH_MODE=token)" if self._address else ""
+            raise RunError(f"Ray{hint}: {clean(error, 500)}") from None
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         # On the driver's node, so that it lives as long as the run. Calls are repeated if a connection breaks.
@@ -231,8 +229,7 @@ class RayDriver(ChunkDriver):
 
     def _ready(self, streams: list[Any]) -> list[Any]:
         """Return the streams that have an item or have ended."""
-        found: list[Any] = self._ray.wait(streams, num_returns=len(streams), timeout=0, fetch_local=False)[0]
-        return found
+        return list(self._ray.wait(streams, num_returns=len(streams), timeout=0, fetch_local=False)[0])
 
     def _read(self, flight: _RayFlight) -> Iterator[Portion]:
         """Take the portions of a task; if the task has ended, handle its rows."""

@@ -13,7 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from tunecheck import StopRunError, __version__
@@ -29,6 +29,9 @@ _MOST_ANSWERS = 20_000
 """Judges' answers that are kept for tasks that make an equal call."""
 
 REQUESTS, TOKENS = 0, 1
+
+_TOGETHER_S = 0.005
+"""Calls of one task that ask together are granted together if there is room within so many seconds."""
 
 _ARRIVED_S = 5.0
 """A request arrives within so many seconds after its grant, if its call has not ended before."""
@@ -113,7 +116,7 @@ class TaskServer:
         self._budget = Budget(job.max_cost)
         self._budget.count(job.spent)
         self._reserved: dict[int, tuple[str, contextlib.AbstractAsyncContextManager[Reservation], Reservation]] = {}
-        self._tickets = 0
+        self._tickets = count(1)
         self._lost = 0.0
         self._given_up: set[str] = set()
         self._answers: OrderedDict[str, asyncio.Future[dict[str, JSON] | None]] = OrderedDict()
@@ -121,13 +124,17 @@ class TaskServer:
         """The tasks that are making calls, by the key of the call."""
         self._stopped = asyncio.Event()
 
-    async def take(self, task: str, name: str, kind: int, units: float) -> int:
-        """Wait for room in an endpoint's limit; return the call's ticket."""
-        end = await self._buckets[name, kind].take(units)
+    async def take(self, task: str, name: str, kind: int, wanted: list[float]) -> list[int]:
+        """Wait for room in an endpoint's limit for the first of several calls, at least; return their tickets."""
+        ends = [await self._buckets[name, kind].take(wanted[0])]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_TOGETHER_S):
+                for units in wanted[1:]:
+                    ends.append(await self._buckets[name, kind].take(units))
         await self._while_wanted(task)
-        self._tickets += 1
-        self._ends[self._tickets] = end
-        return self._tickets
+        granted = {next(self._tickets): end for end in ends}
+        self._ends |= granted
+        return [*granted]
 
     async def end(self, ticket: int, used: float) -> None:
         """End a call that has used so many units."""
@@ -142,9 +149,9 @@ class TaskServer:
             reservation = await held.__aenter__()
         except StopRunError as error:
             return str(error)
-        self._tickets += 1
-        self._reserved[self._tickets] = task, held, reservation
-        return self._tickets, reservation.amount
+        ticket = next(self._tickets)
+        self._reserved[ticket] = task, held, reservation
+        return ticket, reservation.amount
 
     async def settle(self, ticket: int, cost: float | None) -> None:
         """Set the actual cost of a call; None: nothing."""
@@ -206,16 +213,29 @@ class TaskServer:
 
 
 class _SharedBucket:
-    """A limit in the actor."""
+    """A limit in the actor. Callers that wait in one task ask together."""
 
     def __init__(self, services: TaskServices, name: str, kind: int) -> None:
         self._services, self._name, self._kind = services, name, kind
+        self._waiting: list[tuple[float, asyncio.Future[EndCall]]] = []
+        self._asking: asyncio.Task[None] | None = None
 
     async def take(self, units: float) -> EndCall:
         """As `Bucket.take`."""
+        granted: asyncio.Future[EndCall] = asyncio.get_running_loop().create_future()
+        self._waiting.append((units, granted))
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask())
+        return await granted
+
+    async def _ask(self) -> None:
         actor, task = self._services.actor, self._services.task
-        ticket = await actor.take.remote(task, self._name, self._kind, units)
-        return partial(actor.end.remote, ticket)
+        while self._waiting:
+            wanted = [units for units, _ in self._waiting]
+            for ticket in await actor.take.remote(task, self._name, self._kind, wanted):
+                _, granted = self._waiting.pop(0)
+                if not granted.done():
+                    granted.set_result(partial(actor.end.remote, ticket))
 
 
 class _SharedBudget(Budget):
