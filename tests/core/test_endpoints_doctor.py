@@ -34,6 +34,10 @@ async def test_a_healthy_server_passes_clean(tmp_path: Path, started: Starter) -
 ASKED = "when: {user: weather, last: user, tools: true}"
 ANOTHER_UNIT = f"- {{{ASKED}, calls: [{{name: get_weather, arguments: {{city: Lisbon, unit: C}}}}]}}"
 NO_CALL = f"- {{{ASKED}, answer: It is sunny there.}}"
+IN_REASONING = (
+    "- {when: {tools: true}, answer: '', "
+    """reasoning: '<tool_call>{"name": "get_weather", "arguments": {"city": "Lisbon"}}</tool_call>'}"""
+)
 HIDDEN = f"- {{answer: No., reasoning: {'let me see ' * 30}, when: {{tools: false}}}}"
 
 
@@ -47,6 +51,9 @@ HIDDEN = f"- {{answer: No., reasoning: {'let me see ' * 30}, when: {{tools: fals
         ("behaviour: {calls_in_text: llama}", "", "calls are parsed", "fail", "in the text, as llama writes it"),
         ("", NO_CALL, "enums are obeyed", "fail", "get_weather was not called, but: It is sunny there."),
         ("", NO_CALL, "calls are parsed", "pass", "create_event"),
+        ("", IN_REASONING, "calls are parsed", "fail", "a call was left in the reasoning"),
+        ("behaviour: {finish_reason: tool_calls}", "- {when: {tools: true}, answer: I look.}",
+         "calls are parsed", "fail", "the server's parser lost a call"),
         ("behaviour: {arguments: double_encoded}", "", "arguments are JSON", "fail", "are encoded twice"),
         ("behaviour: {arguments: python}", "", "arguments are JSON", "fail", "are no JSON object"),
         ("behaviour: {arguments: objects}", "", "arguments are JSON", "warn", "are an object, not JSON text"),

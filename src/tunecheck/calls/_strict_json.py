@@ -167,6 +167,22 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
     return value, end
 
 
+_CLOSING_TAG = re.compile(r"\s*+(?:</|<[|｜]|\[/)\w")
+
+
+def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
+    """Return the cause (of codes.toml) and a remark for arguments that are not the JSON text of an object, or None."""
+    try:
+        value, end = decode_at(arguments, skip_space(arguments, 0))
+    except UnreadableError as error:
+        return "bad_arguments", "the arguments end in the middle" if isinstance(error, CutOffError) else None
+    if isinstance(value, str) and isinstance(jsontext.value_of(value), dict):
+        return "double_encoded", None
+    if isinstance(value, dict) and _CLOSING_TAG.match(arguments, end):
+        return "trailing_tag", None
+    return None if isinstance(value, dict) and not arguments[end:].strip() else ("bad_arguments", None)
+
+
 def skip_space(text: str, position: int) -> int:
     """Return the first position from here on without white space, or the text's end."""
     match = _SPACE.match(text, position)

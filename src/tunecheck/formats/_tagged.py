@@ -76,10 +76,14 @@ class TaggedCalls:
             arguments, position = self._arguments(text, position, name, collector.schema(name))
         last = self.last.match(text, skip_space(text, position))
         if not last:
-            kind = UnreadableError if self.last.search(text, position) else CutOffError
-            raise kind(f"the call of {quoted(name)} is not closed at {place(text, position)}")
+            raise self.unclosed(f"the call of {quoted(name)}", text, position)
         collector.add(collector.format, name, arguments)
         return last.end()
+
+    def unclosed(self, what: str, text: str, start: int) -> UnreadableError:
+        """Return the error for a call or an argument that is not closed, which the text may not have finished."""
+        kind = UnreadableError if self.last.search(text, start) else CutOffError
+        return kind(f"{what} is not closed at {place(text, start)}")
 
     def _arguments(self, text: str, position: int, name: str, schema: Schema | None) -> tuple[dict[str, JSON], int]:
         """Read arguments, and return them with where they end."""
@@ -114,7 +118,7 @@ class _Values:
         quoted_end, _ = _patterns(shape.end.pattern, shape.last.pattern, shape.argument.pattern)
         if cdata := _QUOTED_START.match(text, start):
             if not (end := quoted_end.search(text, cdata.end())):
-                raise CutOffError(f"the argument {quoted(opening['key'])} is not closed at {place(text, start)}")
+                raise shape.unclosed(f"the argument {quoted(opening['key'])}", text, start)
             return text[cdata.end() : end.start()], end.end()
         if self._closing[0] < start:
             self._find_closing(start, opening["key"])
@@ -134,8 +138,7 @@ class _Values:
                 self._closing = end.span()
                 return
             self._inside = end.end()
-        kind = UnreadableError if shape.last.search(self._text, start) else CutOffError
-        raise kind(f"the argument {quoted(key)} is not closed at {place(self._text, start)}")
+        raise shape.unclosed(f"the argument {quoted(key)}", self._text, start)
 
 
 def _of_kind(value: str, kind: str, key: str) -> JSON:

@@ -31,7 +31,7 @@ from tunecheck._faults import (
 from tunecheck._json import JSON, canonical, value_of
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, tool_name
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-from tunecheck.calls._strict_json import CutOffError, UnreadableError, decode_at, skip_space
+from tunecheck.calls._strict_json import arguments_problem
 from tunecheck.endpoints._base import BEGUN, UNPARSED
 from tunecheck.formats._reading import cached_reading, tools_of, without_thoughts
 from tunecheck.pipeline._results import RowState
@@ -61,7 +61,6 @@ _TIMES = 3
 _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use"})
 """The `finish_reason`s of answers with calls."""
 
-_CLOSING_TAG = re.compile(r"\s*+(?:</|<[|｜]|\[/)\w")
 _TOKEN = re.compile(r"<[|｜][^<>\s]{1,40}[|｜]>")
 _END_OF_TURN = 2  # tokens that an answer of nothing may count
 
@@ -364,23 +363,8 @@ def _ends_inside(answer: GivenAnswer) -> bool:
 def _of_encoding(response: object) -> Iterator[Fault]:
     """Yield faults of API calls with arguments that are no JSON object, or a JSON object encoded twice."""
     for name, arguments in _written_arguments(response):
-        read = value_of(arguments)
-        if isinstance(read, str) and isinstance(value_of(read), dict):
-            yield Fault(code="double_encoded", call=name, actual=arguments)
-        elif not isinstance(read, dict):
-            yield _of_arguments(name, arguments)
-
-
-def _of_arguments(name: str | None, arguments: str) -> Fault:
-    """Return the fault of arguments that are no JSON object: they end in the middle, or a tag follows them."""
-    try:
-        _, end = decode_at(arguments, skip_space(arguments, 0))
-    except CutOffError:
-        return Fault(code="bad_arguments", call=name, actual=arguments, message="the arguments end in the middle")
-    except UnreadableError:
-        return Fault(code="bad_arguments", call=name, actual=arguments)
-    code = "trailing_tag" if _CLOSING_TAG.match(arguments, end) else "bad_arguments"
-    return Fault(code=code, call=name, actual=arguments)
+        if (found := arguments_problem(arguments)) is not None:
+            yield Fault(code=found[0], call=name, actual=arguments, message=found[1])
 
 
 def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:

@@ -83,6 +83,16 @@ class DoctorAnswer:
         """The calls in its text."""
         return read_calls(self.text, tools=list(self.request.tools or ()))
 
+    @property
+    def kept_back(self) -> str | None:
+        """The cause of a call that the server kept back: it is in the reasoning, or only the finish reason has it."""
+        if self.completion.tool_calls or self.in_text.calls:
+            return None
+        thought = read_calls(self.completion.reasoning or "", tools=list(self.request.tools or ()))
+        if self.in_text.cause == "call_in_reasoning" or (thought.complete_calls and not self.text.strip()):
+            return "call_in_reasoning"
+        return "call_lost_by_parser" if self.completion.finish_reason == "tool_calls" else None
+
     @cached_property
     def is_read_from_text(self) -> bool:
         """Whether its `tool_calls` are what the definition's `format` read from its text."""

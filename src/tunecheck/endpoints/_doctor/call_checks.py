@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 
 from tunecheck._errors import PluginError
+from tunecheck._faults import cause_named
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
 from tunecheck.calls._model import plain_name, tool_name
+from tunecheck.calls._strict_json import arguments_problem
 from tunecheck.endpoints._doctor import questions
-from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status, decoded
+from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status
 from tunecheck.formats._families import server_parsers
 from tunecheck.formats._reading import AUTO, chosen
 
@@ -87,6 +89,11 @@ def calls_are_parsed(answers: Answers) -> Diagnosis:
         read = " (read from the text)" * (first.is_read_from_text or first in left)
         return Diagnosis("pass", f"{first.shown()}{read}")
     asked = [answer for answer in answers.answered if answer.request.tools]
+    kept = next(((answer, answer.kept_back) for answer in asked if answer.kept_back), None)
+    if kept is not None:
+        cause = cause_named(str(kept[1]))
+        said = clean(kept[0].completion.reasoning or kept[0].raw_text, 120)
+        return Diagnosis("fail", f"{cause.title}: {said}", cause.advice)
     broken = next((answer for answer in asked if answer.in_text.problem and not answer.ended_by_length), None)
     if broken is not None:
         evidence = f"there is a call that cannot be read: {broken.in_text.problem}: {clean(broken.text, 120)}"
@@ -127,12 +134,11 @@ def _spelling(arguments: JSON) -> tuple[Status, str, str] | None:
     """Return the status, problem and advice for arguments that are not JSON text of an object."""
     if isinstance(arguments, dict):
         return "warn", "are an object, not JSON text", "Tunecheck reads both; other clients of this server may not"
-    value = decoded(arguments)
-    if isinstance(value, dict):
+    found = arguments_problem(arguments) if isinstance(arguments, str) else ("bad_arguments", None)
+    if found is None:
         return None
-    if isinstance(value, str) and isinstance(decoded(value), dict):
-        return "fail", "are encoded twice", "the server encodes what is JSON already: update it or its tool parser"
-    return "fail", "are no JSON object", "use the tool parser of the model's family, or guided decoding of arguments"
+    how = {"double_encoded": "are encoded twice", "trailing_tag": "have a tag behind them"}
+    return "fail", how.get(found[0], "are no JSON object"), cause_named(found[0]).advice
 
 
 def names_are_kept(answers: Answers) -> Diagnosis:
