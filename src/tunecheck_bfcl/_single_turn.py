@@ -172,7 +172,7 @@ def _decoded(result: object, mode: CallMode, language: str, tools: ToolDefinitio
     if not isinstance(result, str):
         return decode_step([result] if isinstance(result, dict) else result)
     if language != "python":
-        return source_calls(result)
+        return source_calls(result, language)
     if mode == "text":
         return decode_step(result, text_mode=True, tools=tools)
     reading = read_calls(result, tools=tools)  # a model with tools may still write a call as text in its own format

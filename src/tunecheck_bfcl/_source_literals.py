@@ -1,6 +1,6 @@
 """Java and JavaScript text as the strict mode reads it: calls, and literals, lists and maps, nested, as values.
 
-    source_calls('[f(a=new int[]{1, 2}, b="x")]')                  f with the texts 'new int[]{1, 2}' and '"x"'
+    source_calls('[f(a=new int[]{1, 2}, b="x")]', "java")             f with the texts 'new int[]{1, 2}' and '"x"'
     source_value('new ArrayList<>(List.of("a,b", "c"))', "java")   ['a,b', 'c']
     source_value("{a: [1, 2], 'b c': null}", "javascript")         {'a': [1, 2], 'b c': None}
 
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tunecheck.calls import MAX_CHARACTERS, FunctionCall, Reading, UnreadableError
+from tunecheck.calls import FunctionCall, Reading, UnreadableError
 from tunecheck.plugins import JSON
 from tunecheck_bfcl._source_calls import nodes_of, parsed
 
@@ -29,7 +29,6 @@ _NUMBER = re.compile(
 _WORD = re.compile(r"(true|false|null|undefined|None)(?![\w.(])")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
-_CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 
 _GENERIC = r"(?:\s*<[\w\s,.<>?\[\]]*>)?"
 _NEW = r"new\s+(?:java\.util\.)?"
@@ -40,11 +39,7 @@ _JAVA_MAP = re.compile(rf"(?:{_NEW}(?:Linked)?(?:Hash|Tree)(?:Map|table){_GENERI
 _JS_ARRAY = re.compile(r"new\s+Array\s*\(|Array\.of\s*\(")
 
 _FENCE = re.compile(r"\A```[\w+-]*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
-_CALL = re.compile(r"\s*(?:new\s+)?([\w$.]+)\s*\(")
-_ARGUMENT_NAME = re.compile(r"\s*([\w$]+)\s*=(?!=)\s*")
-_NOT_STRUCTURE = re.compile(
-    r"(?:[^\"'`()\[\]{},]++|\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'|`(?:[^`\\]++|\\.)*+`)++", re.DOTALL
-)
+_NEW_WORD = re.compile(r"^new\s+")
 
 
 def source_value(text: str, language: str) -> object:
@@ -153,62 +148,37 @@ def _constant(match: re.Match[str]) -> bool | None:
     return {"true": True, "false": False}.get(match[0])
 
 
-def source_calls(text: str) -> Reading:
+def source_calls(text: str, language: str) -> Reading:
     """Return the calls of a text, in brackets or bare. Never raises."""
-    if len(text) > MAX_CHARACTERS:
-        return Reading(problem=f"a text of {len(text)} characters")
     body = text.strip()
     fenced = _FENCE.match(body)
-    body = fenced[1].strip() if fenced else body.strip("`")
+    body = (fenced[1].strip() if fenced else body.strip("`")).removesuffix(";")
     body = body[1:-1] if body.startswith("[") and body.endswith("]") else body
+    java = language == "java"
+    try:
+        root = parsed(f"Object[] x = {{{body}}};" if java else f"[{body}];", java=java)
+        nodes = nodes_of(root)
+    except UnreadableError as error:
+        return Reading(problem=str(error))
+    if len(root.named_children) != 1 or any(node.is_error or node.is_missing for node in nodes):
+        return Reading(problem=f"the answer is no list of calls in {language}")
     calls: list[FunctionCall] = []
-    place = 0
-    while body[place:].strip(" \t\r\n;"):
-        opening = _CALL.match(body, place)
-        if opening is None:
+    for node in _inside(next(node for node in nodes if node.type in ("array_initializer", "array"))):
+        given = node.child_by_field_name("arguments")
+        if given is None:
             return Reading(problem="the answer holds no call")
-        arguments, end = _arguments(body, opening.end())
-        if arguments is None:
-            return Reading(problem=f"a call of {opening[1][:60]!r} whose arguments cannot be read")
-        calls.append(FunctionCall(opening[1], arguments))
-        rest = body[end:].lstrip()
-        place = len(body) - len(rest) + (rest[:1] in (",", ";"))
-        if rest and rest[0] not in ",;":
-            return Reading(problem="more text stands after a call")
+        head = (node.text or b"")[: given.start_byte - node.start_byte].decode().strip()
+        calls.append(FunctionCall(_NEW_WORD.sub("", head), _arguments(given)))
     return Reading(tuple(calls))
 
 
-def _arguments(text: str, place: int) -> tuple[dict[str, JSON] | None, int]:
-    """Return the arguments up to the closing bracket, positional ones under "0", "1", …, and their end."""
+def _arguments(given: Node) -> dict[str, JSON]:
+    """Return the arguments as text, positional ones under "0", "1", …"""
     arguments: dict[str, JSON] = {}
-    while True:
-        key = _ARGUMENT_NAME.match(text, place)
-        start = key.end() if key else place
-        end = _expression_end(text, start)
-        if end >= len(text):
-            return None, end
-        value = text[start:end].strip()
-        if value:
-            arguments[key[1] if key else str(len(arguments))] = value
-        if text[end] == ")":
-            return arguments, end + 1
-        place = end + 1
-
-
-def _expression_end(text: str, place: int) -> int:
-    """Return an argument's end: the next comma or closing bracket outside of its own brackets."""
-    open_ones: list[str] = []
-    while place < len(text):
-        plain = _NOT_STRUCTURE.match(text, place)
-        if plain:
-            place = plain.end()
-            continue
-        here = text[place]
-        if here in _CLOSER_OF:
-            open_ones.append(_CLOSER_OF[here])
-        elif open_ones and here == open_ones[-1]:
-            open_ones.pop()
-        elif not open_ones and here in ",)":
-            return place
-        place += 1
-    return place
+    for node in _inside(given):
+        name, value = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if node.type != "assignment_expression" or name is None or value is None:
+            arguments[str(len(arguments))] = _text(node)
+        else:
+            arguments[_text(name)] = _text(value)
+    return arguments
