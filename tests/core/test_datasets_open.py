@@ -83,8 +83,8 @@ def test_an_address_is_refused_with_what_to_do(workspace: Path) -> None:
     assert refusal("https://example.com/val.jsonl").endswith("download the file and give its path")
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_below_one_is_refused(limit: int) -> None:
+@pytest.mark.parametrize("limit", [0, -1, 1 << 63])
+def test_a_limit_out_of_range_is_refused(limit: int) -> None:
     with pytest.raises(ConfigurationError, match="at least 1 row"):
         open_dataset([{"a": 1}], limit=limit)
 

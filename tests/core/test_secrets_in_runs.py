@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from tests.cli_parts import inside, write_lines
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.judge_parts import chat, judgement
 from tests.pipeline_parts import only_run, questions, rows_of, run
@@ -428,3 +429,37 @@ def test_secrets_that_stand_in_settings_are_masked_in_the_manifest(tmp_path: Pat
     assert "literal-key" not in text
     for kept in ("https://***@a.b/c?sv=1&sig=***&x=1", '"X-Slot": "blue"'):
         assert kept in text
+
+
+SECRET_VALUES = [
+    "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=bGl0ZXJhbC1rZXk=;EndpointSuffix=core.windows.net",
+    "Endpoint=sb://a.b/;SharedAccessKeyName=x;SharedAccessKey=bGl0ZXJhbC1rZXk=",
+    "https://f.azurewebsites.net/api/x?code=literal-key-6",
+    "https://a.b/c?sv=1&sig=literal-key-7",
+    "https://ann:literal-key-8@a.b/c",
+    "https://hooks.slack.com/services/T000/B000/literalkey",
+    "ghp_0123456789literalkey0123456789",
+    "sk-proj-0123456789literal-key",
+]
+
+
+@pytest.mark.parametrize("value", SECRET_VALUES)
+def test_a_value_that_looks_like_a_secret_is_masked_in_the_manifest(tmp_path: Path, value: str) -> None:
+    run(tmp_path, [{"response": "hi"}], evaluators={"own": Listener(value, "", headers={})})
+    text = (only_run(tmp_path).folder / "run.json").read_text()
+    assert "literal" not in text and "bGl0ZXJhbC1rZXk" not in text and "***" in text
+
+
+@pytest.mark.parametrize("value", SECRET_VALUES)
+def test_a_typed_setting_that_looks_like_a_secret_is_refused_unseen(tmp_path: Path, value: str) -> None:
+    write_lines(tmp_path / "data.jsonl", [{"id": "1", "response": "hi"}])
+    said = inside(
+        tmp_path, "evaluate", "--dataset", "data.jsonl", "--response-column", "response",
+        "--evaluators", "rouge", "--set", f"rouge.rouge_type={value}",
+    )  # fmt: skip
+    assert said.code == 2
+    assert said.err == (
+        "error: set 'rouge.rouge_type': the value looks like a secret: "
+        "let the evaluator read it from an environment variable\n"
+    )
+    assert not (tmp_path / "eval_results").exists()

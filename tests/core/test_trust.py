@@ -584,6 +584,16 @@ def test_a_configuration_elsewhere_does_not_act(home: Path, elsewhere: Path, ran
     assert evaluated(home, "--config", str(config), "--trust", str(config)).code == 0
 
 
+@pytest.mark.parametrize(("calls", "code"), [(10, 0), (11, 2)])
+def test_a_configuration_elsewhere_makes_no_more_calls_at_once_than_by_default(
+    home: Path, elsewhere: Path, calls: int, code: int
+) -> None:
+    config = elsewhere / "eval.yaml"
+    config.write_text(f"dataset: small.jsonl\nconcurrency: {calls}\n", "utf-8")
+    done = evaluated(home, "--config", str(config))
+    assert (done.code, "--concurrency" in done.err) == (code, code == 2)
+
+
 def test_a_configuration_of_the_workspace_is_as_good_as_typed(home: Path, elsewhere: Path, ran: Path) -> None:
     text = f"dataset: small.jsonl\nendpoint: {elsewhere}/evil.yaml\njunit: it.xml\n"
     (home / "eval.yaml").write_text(text, "utf-8")

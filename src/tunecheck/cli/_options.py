@@ -75,7 +75,7 @@ SCORING, RUNNING, GATING, SHOWING = "Evaluators", "The run", "Gates", "Output"
 _PANELS = (SCORING, RUNNING, GATING, SHOWING)
 
 
-Acts = Literal["asks", "loads", "sends", "sets", "writes"]
+Acts = Literal["asks", "loads", "sends", "sets", "speeds", "writes"]
 """The effect of a value: it names an endpoint, a file that may load code, a destination, parameters, or an output."""
 
 

@@ -180,7 +180,7 @@ class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
 
     name: str | None = option("Name of the run; default: the data's name.", "NAME", RUNNING, fixed=True)
     concurrency: int | None = option(
-        "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False
+        "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )
     accept_damage: bool = flag(
         "Continue a run with damaged or missing records, and ask those rows again.", RUNNING, recorded=False

@@ -135,6 +135,7 @@ def _acts(how: Acts | None, value: object, trust: Trust) -> bool:
     """Return True if the value of an option does what data must not do."""
     from tunecheck import _yaml as yamltext
     from tunecheck.endpoints._definition import check_named
+    from tunecheck.evaluation import DEFAULT_CONCURRENCY
 
     if how == "asks" and isinstance(value, str):
         try:
@@ -143,6 +144,8 @@ def _acts(how: Acts | None, value: object, trust: Trust) -> bool:
         except ConfigurationError:
             return True
         return False
+    if how == "speeds":
+        return isinstance(value, int) and value > DEFAULT_CONCURRENCY
     if how == "loads" and isinstance(value, str):  # a configuration that names no code is data
         path = Path(value)
         return not trust.has(path) or (path.is_file() and ".py" in str(yamltext.load_yaml(path)))

@@ -108,10 +108,10 @@ class Dataset:
         """Return the first rows only, with repeated ids numbered; None and False change nothing.
 
         Raises:
-            ConfigurationError: the limit is below 1.
+            ConfigurationError: the limit is below 1, or larger than any list.
         """
-        if limit is not None and limit < 1:
-            raise ConfigurationError(f"the limit must be at least 1 row, not {limit}")
+        if limit is not None and not 1 <= limit <= sys.maxsize:
+            raise ConfigurationError(f"the limit must be at least 1 row and at most {sys.maxsize:,}, not {limit}")
         if limit is None and (self._number_ids or not number_ids):
             return self
         limits = [each for each in (self._limit, limit) if each is not None]

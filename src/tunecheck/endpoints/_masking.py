@@ -46,6 +46,14 @@ _AUTH_VALUE = ("value", "auth")
 _QUERY = re.compile(r"([?&;]([\w.-]{1,60})=)[^&;#\s]+")
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
+_SECRET_VALUE = re.compile(
+    r"(?:(?:account|sharedaccess|access)key|sharedaccesssignature|password|pwd)\s*=\s*[^;\s]{4,}"
+    r"|(?:gh[opusr]_|github_pat_|glpat-|xox[abeprs]-|sk-)[\w-]{16,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{16,}\.[\w-]+"
+    r"|(?:hooks\.slack\.com/services|discord\.com/api/webhooks|[\w.]*webhook\.office\.com)/\S+",
+    re.IGNORECASE,
+)
+"""Connection strings, access tokens, and addresses that are secrets themselves."""
+
 WRITTEN_OUT = "a secret is not written here: write ${env:NAME} and set that environment variable"
 
 LEAST_ECHO = 8
@@ -300,7 +308,13 @@ def shown(value: JSON, key: str = "", above: str = "") -> JSON:
     if named:
         return value if ENV_REFERENCE.search(value) else MASK
     text = ENV_REFERENCE.sub(lambda match: os.environ.get(match[1], match[0]).strip() if match[2] else match[0], value)
-    return _QUERY.sub(lambda match: match[1] + MASK if looks_secret(match[2]) else match[0], _LOGIN.sub(MASK, text))
+    text = _QUERY.sub(lambda match: match[1] + MASK if is_secret_query(match[2]) else match[0], _LOGIN.sub(MASK, text))
+    return _SECRET_VALUE.sub(MASK, text)
+
+
+def is_secret_query(name: str) -> bool:
+    """Return whether a query parameter of that name usually carries a secret."""
+    return looks_secret(name) or name.lower() == "code"
 
 
 def trace(values: JSON) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.endpoints._base import Place
-from tunecheck.endpoints._masking import LEAST_ECHO, Redactor, Secret, environment, hides, looks_secret
+from tunecheck.endpoints._masking import LEAST_ECHO, Redactor, Secret, environment, hides, is_secret_query
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -41,7 +41,7 @@ def checked_url(
     if parts.username is not None or parts.password is not None:
         raise place.error("holds credentials; write them as `auth: {type: key, value: ${env:NAME}}`")
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
-        if looks_secret(name) or name.lower() == "code":
+        if is_secret_query(name):
             raise place.error(f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
     if parts.scheme == "http" and not is_loopback(host):
         private, said = (

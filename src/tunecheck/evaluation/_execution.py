@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from tunecheck.comparison._deciding import Deciding
 
 DEFAULT_CONCURRENCY = 10
+_MOST_CALLS = 1_024
 
 _WORTH_PROCESSES = 500
 """Rows from which worker processes pay for their start."""
@@ -239,8 +240,11 @@ class Execution:
             rows=self.dataset.rows,
             target=self.target,
             evaluators=self.evaluators,
-            concurrency=settings.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY,
-            workers=workers,
+            concurrency=min(
+                settings.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY,
+                max(1, _MOST_CALLS if row_count is None else min(_MOST_CALLS, row_count)),
+            ),
+            workers=min(workers, _cores()),
             isolates_files=settings.workers is None,
             evaluator_timeout=settings.evaluator_timeout,
             fail_on_evaluator_errors=settings.fail_on_evaluator_errors,

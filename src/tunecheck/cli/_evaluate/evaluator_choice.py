@@ -14,7 +14,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
-from tunecheck.endpoints._masking import looks_secret
+from tunecheck.endpoints._masking import looks_secret, shown
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import chosen
 from tunecheck.plugins import find
@@ -126,6 +126,10 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
         if evaluator not in known:
             raise ConfigurationError(
                 f"set {name!r}: this run has no evaluator {evaluator!r}{did_you_mean(evaluator, known)}"
+            )
+        if shown(value) != value:
+            raise ConfigurationError(
+                f"set {name!r}: the value looks like a secret: let the evaluator read it from an environment variable"
             )
         settings.setdefault(evaluator, {})[parameter] = value
     return settings
