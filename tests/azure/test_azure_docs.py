@@ -65,6 +65,8 @@ def mapped(**columns: Any) -> dict[str, Any]:
 def target_on_some_rows(folder: Path) -> None:
     result = evaluate(folder, target=failing_on_q2, evaluators={"e": lambda answer: 1})
     assert [value == 1 for value in column(result, "outputs.e.output")] == [True, False, True]
+    assert [math.isnan(result["rows"][1][f"outputs.{name}"]) for name in ("answer", "e.output")] == [True, True]
+    assert result["metrics"] == {"e.output": 1.0}
 
 
 def mapped_target(folder: Path) -> None:
@@ -227,8 +229,10 @@ def told_errors(folder: Path) -> None:
     (folder / "data.tsv").write_text("query\tresponse\n")
     with pytest.raises(azure.EvaluationException, match=r"Unable to load data from .* line 1, column 1: not JSON"):
         evaluate(folder, data=folder / "data.tsv", evaluators={"e": picky})
-    with pytest.raises(azure.EvaluationException, match=r"target failed to produce .* first with ConnectionError"):
+    said = r"^\(\w+\) Evaluation target failed to produce any results\. Please check .* first with ConnectionError"
+    with pytest.raises(azure.EvaluationException, match=said) as raised:
         evaluate(folder, target=failing, evaluators={"e": picky})
+    assert raised.value.category is azure.ErrorCategory.FAILED_EXECUTION
 
 
 def nothing_in_common(folder: Path) -> None:
@@ -360,8 +364,8 @@ def failing_aggregate(folder: Path) -> None:
         def __aggregate__(self, rows: list[Any]) -> NoReturn:
             raise ValueError("too few")
 
-    with pytest.warns(UserWarning, match="too few"):
-        evaluate(folder, evaluators={"e": Failing()})
+    with pytest.warns(UserWarning, match="evaluator 'e': its __aggregate__ failed: ValueError: too few"):
+        assert evaluate(folder, evaluators={"e": Failing()})["metrics"] == {"e.n": 7.5, "e.binary_aggregate": 0.67}
 
 
 def csv(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,20 +33,6 @@ def test_a_row_has_its_inputs_and_outputs_and_nothing_else(tmp_path: Path) -> No
     assert result["studio_url"] is None
 
 
-@pytest.mark.parametrize("value", [3, "a text", [1, 2]])
-def test_a_value_that_is_no_mapping_becomes_the_column_output(tmp_path: Path, value: Any) -> None:
-    result = evaluate(tmp_path, evaluators={"e": lambda response: value})
-    assert column(result, "outputs.e.output") == [value] * 3
-    assert result["metrics"] == ({"e.output": 3.0} if value == 3 else {})
-
-
-def test_an_asynchronous_evaluator_is_one_like_any_other(tmp_path: Path) -> None:
-    async def evaluator(response: str) -> int:
-        return len(response)
-
-    assert evaluate(tmp_path, evaluators={"e": evaluator})["metrics"] == {"e.output": 6.0}
-
-
 def test_what_a_target_returns_to_be_awaited_is_awaited(tmp_path: Path) -> None:
     async def later(query: str) -> str:
         return f"{query}?"
@@ -63,63 +50,91 @@ def test_a_row_that_fails_is_nan_and_the_mean_that_of_the_others(tmp_path: Path)
     assert list(failed) == ["outputs.e.n", "outputs.e.ok", "outputs.e.word", "outputs.e.none"]
     assert all(math.isnan(value) for value in failed.values())
     assert column(result, "outputs.e.word")[0] == "w"
-    assert result["metrics"] == {"e.n": 7.5}  # true and false with a gap have no mean there
 
 
-def test_where_every_row_fails_there_are_no_columns_and_no_metrics(tmp_path: Path) -> None:
-    def failing(response: str) -> NoReturn:
-        raise ValueError(response)
-
-    result = evaluate(tmp_path, evaluators={"e": failing})
-    assert result["metrics"] == {}
-    assert list(result["rows"][0]) == [f"inputs.{name}" for name in QA[0]]
-
-
-def test_the_pass_rate_is_of_all_rows_and_rounded_to_two_digits(tmp_path: Path) -> None:
-    def passing(response: str) -> dict[str, str]:
-        return {"m_result": {"red": "fail", "the sea": "not_applicable"}.get(response, "pass")}
-
-    assert evaluate(tmp_path, evaluators={"e": passing})["metrics"] == {"e.binary_aggregate": 0.33}
-
-
-def test_thresholds_words_and_tokens_have_no_mean(tmp_path: Path) -> None:
-    def told(response: str) -> dict[str, Any]:
-        return {"m_threshold": 3, "said": "5", "relevance_total_tokens": 7, "own_total_tokens": 7, "m_passed": True}
-
-    assert evaluate(tmp_path, evaluators={"e": told})["metrics"] == {"e.own_total_tokens": 7.0, "e.m_passed": 1.0}
-
-
-def test_metrics_of_the_safety_service_are_defect_rates(tmp_path: Path) -> None:
-    def safety(response: str) -> dict[str, Any]:
-        return {"violence_score": len(response) - 1, "xpia_label": response == "red", "groundedness_pro_label": True}
-
-    assert evaluate(tmp_path, evaluators={"e": safety})["metrics"] == {
-        "e.violence_score": 5.0,
-        "e.violence_defect_rate": 0.67,
-        "e.xpia_defect_rate": 0.33,
-        "e.groundedness_pro_passing_rate": 1.0,
-    }
-
-
+@dataclasses.dataclass
 class Aggregating:
+    """An evaluator with an `__aggregate__`, as people write them."""
+
+    judge: Callable[[str], Any]
+    total: Callable[[list[Any]], Any]
+
     def __call__(self, response: str) -> Any:
-        return picky(response)
+        return self.judge(response)
 
     def __aggregate__(self, rows: list[Any]) -> Any:
-        return {"total": sum(row.n for row in rows if row.n == row.n), "rows": len(rows)}
+        return self.total(rows)
 
 
-class AggregatingNumbers(Aggregating):
-    def __call__(self, response: str) -> Any:
-        return len(response)
-
-    def __aggregate__(self, rows: list[Any]) -> Any:
-        return {"total": sum(rows)}
+async def later(response: str) -> int:
+    return len(response)
 
 
-class AggregatingToNumber(AggregatingNumbers):
-    def __aggregate__(self, rows: list[Any]) -> Any:
-        return 7
+def failing(response: str) -> NoReturn:
+    raise ValueError(response)
+
+
+def sum_of_n(rows: list[Any]) -> dict[str, Any]:
+    return {"total": sum(row.n for row in rows if row.n == row.n), "rows": len(rows)}
+
+
+SAID = {"red": "fail", "the sea": "not_applicable"}
+DETAILS: dict[str, Any] = {"blue sky": {"sql": True, "path": False}, "red": {"sql": False}}
+METRICS: dict[str, tuple[Any, dict[str, float]]] = {
+    "a number is the column `output`": (lambda response: 3, {"e.output": 3.0}),
+    "a text has no mean": (lambda response: "a text", {}),
+    "nor has a list": (lambda response: [1, 2], {}),
+    "an asynchronous evaluator": (later, {"e.output": 6.0}),
+    "one that fails on every row": (failing, {}),
+    "one that fails on some; truths with a gap have no mean": (picky, {"e.n": 7.5}),
+    "pass rates are of all rows, of two digits": (
+        lambda response: {"m_result": SAID.get(response, "pass")},
+        {"e.binary_aggregate": 0.33},
+    ),
+    "thresholds, words and tokens have no mean": (
+        lambda response: {
+            "m_threshold": 3,
+            "said": "5",
+            "relevance_total_tokens": 7,
+            "own_total_tokens": 7,
+            "m_passed": True,
+        },
+        {"e.own_total_tokens": 7.0, "e.m_passed": 1.0},
+    ),
+    "the safety service's are defect rates": (
+        lambda response: {
+            "violence_score": len(response) - 1,
+            "xpia_label": response == "red",
+            "groundedness_pro_label": True,
+        },
+        {
+            "e.violence_score": 5.0,
+            "e.violence_defect_rate": 0.67,
+            "e.xpia_defect_rate": 0.33,
+            "e.groundedness_pro_passing_rate": 1.0,
+        },
+    ),
+    "details of a safety label are rates by kind": (
+        lambda response: {"code_vulnerability_details": DETAILS.get(response)},
+        {"e.code_vulnerability_details.sql_defect_rate": 0.5, "e.code_vulnerability_details.path_defect_rate": 0.0},
+    ),
+    "an aggregate gets all rows, also those that failed": (
+        Aggregating(picky, sum_of_n),
+        {"e.n": 7.5, "e.total": 15, "e.rows": 3},
+    ),
+    "and is called where every row failed": (Aggregating(failing, sum_of_n), {"e.total": 0, "e.rows": 0}),
+    "an aggregate of numbers": (Aggregating(len, lambda rows: {"total": sum(rows)}), {"e.output": 6.0, "e.total": 18}),
+    "an aggregate that is a number is left out": (Aggregating(len, lambda rows: 7), {"e.output": 6.0}),
+}
+
+
+@pytest.mark.parametrize("case", METRICS)
+def test_metrics_are_those_of_azure_s(tmp_path: Path, case: str) -> None:
+    evaluator, metrics = METRICS[case]
+    result = evaluate(tmp_path, evaluators={"e": evaluator})
+    assert result["metrics"] == metrics
+    if evaluator is failing:
+        assert list(result["rows"][0]) == [f"inputs.{name}" for name in QA[0]]
 
 
 def test_a_mapping_to_a_column_with_a_dot_in_its_name_takes_that_column(tmp_path: Path) -> None:
@@ -127,35 +142,6 @@ def test_a_mapping_to_a_column_with_a_dot_in_its_name_takes_that_column(tmp_path
     config = {"e": {"column_mapping": {"text": "${data.a.b}"}}}
     result = evaluate(tmp_path, row, evaluators={"e": lambda text: {"text": text}}, evaluator_config=config)
     assert column(result, "outputs.e.text") == ["dotted"]
-
-
-def test_an_aggregate_gets_all_rows_also_those_that_failed(tmp_path: Path) -> None:
-    assert evaluate(tmp_path, evaluators={"e": Aggregating()})["metrics"] == {"e.n": 7.5, "e.total": 15, "e.rows": 3}
-
-
-def test_an_aggregate_is_called_where_every_row_failed_too(tmp_path: Path) -> None:
-    class Broken(Aggregating):
-        def __call__(self, response: str) -> Any:
-            raise ValueError(response)
-
-    assert evaluate(tmp_path, evaluators={"e": Broken()})["metrics"] == {"e.total": 0, "e.rows": 0}
-
-
-def test_an_aggregate_of_numbers_gets_the_numbers(tmp_path: Path) -> None:
-    assert evaluate(tmp_path, evaluators={"e": AggregatingNumbers()})["metrics"] == {"e.output": 6.0, "e.total": 18}
-
-
-def test_an_aggregate_that_returns_a_number_is_left_out_as_there(tmp_path: Path) -> None:
-    assert evaluate(tmp_path, evaluators={"e": AggregatingToNumber()})["metrics"] == {"e.output": 6.0}
-
-
-def test_an_aggregate_that_fails_is_a_warning_and_costs_nothing_else(tmp_path: Path) -> None:
-    class Failing(AggregatingNumbers):
-        def __aggregate__(self, rows: list[Any]) -> Any:
-            raise ValueError("too few")
-
-    with pytest.warns(UserWarning, match="evaluator 'e': its __aggregate__ failed: ValueError: too few"):
-        assert evaluate(tmp_path, evaluators={"e": Failing()})["metrics"] == {"e.output": 6.0}
 
 
 # -- column mapping
@@ -167,10 +153,6 @@ def given(**kwargs: Any) -> dict[str, Any]:
 
 def mapping(**columns: str) -> dict[str, Any]:
     return {"column_mapping": columns}
-
-
-def test_keywords_of_any_name_get_every_column(tmp_path: Path) -> None:
-    assert column(evaluate(tmp_path, evaluators={"e": given}), "outputs.e.names")[0] == sorted(QA[0])
 
 
 def test_a_mapping_of_its_own_replaces_the_default_one(tmp_path: Path) -> None:
@@ -246,12 +228,6 @@ def test_a_column_with_a_dot_in_its_name_is_a_leaf_too(tmp_path: Path) -> None:
     assert result["rows"][0]["outputs.e.got"] == "of meta"
 
 
-def test_a_mapping_may_name_a_leaf(tmp_path: Path) -> None:
-    config = {"e": mapping(response="${data.meta.response}")}
-    result = evaluate(tmp_path, *NESTED, evaluators={"e": length}, evaluator_config=config)
-    assert column(result, "outputs.e.length") == [1, 1]
-
-
 # -- targets
 
 
@@ -282,36 +258,6 @@ def test_what_a_target_returns_becomes_columns(tmp_path: Path, answer: Any, name
     for target in (later, lambda query: answer):
         result = evaluate(tmp_path, target=target, evaluators={"e": given})
         assert f"outputs.{name}" in result["rows"][0]
-
-
-def test_a_target_s_column_can_be_mapped(tmp_path: Path) -> None:
-    config = {"e": mapping(response="${target.answer}")}
-    result = evaluate(
-        tmp_path, target=lambda query: {"answer": query}, evaluators={"e": length}, evaluator_config=config
-    )
-    assert column(result, "outputs.e.length") == [2, 2, 2]
-
-
-def test_the_rows_on_which_a_target_fails_are_nan(tmp_path: Path) -> None:
-    def target(query: str) -> dict[str, str]:
-        if query == "q2":
-            raise ConnectionError("500")
-        return {"answer": query}
-
-    result = evaluate(tmp_path, target=target, evaluators={"e": lambda answer: {"n": 1}})
-    assert math.isnan(result["rows"][1]["outputs.answer"])
-    assert math.isnan(result["rows"][1]["outputs.e.n"])
-    assert result["metrics"] == {"e.n": 1.0}
-
-
-def test_a_target_that_fails_on_every_row_is_told(tmp_path: Path) -> None:
-    def target(query: str) -> NoReturn:
-        raise ConnectionError("500")
-
-    with pytest.raises(azure.EvaluationException) as raised:
-        evaluate(tmp_path, target=target, evaluators={"e": given})
-    assert raised.value.args[0].startswith("Evaluation target failed to produce any results. Please check the logs at ")
-    assert raised.value.category is azure.ErrorCategory.FAILED_EXECUTION
 
 
 def test_what_a_target_needs_and_the_data_lacks_is_told(tmp_path: Path) -> None:
@@ -360,13 +306,11 @@ def test_what_a_row_lacks_is_nan_and_what_is_null_stays_none(tmp_path: Path) -> 
     ]
 
 
-def test_a_credential_without_a_project_is_not_needed(tmp_path: Path) -> None:
-    assert evaluate(tmp_path, evaluators={"e": length}, credential=object(), user_agent="script/1")["metrics"]
-
-
-def test_evaluators_of_one_kind_stand_beside_each_other(tmp_path: Path) -> None:
+def test_evaluators_of_one_kind_stand_beside_each_other_and_unknown_keywords_are_ignored(tmp_path: Path) -> None:
+    rows = [{**row, "messages": CONVERSATION["messages"]} for row in QA]  # which text metrics do not look at
     evaluators = {"low": azure.F1ScoreEvaluator(), "high": azure.F1ScoreEvaluator(threshold=1)}
-    metrics = evaluate(tmp_path, evaluators=evaluators)["metrics"]
+    unused: dict[str, Any] = {"credential": object(), "user_agent": "script/1", "_use_pf_client": False}
+    metrics = evaluate(tmp_path, *rows, evaluators=evaluators, evaluator_configs={}, **unused)["metrics"]
     assert (metrics["low.binary_aggregate"], metrics["high.binary_aggregate"]) == (0.67, 0.67)
 
 
@@ -401,15 +345,6 @@ def test_a_conversation_is_judged_turn_by_turn_and_its_turns_are_columns(tmp_pat
         "f1.f1_score_passed": 0.5,
         "f1.binary_aggregate": 0.0,
     }
-
-
-def test_text_metrics_do_not_look_at_messages(tmp_path: Path) -> None:
-    row = {**QA[0], "messages": CONVERSATION["messages"]}
-    assert evaluate(tmp_path, row, evaluators={"f1": azure.F1ScoreEvaluator()})["metrics"]["f1.f1_score"] == 1.0
-
-
-def test_unknown_and_private_keywords_are_ignored(tmp_path: Path) -> None:
-    assert evaluate(tmp_path, evaluators={"e": length}, _use_pf_client=False, evaluator_configs={})["metrics"]
 
 
 # -- what is wrong
@@ -504,15 +439,6 @@ def test_leaves_of_a_target_s_objects_are_columns_of_the_results(tmp_path: Path)
 
     row = evaluate(tmp_path, target=target, evaluators={"e": lambda answer: {"text": answer["text"]}})["rows"][0]
     assert (row["outputs.answer.text"], row["outputs.answer.score"], row["outputs.e.text"]) == ("q1", 2, "q1")
-
-
-def test_details_of_a_safety_label_are_rates_by_kind(tmp_path: Path) -> None:
-    said = {"q1": {"sql": True, "path": False}, "q2": {"sql": False}, "q3": None}
-    evaluators = {"e": lambda query: {"code_vulnerability_details": said[query]}}
-    assert evaluate(tmp_path, evaluators=evaluators)["metrics"] == {
-        "e.code_vulnerability_details.sql_defect_rate": 0.5,
-        "e.code_vulnerability_details.path_defect_rate": 0.0,
-    }
 
 
 def test_an_evaluator_that_takes_places_only_is_asked_for_by_name(tmp_path: Path) -> None:
