@@ -89,6 +89,12 @@ def test_runs_are_removed_and_verified_only_by_name(small: Path, capsys: pytest.
     assert len(list((small / "eval_results").iterdir())) == 1
 
 
+def test_a_group_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    said = here(capsys, "endpoints")
+    assert (said.code, said.err) == (0, "")
+    assert "List the workspace's endpoints." in said.out
+
+
 # -- endpoints list
 
 

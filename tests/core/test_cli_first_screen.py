@@ -117,6 +117,12 @@ def test_the_whole_output_has_at_most_25_lines_of_80_columns(small: Path) -> Non
     assert "2 more evaluators: --details" in said.out
 
 
+def test_score_keeps_the_name_of_the_data(evaluated: Evaluated, small: Path) -> None:
+    evaluated()
+    said = inside(small, "score", "last", "--evaluators", "function_call_match", COLUMNS="300").out
+    assert " · datasets/small.jsonl · 6 rows · recorded answers of small-" in said
+
+
 def test_details_print_every_cause_and_figure_below_the_sentences(evaluated: Evaluated) -> None:
     lines = evaluated({"r0": call(people="2")}, "--details")
     assert lines[1] == "match: 5 of 6 rows passed (83.3%)."

@@ -53,8 +53,12 @@ class _Group(click.Group):
     """A group of the plug-ins' commands by name. A command's module is loaded when the command runs."""
 
     def __init__(self, words: tuple[str, ...] = (), help: str | None = None) -> None:
-        super().__init__(words[-1] if words else None, help=help, no_args_is_help=True)
+        super().__init__(words[-1] if words else None, help=help)
         self._words = words
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Show the help of a group that is given no command."""
+        return super().parse_args(ctx, args or ["--help"])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the words that may follow: commands, then groups."""

@@ -357,7 +357,7 @@ _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # lenient JSON readers take them
 def parse_names(text: str, option: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise ConfigurationError(f"{option} names nothing: write {option} bleu,function_call_match")
+        raise ConfigurationError(f"{option} names nothing: write {option} A,B")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigurationError(f"{option} names {twice!r} twice")

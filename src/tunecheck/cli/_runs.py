@@ -37,6 +37,8 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
     """List runs, the newest first, or show, verify or remove the named ones."""
     from tunecheck.runs._store import find_run, list_runs
 
+    if options.verify and options.remove:
+        raise ConfigurationError("--verify and --remove exclude each other: give one of them")
     if options.runs is None and (options.verify or options.remove):
         raise ConfigurationError(f"--{'verify' if options.verify else 'remove'} needs runs: give their ids, or last")
     if options.runs is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import closing
+from pathlib import Path
 
 from msgspec import structs
 
@@ -71,7 +72,7 @@ class _RecordedRows(Dataset):
 
         declared = DatasetDefaults(cluster=described.cluster, primary=described.primary)
         super().__init__(ListSource([]), defaults=declared)
-        self.name = str(described.name)
+        self.name, self.path = str(described.name), None if described.path is None else Path(described.path)
         self._recorded = rows
         self._described = described
 

@@ -141,6 +141,7 @@ def _show_estimate(job: PreparedRun) -> None:
         print_json({**estimated.as_json(), "simulated": job.simulated, "power": power})
         return
     print(clean(job.label), *([SIMULATED] if job.simulated else []), sep="\n")
+    print(f"evaluators: {', '.join(map(clean, job.evaluators))}")
     at_most = bool(job.options.resume or job.options.reuse or job.options.until_decided)
     print(*estimated.lines(at_most=at_most), *_powers(job), sep="\n")
 
@@ -154,7 +155,8 @@ def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
     from tunecheck.runs._store import Run
 
     run = Run(result.run_dir)
-    evaluators = run.manifest().evaluators
+    manifest = run.manifest()
+    evaluators = manifest.evaluators
     primaries = {name: evaluator.primary for name, evaluator in evaluators.items()}
     metrics = result["metrics"]
     assert isinstance(metrics, dict)
@@ -165,7 +167,7 @@ def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
     dataset = job.source.dataset if job.source is not None else None
     return RunPage(
         name=run.id,
-        data="recorded rows" if dataset is None else str(dataset.path or dataset.name),
+        data=str(dataset.path or dataset.name) if dataset is not None else manifest.dataset.path or "recorded rows",
         source=job.label,
         folder=str(run.folder),
         rows=result.row_count,
