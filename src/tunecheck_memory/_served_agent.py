@@ -1,14 +1,11 @@
-"""Serve an agent with its own memory by the protocol of docs/memory-agents.md, and a small agent as an example."""
+"""Serve a small agent with its own memory, as an example of the protocol of docs/memory-agents.md."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import re
-from abc import abstractmethod
 from collections import Counter, OrderedDict, deque
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
@@ -20,88 +17,18 @@ from tunecheck.plugins import JSON, canonical, converted
 from tunecheck_serve import BadRequestError, Middleware, ReplyStore, Service, json_reply, read_object
 
 
-@dataclass(frozen=True, slots=True)
-class AgentMessage:
-    """A received message. `at` is the time in the message, else the server's time."""
-
-    conversation: str
-    text: str
-    at: datetime
-    suggested: str | None = None
-
-
-class ServedAgent(Service):
-    """Base of agents that can be served. A message that is repeated under its key reaches the agent once."""
-
-    about = "an agent with a memory"
-    paths = "/reply, /reset, /advance"
-
-    @abstractmethod
-    async def reply(self, message: AgentMessage) -> str:
-        """Return the reply, which may be the suggested one."""
-
-    @abstractmethod
-    async def reset(self, conversation: str) -> None: ...
-
-    async def advance(self, conversation: str, at: datetime) -> None:
-        """Let time pass. Every message contains the time as well."""
-
-    def health(self) -> dict[str, JSON]:
-        """Return the agent's own counts for the health check."""
-        return {}
-
-    def add_to(self, app: web.Application, middleware: Middleware) -> None:
-        """Add the routes /reply, /reset and /advance."""
-        self._middleware = middleware
-        self._replies: ReplyStore[dict[str, JSON]] = ReplyStore()
-        posts = {"/reply": self._replied, "/reset": self._forgot, "/advance": self._advanced}
-        app.add_routes([web.post(path, functools.partial(self._once, answer)) for path, answer in posts.items()])
-        app.add_routes([web.get(path, self._health) for path in ("/", "/health")])
-
-    async def _health(self, _: web.Request) -> web.Response:
-        return json_reply({"status": "ok", "model": self.name, **self._middleware.counts(), **self.health()})
-
-    async def _replied(self, body: _AgentBody) -> dict[str, JSON]:
-        if body.message is None:
-            raise BadRequestError("message: is missing")
-        message = AgentMessage(body.conversation, body.message, body.at, body.suggested_reply)
-        reply = await self.reply(message)
-        return {"reply": reply, **({"adopted": True} if reply == message.suggested else {})}
-
-    async def _forgot(self, body: _AgentBody) -> dict[str, JSON]:
-        await self.reset(body.conversation)
-        return {}
-
-    async def _advanced(self, body: _AgentBody) -> dict[str, JSON]:
-        await self.advance(body.conversation, body.at)
-        return {}
-
-    async def _once(
-        self, answer: Callable[[_AgentBody], Awaitable[dict[str, JSON]]], request: web.Request
-    ) -> web.Response:
-        try:
-            body = converted(read_object(await request.read()), _AgentBody)
-        except msgspec.ValidationError as error:
-            raise BadRequestError(str(error)) from None
-        # The digest excludes the time: a real clock goes on between a request and its repetition.
-        asked = canonical([request.path, body.conversation, body.message, body.suggested_reply])
-        digest = hashlib.blake2b(asked, digest_size=16).digest()
-        ask = functools.partial(answer, body)
-        reply, headers = await self._middleware.once(request, self._replies, digest, ask)
-        return json_reply(reply, headers=headers)
-
-
-class _AgentBody(msgspec.Struct, frozen=True):
+class AgentMessage(msgspec.Struct, frozen=True):
     """The body of a request."""
 
     conversation: Annotated[str, Meta(max_length=200)] = ""
     message: str | None = None
-    suggested_reply: str | None = None
     time: Annotated[datetime, Meta(tz=True)] | None = None
+    suggested_reply: str | None = None
 
     @property
-    def at(self) -> datetime:
-        return self.time or datetime.now(UTC)
+    def at_s(self) -> float:
+        """Return the time in the message, else the server's, in seconds since 1970."""
+        return (self.time or datetime.now(UTC)).timestamp()
 
 
 MAX_CONVERSATIONS = 256
@@ -133,7 +60,7 @@ class _Note(NamedTuple):
     at_s: float
 
 
-class NoteAgent(ServedAgent):
+class NoteAgent(Service):
     """Notes each sentence with its time, and answers questions with the note that shares most words.
 
     Rare words count more than common ones; among equal notes, the newest is the answer. For a question about "2 hours
@@ -142,28 +69,59 @@ class NoteAgent(ServedAgent):
     """
 
     name = "recall"
+    about = "an agent with a memory"
+    paths = "/reply, /reset, /advance"
 
     def __init__(self) -> None:
         self._memories: OrderedDict[str, deque[_Note]] = OrderedDict()
+        self._replies: ReplyStore[dict[str, JSON]] = ReplyStore()
 
-    async def reply(self, message: AgentMessage) -> str:
+    def add_to(self, app: web.Application, middleware: Middleware) -> None:
+        """Add the routes /reply, /reset and /advance."""
+        self._middleware = middleware
+        app.add_routes([web.post(path, self._once) for path in self.paths.split(", ")])
+        app.add_routes([web.get(path, self._health) for path in ("/", "/health")])
+
+    async def _health(self, _: web.Request) -> web.Response:
+        return json_reply({"status": "ok", "model": self.name, **self._middleware.counts(), **self.health()})
+
+    async def _once(self, request: web.Request) -> web.Response:
+        """Answer a request; one that is repeated under its key gets the same answer, and is noted once."""
+        try:
+            message = converted(read_object(await request.read()), AgentMessage)
+        except msgspec.ValidationError as error:
+            raise BadRequestError(str(error)) from None
+
+        async def answer() -> dict[str, JSON]:
+            if request.path == "/reset":
+                self._memories.pop(message.conversation, None)
+            if request.path != "/reply":
+                return {}
+            reply = self.reply(message)
+            return {"reply": reply, **({"adopted": True} if reply == message.suggested_reply else {})}
+
+        # The digest excludes the time: a real clock goes on between a request and its repetition.
+        asked = canonical([request.path, message.conversation, message.message, message.suggested_reply])
+        digest = hashlib.blake2b(asked, digest_size=16).digest()
+        body, headers = await self._middleware.once(request, self._replies, digest, answer)
+        return json_reply(body, headers=headers)
+
+    def reply(self, message: AgentMessage) -> str:
         """Answer the message's last question, and note its statements."""
-        if message.suggested is not None:
-            return message.suggested
-        sentences = [match[0].strip() for match in _SENTENCE.finditer(message.text[-MAX_CHARACTERS:])]
+        if message.message is None:
+            raise BadRequestError("message: is missing")
+        if message.suggested_reply is not None:
+            return message.suggested_reply
+        sentences = [match[0].strip() for match in _SENTENCE.finditer(message.message[-MAX_CHARACTERS:])]
         sentences = [sentence for sentence in sentences if _WORD.search(sentence)]
         questions = [sentence for sentence in sentences if sentence.endswith("?")]
         answer = self._answer(message, questions[-1]) if questions else "Noted."
-        told = [sentence for sentence in sentences if not sentence.endswith("?")]
-        if told:
-            at_s = message.at.timestamp()
-            self._memory(message.conversation).extend(_Note(sentence[:_MOST_NOTE], at_s) for sentence in told)
+        if told := [_Note(each[:_MOST_NOTE], message.at_s) for each in sentences if not each.endswith("?")]:
+            self._memory(message.conversation).extend(told)
         return answer
 
-    async def reset(self, conversation: str) -> None:
-        self._memories.pop(conversation, None)
-
     def health(self) -> dict[str, JSON]:
+        """Return the agent's own counts for the health check."""
         return {"conversations": len(self._memories), "notes": sum(map(len, self._memories.values()))}
 
     def _memory(self, conversation: str) -> deque[_Note]:
@@ -180,7 +138,7 @@ class NoteAgent(ServedAgent):
         about = _words(_SPAN.sub(" ", question.lower()))
         spans = _SPAN.findall(question.lower())
         if spans and "ago" in _WORD.findall(question.lower()):
-            at_s = message.at.timestamp() - sum(int(count) * _SECONDS[unit] for count, unit in spans)
+            at_s = message.at_s - sum(int(count) * _SECONDS[unit] for count, unit in spans)
             related = [note for note in notes if about & _words(note.text)]
             return min(related or notes, key=lambda note: abs(note.at_s - at_s)).text
         best = _fitting(notes, about)

@@ -41,9 +41,7 @@ def recalled(*talk: str | tuple[str, float], agent: NoteAgent | None = None, con
     async def through() -> list[str]:
         known = agent or NoteAgent()
         timed = [(each, 0.0) if isinstance(each, str) else each for each in talk]
-        return [
-            await known.reply(AgentMessage(conversation, text, NOON + timedelta(hours=hours))) for text, hours in timed
-        ]
+        return [known.reply(AgentMessage(conversation, text, NOON + timedelta(hours=hours))) for text, hours in timed]
 
     return asyncio.run(through())
 
@@ -204,8 +202,8 @@ def test_whatever_is_said_is_answered_with_text(talk: list[tuple[str, datetime]]
     async def through() -> None:
         agent = NoteAgent()
         for text, at in talk:
-            assert isinstance(await agent.reply(AgentMessage("c", text, at)), str)
-            assert isinstance(await agent.reply(AgentMessage("c", f"{text} 3 hours ago?", at)), str)
+            assert isinstance(agent.reply(AgentMessage("c", text, at)), str)
+            assert isinstance(agent.reply(AgentMessage("c", f"{text} 3 hours ago?", at)), str)
 
     asyncio.run(through())
 
