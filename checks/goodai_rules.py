@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tunecheck._json import JSON
 from tunecheck_memory import FinishedTest, Score, Undecided, judge_by_words, mentions
-from tunecheck_memory._evaluator import plain_title
+from tunecheck_memory._configuration import plain_title
 from tunecheck_memory._kinds.instructions import expected_quote, has_sentence, letters, trigger_threshold
 from tunecheck_memory._kinds.lists import MAX_ITEMS, expected_quantities
 from tunecheck_memory._kinds.replies import (

@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -37,6 +37,7 @@ from tunecheck.plugins import (
     read_yaml,
 )
 from tunecheck_memory._kind import GROUP, Kind
+from tunecheck_memory.plugin import PLUGIN
 
 _FOLDER_NAME = re.compile(r"[^/\\:*?\"<>|\0\n\r\t]{1,120}")
 
@@ -293,3 +294,28 @@ def settings_text(settings: Mapping[str, JSON]) -> bytes:
 
     text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=120)
     return text.encode()
+
+
+_ALIASES = {"keyvaluepairs": "kv", "conflictingpersonalinformation": "conflictingpersonalinfo"}
+
+
+@lru_cache(maxsize=64)
+def shipped_kind(title: str) -> type[Kind] | None:
+    """Return the kind of this package with a title or name: "Spy Meeting" and "spy_meeting" are the same."""
+    name = plain_title(title)
+    return shipped_kinds().get(_ALIASES.get(name, name))
+
+
+@lru_cache(maxsize=1)
+def shipped_kinds() -> Mapping[str, type[Kind]]:
+    """Return the kinds of this package by their plain names."""
+    kinds = {}
+    for name, extension in PLUGIN.own_kinds[GROUP].items():
+        kind = extension.load()
+        assert isinstance(kind, type) and issubclass(kind, Kind)
+        kinds[plain_title(name)] = kind
+    return kinds
+
+
+def plain_title(title: str) -> str:
+    return re.sub(r"[\W_]+", "", title[:200].lower())

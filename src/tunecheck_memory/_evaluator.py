@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tunecheck import ConfigurationError, Evaluator, Fault, Metric, verdict
 from tunecheck.endpoints import Endpoint, ModelCalls
 from tunecheck.evaluators import ModelConfig, given, judge_endpoint
 from tunecheck.plugins import JSON, Verdict, loads, plain, real_number, to_json
-from tunecheck_memory._kind import GROUP, FinishedTest, Kind, Points, Score
+from tunecheck_memory._configuration import shipped_kind
+from tunecheck_memory._kind import FinishedTest, Points, Score
 from tunecheck_memory._kinds.replies import UndecidedError
-from tunecheck_memory.plugin import PLUGIN
 
 if TYPE_CHECKING:
     from tunecheck_memory._judging import MemoryJudges
@@ -249,9 +247,6 @@ class MemoryEvaluator(Evaluator):
         return {"score": total, "accuracy": total / len(means), **means}
 
 
-_ALIASES = {"keyvaluepairs": "kv", "conflictingpersonalinformation": "conflictingpersonalinfo"}
-
-
 @dataclass(frozen=True, slots=True)
 class Undecided:
     """The reason why rules cannot score a test; a person or a model may."""
@@ -287,25 +282,3 @@ def _share(points: Points) -> Score:
     if not (math.isfinite(points.points) and math.isfinite(points.most) and points.most > 0):
         raise UndecidedError("its points are not numbers, or there are none to have")
     return Score(points.points / points.most, points.reasons)
-
-
-@lru_cache(maxsize=64)
-def shipped_kind(title: str) -> type[Kind] | None:
-    """Return the kind of this package with a title or name: "Spy Meeting" and "spy_meeting" are the same."""
-    name = plain_title(title)
-    return shipped_kinds().get(_ALIASES.get(name, name))
-
-
-@lru_cache(maxsize=1)
-def shipped_kinds() -> Mapping[str, type[Kind]]:
-    """Return the kinds of this package by their plain names."""
-    kinds = {}
-    for name, extension in PLUGIN.own_kinds[GROUP].items():
-        kind = extension.load()
-        assert isinstance(kind, type) and issubclass(kind, Kind)
-        kinds[plain_title(name)] = kind
-    return kinds
-
-
-def plain_title(title: str) -> str:
-    return re.sub(r"[\W_]+", "", title[:200].lower())

@@ -14,8 +14,8 @@ from msgspec import structs
 from tunecheck import ConfigurationError, ContentFilterError, JudgementError, PromptyEvaluator
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.plugins import JSON, Verdict, dumps
+from tunecheck_memory._configuration import shipped_kind, shipped_kinds
 from tunecheck_memory._effects import Outcome
-from tunecheck_memory._evaluator import shipped_kind, shipped_kinds
 from tunecheck_memory._kind import AskJudge, FinishedTest, Kind
 from tunecheck_memory._kinds.scripts import DATA
 

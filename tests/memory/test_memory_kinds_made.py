@@ -13,7 +13,7 @@ from tests.memory_kinds_parts import SCRIPTED, replies_since, right_replies, tes
 from tests.memory_scoring_parts import score_by_words
 
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, find_kind
-from tunecheck_memory._evaluator import shipped_kind
+from tunecheck_memory._configuration import shipped_kind
 
 kinds = st.sampled_from(SCRIPTED)
 seeds = st.integers(-(2**63), 2**63)

@@ -12,7 +12,7 @@ from tests.memory_restaurant_parts import Visit, dish, drink, order, ordered, re
 
 from tunecheck import ConfigurationError
 from tunecheck_memory import Definition, GenerationContext, Restaurant, Say, load_wording
-from tunecheck_memory._kinds.restaurant import Menu
+from tunecheck_memory._wording import Menu
 
 GUEST = ["yes", "a drink", "a dish", "thanks", "another dish", "thanks", "that is wrong", "thanks", "the drink"]
 

@@ -15,7 +15,7 @@ from tests.memory_scoring_parts import by_rule
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON
 from tunecheck_memory import AskJudge, WordJudge, load_wording
-from tunecheck_memory._kinds.restaurant import Menu
+from tunecheck_memory._wording import Menu
 
 MENU = load_wording().restaurant.menu
 

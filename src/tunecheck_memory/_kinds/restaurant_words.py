@@ -13,7 +13,7 @@ from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, dumps
 from tunecheck_memory import AskJudge
 from tunecheck_memory._effects import Outcome
-from tunecheck_memory._kinds.restaurant import Menu
+from tunecheck_memory._wording import Menu
 
 _MOST = 20_000
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
