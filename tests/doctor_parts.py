@@ -8,8 +8,7 @@ from typing import Any
 
 from tests.scripted_rules import ScriptSource, read_script
 
-from tunecheck.endpoints import examine, load_endpoint
-from tunecheck.endpoints._doctor.answers import Diagnosis
+from tunecheck.endpoints import Diagnosis, examine, load_endpoint
 
 COUNT = " ".join(map(str, range(1, 201)))
 RULES = r"""

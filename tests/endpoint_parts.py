@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tunecheck import Row
-from tunecheck.endpoints import ChatRequest, Clock, Definition, read_definition
-from tunecheck.endpoints._azure_ml import AzureMLEndpoint
+from tunecheck.endpoints import AzureMLEndpoint, ChatRequest, Clock, Definition, read_definition
 from tunecheck.plugins import JSON
 
 HELLO = ChatRequest(messages=[{"role": "user", "content": "hello"}])

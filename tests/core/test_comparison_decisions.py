@@ -18,7 +18,7 @@ from tests.comparison_parts import declares, passes, row, scores, verdict, write
 from tests.report_parts import data_of
 
 from tunecheck import Run, assert_no_regression, compare, select, write_report
-from tunecheck._files import JudgeCalibration, LabelledVerdict
+from tunecheck.plugins import JudgeCalibration, LabelledVerdict
 from tunecheck.runs import save_calibration
 
 CODES = {"ship": 0, "keep": 3, "undecided": 4, "invalid": 2}

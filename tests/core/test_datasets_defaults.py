@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tunecheck import ConfigurationError
-from tunecheck.datasets import DatasetDefaults, open_dataset, sidecar_text
-from tunecheck.datasets._defaults import read_sidecar
+from tunecheck.datasets import DatasetDefaults, open_dataset, read_sidecar, sidecar_text
 
 
 def with_sidecar(folder: Path, text: str, name: str = "val.jsonl") -> Path:

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck._yaml import parse_document
-from tunecheck.plugins import Written, read_as, read_fitting
+from tunecheck.plugins import Written, parse_document, read_as, read_fitting
 
 
 class _Inner(Written, frozen=True, kw_only=True):

@@ -10,8 +10,17 @@ from tests.endpoint_parts import HELLO, azure_ml, definition
 from tests.fault_server import FaultServer, answer, raw
 
 from tunecheck import EndpointError, ReplyError
-from tunecheck.endpoints import Completion, OpenAIEndpoint, UnreadableReplyError, Usage, read_definition, read_usage
-from tunecheck.endpoints._answers import FilteredError, read_answer, read_chat
+from tunecheck.endpoints import (
+    Completion,
+    FilteredError,
+    OpenAIEndpoint,
+    UnreadableReplyError,
+    Usage,
+    read_answer,
+    read_chat,
+    read_definition,
+    read_usage,
+)
 from tunecheck.plugins import dumps, loads
 
 CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}

@@ -13,8 +13,7 @@ from tests.endpoint_parts import HELLO, HandClock, definition
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 
 from tunecheck import MissingExtraError, RefusedError
-from tunecheck.endpoints import AzureOpenAIEndpoint, load_endpoint, read_definition
-from tunecheck.endpoints._azure_ml import AzureMLEndpoint
+from tunecheck.endpoints import AzureMLEndpoint, AzureOpenAIEndpoint, load_endpoint, read_definition
 
 ENTRA = {"type": "entra"}
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tunecheck import ConfigurationError, PluginError
-from tunecheck.endpoints import Endpoint, Price, load_endpoint
-from tunecheck.endpoints._azure_ml import AzureMLEndpoint
+from tunecheck.endpoints import AzureMLEndpoint, Endpoint, Price, load_endpoint
 
 FULL = """\
 kind: azure_ml

@@ -13,9 +13,7 @@ from tests.cli_parts import here
 from tests.doctor_parts import model, verdicts
 from tests.serve_parts import Starter, servers, serving
 
-from tunecheck.endpoints import examine, load_endpoint
-from tunecheck.endpoints._doctor.answers import Diagnosis
-from tunecheck.endpoints._doctor.checks import CHECKS
+from tunecheck.endpoints import CHECKS, Diagnosis, examine, load_endpoint
 from tunecheck.plugins import JSON
 
 

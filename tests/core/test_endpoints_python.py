@@ -11,8 +11,7 @@ from typing import Any, cast
 import pytest
 
 from tunecheck import EndpointError, PluginError, ReplyError, ThrottledError, TimedOutError, WorkerDied, evaluate
-from tunecheck.endpoints import ChatRequest, Completion, load_endpoint
-from tunecheck.endpoints._python import PythonEndpoint
+from tunecheck.endpoints import ChatRequest, Completion, PythonEndpoint, load_endpoint
 
 CALL: dict[str, Any] = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
 REQUEST = ChatRequest(messages=[{"role": "user", "content": "hi"}], tools=[CALL], parameters={"b": 2})

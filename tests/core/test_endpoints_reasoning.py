@@ -9,8 +9,7 @@ from tests.conversation_parts import serving
 from tests.endpoint_parts import HELLO
 
 from tunecheck import evaluate
-from tunecheck.endpoints import Completion, Price, Redactor, Secret, Usage, masked, read_usage
-from tunecheck.endpoints._answers import read_answer
+from tunecheck.endpoints import Completion, Price, Redactor, Secret, Usage, masked, read_answer, read_usage
 from tunecheck.pipeline import cost_of
 
 CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

@@ -16,9 +16,15 @@ from tests.fault_server import FaultServer, Step, raw
 from tests.serve_parts import RECORDS, Starter, asking, recorded_answers, servers
 
 from tunecheck import EndpointError
-from tunecheck.endpoints import ChatRequest, Completion, UnreadableReplyError, Usage, load_endpoint
-from tunecheck.endpoints._answers import read_chat
-from tunecheck.endpoints._streams import read_stream
+from tunecheck.endpoints import (
+    ChatRequest,
+    Completion,
+    UnreadableReplyError,
+    Usage,
+    load_endpoint,
+    read_chat,
+    read_stream,
+)
 
 THOUGHT = {
     "messages": asking("think"),

@@ -9,10 +9,8 @@ from hypothesis import given, strategies as st
 from tests.endpoint_parts import definition, row
 
 from tunecheck import ConfigurationError
-from tunecheck._json import find_value, parse_path
-from tunecheck.endpoints import ChatRequest, Redactor
-from tunecheck.endpoints._templates import RequestTemplate
-from tunecheck.plugins import MISSING
+from tunecheck.endpoints import ChatRequest, Redactor, RequestTemplate
+from tunecheck.plugins import MISSING, find_value, parse_path
 
 MESSAGES = [{"role": "user", "content": 'a "b"'}]
 TOOLS = [{"type": "function", "function": {"name": "f"}}]

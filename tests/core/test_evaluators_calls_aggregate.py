@@ -8,7 +8,7 @@ import pytest
 from tests.matching_parts import call
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator
-from tunecheck.evaluators._calls import FAULTS
+from tunecheck.evaluators import FAULTS
 
 F, G, H = call("f", x=1), call("g", x=1), call("h", x=1)
 BROKEN = '<tool_call>{"name": "f", "arguments": {</tool_call>'

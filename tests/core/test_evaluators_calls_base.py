@@ -20,7 +20,7 @@ from tunecheck import (
     verdict,
 )
 from tunecheck.calls.matching import MatchPolicy
-from tunecheck.evaluators._calls import CallEvaluator
+from tunecheck.evaluators import CallEvaluator
 from tunecheck.plugins import dumps
 
 EVALUATORS: list[type[CallEvaluator]] = [FunctionCallMatchEvaluator, ArgumentMatchEvaluator, MatchEvaluator]

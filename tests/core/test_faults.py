@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck import Fault, MatchEvaluator, verdict
-from tunecheck._faults import MAX_FAULTS, fault_titles, read_faults, title
-from tunecheck.plugins import dumps, loads, sentence, to_json
+from tunecheck.plugins import MAX_FAULTS, dumps, fault_titles, loads, read_faults, sentence, title, to_json
 
 FAULT = Fault(code="wrong_argument.other", call="f", path="a.b[0]", expected=None, actual=[1, {"x": "é"}])
 

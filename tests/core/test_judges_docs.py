@@ -13,7 +13,7 @@ import pytest
 from tests.cli_parts import ROOT, environment, inside
 from tests.scripted_server import scripted_command
 
-from tunecheck.evaluators._judges.shipped import KINDS
+from tunecheck.evaluators import KINDS
 from tunecheck.plugins import find
 from tunecheck.prompts import load_prompt
 

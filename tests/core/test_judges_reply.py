@@ -9,9 +9,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from tunecheck import JudgementError
-from tunecheck.evaluators import AnswerForm
-from tunecheck.evaluators._judges.answer import shortened
-from tunecheck.evaluators._judges.output import ResolvedOutput
+from tunecheck.evaluators import AnswerForm, ResolvedOutput, shortened
 from tunecheck.prompts import Kind
 
 

@@ -18,7 +18,7 @@ from tunecheck import (
     RelevanceEvaluator,
 )
 from tunecheck.calls import FORMATS, FunctionCall, write_calls
-from tunecheck.evaluators._judges.shipped import KINDS
+from tunecheck.evaluators import KINDS
 
 WEATHER = FunctionCall("get_weather", {"city": "New York City", "days": 2})
 NYC = FunctionCall("get_weather", {"city": "NYC", "days": 2})

@@ -13,7 +13,7 @@ import pytest
 from tests.comparison_parts import passes
 
 from tunecheck import compare, evaluate, select
-from tunecheck._progress import NotebookProgress, Progress
+from tunecheck.plugins import NotebookProgress, Progress
 from tunecheck.views import Chart, Interval, Table, Text, View, html
 
 

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from tunecheck._progress import Progress, ProgressBar, Throughput
+from tunecheck.plugins import Progress, ProgressBar, Throughput
 
 
 class HandClock:

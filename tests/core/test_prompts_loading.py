@@ -12,8 +12,7 @@ from hypothesis import given, strategies as st
 from tests.prompts_parts import FRONT, make, write
 
 from tunecheck import ConfigurationError, PromptError, TunecheckError
-from tunecheck.prompts import Prompt, load_prompt
-from tunecheck.prompts._prompt import PromptInput
+from tunecheck.prompts import Prompt, PromptInput, load_prompt
 
 BODY = "system:\n{{ a }}\n"
 

@@ -15,8 +15,7 @@ from tunecheck import DataError, PluginError
 from tunecheck.calls import FunctionCall
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Backend, Backends, Simulator, SimulatorError, find_simulator, tool
-from tunecheck.simulators._backend import result_text
+from tunecheck.simulators import Backend, Backends, Simulator, SimulatorError, find_simulator, result_text, tool
 
 
 class Counter(Simulator):

@@ -1,7 +1,12 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._converting import ConversionReport as ConversionReport, convert as convert
-from ._defaults import DatasetDefaults as DatasetDefaults, sidecar_path as sidecar_path, sidecar_text as sidecar_text
+from ._defaults import (
+    DatasetDefaults as DatasetDefaults,
+    read_sidecar as read_sidecar,
+    sidecar_path as sidecar_path,
+    sidecar_text as sidecar_text,
+)
 from ._judging import (
     JUDGING_COLUMNS as JUDGING_COLUMNS,
     Judging as Judging,

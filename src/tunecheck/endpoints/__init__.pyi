@@ -1,13 +1,17 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._answers import (
+    FilteredError as FilteredError,
     UnreadableReplyError as UnreadableReplyError,
     keys_of as keys_of,
+    read_answer as read_answer,
+    read_chat as read_chat,
     read_usage as read_usage,
     says_error as says_error,
 )
 from ._api_facts import ApiFacts as ApiFacts
 from ._auth import installed as installed
+from ._azure_ml import AzureMLEndpoint as AzureMLEndpoint
 from ._base import (
     ChatRequest as ChatRequest,
     Completion as Completion,
@@ -33,6 +37,8 @@ from ._chat import (
 )
 from ._client import Client as Client, Exchange as Exchange
 from ._definition import load_endpoint as load_endpoint, read_definition as read_definition
+from ._doctor.answers import Diagnosis as Diagnosis
+from ._doctor.checks import CHECKS as CHECKS
 from ._doctor.examination import CheckReport as CheckReport, check_endpoint as check_endpoint, examine as examine
 from ._http_endpoint import HttpConfig as HttpConfig, HttpEndpoint as HttpEndpoint, time_header as time_header
 from ._limits import (
@@ -44,12 +50,15 @@ from ._limits import (
     TokenBucket as TokenBucket,
 )
 from ._masking import MASK as MASK, Redactor as Redactor, Secret as Secret, looks_secret as looks_secret
+from ._python import PythonEndpoint as PythonEndpoint
 from ._replay import ReplayEndpoint as ReplayEndpoint, content_key as content_key
 from ._simulated import default_definition as default_definition
+from ._streams import read_stream as read_stream
 from ._target import (
     EndpointTarget as EndpointTarget,
     EndpointTargetBase as EndpointTargetBase,
     openai_tools as openai_tools,
     read_messages as read_messages,
 )
+from ._templates import RequestTemplate as RequestTemplate
 from ._urls import is_loopback as is_loopback

@@ -1,6 +1,7 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._judges.answer import AnswerForm as AnswerForm
+from ._calls import FAULTS as FAULTS, CallEvaluator as CallEvaluator
+from ._judges.answer import AnswerForm as AnswerForm, shortened as shortened
 from ._judges.asking import (
     JudgeClient as JudgeClient,
     JudgeLoop as JudgeLoop,
@@ -8,8 +9,13 @@ from ._judges.asking import (
     tokens_of as tokens_of,
 )
 from ._judges.model import ModelConfig as ModelConfig, judge_endpoint as judge_endpoint
-from ._judges.output import judge_settings as judge_settings, resolve_output as resolve_output
+from ._judges.output import (
+    ResolvedOutput as ResolvedOutput,
+    judge_settings as judge_settings,
+    resolve_output as resolve_output,
+)
 from ._judges.prompty import data_mark as data_mark, given as given, shown as shown
+from ._judges.shipped import KINDS as KINDS
 from ._multi_turn_state import MODES as MODES, AnyMode as AnyMode
 from ._text import (
     BleuScoreEvaluator as BleuScoreEvaluator,

@@ -14,12 +14,16 @@ from .._disk import (
 )
 from .._errors import MissingExtraError as MissingExtraError, told_as as told_as
 from .._faults import (
+    MAX_FAULTS as MAX_FAULTS,
     Verdict as Verdict,
     cause_named as cause_named,
     causes as causes,
+    fault_titles as fault_titles,
     in_order as in_order,
+    read_faults as read_faults,
     refuses as refuses,
     sentence as sentence,
+    title as title,
     to_json as to_json,
     verdict as verdict,
 )
@@ -27,6 +31,8 @@ from .._files import (
     FORMAT_VERSION as FORMAT_VERSION,
     EvaluatorEntry as EvaluatorEntry,
     Failure as Failure,
+    JudgeCalibration as JudgeCalibration,
+    LabelledVerdict as LabelledVerdict,
     MetricEntry as MetricEntry,
     RunFile as RunFile,
     check_first_record as check_first_record,
@@ -43,7 +49,9 @@ from .._json import (
     converted as converted,
     dumps as dumps,
     dumps_line as dumps_line,
+    find_value as find_value,
     loads as loads,
+    parse_path as parse_path,
     plain as plain,
     real_number as real_number,
     value_of as value_of,
@@ -59,6 +67,12 @@ from .._messages import (
     how_it_ended as how_it_ended,
     printable as printable,
 )
+from .._progress import (
+    NotebookProgress as NotebookProgress,
+    Progress as Progress,
+    ProgressBar as ProgressBar,
+    Throughput as Throughput,
+)
 from .._records import RecordFile as RecordFile, WholeRecords as WholeRecords, synced_file as synced_file
 from .._targets import (
     CallsMade as CallsMade,
@@ -68,7 +82,13 @@ from .._targets import (
 )
 from .._trust import Trust as Trust, is_signed as is_signed, signature as signature
 from .._version import is_shipped as is_shipped
-from .._yaml import Document as Document, load_yaml as load_yaml, parse_yaml as parse_yaml, read_yaml as read_yaml
+from .._yaml import (
+    Document as Document,
+    load_yaml as load_yaml,
+    parse_document as parse_document,
+    parse_yaml as parse_yaml,
+    read_yaml as read_yaml,
+)
 from ._interface import (
     ClusterRule as ClusterRule,
     Code as Code,

@@ -2,4 +2,4 @@
 
 from ._judge_section import Kind as Kind
 from ._loading import load_prompt as load_prompt, shipped_prompt as shipped_prompt
-from ._prompt import Prompt as Prompt
+from ._prompt import Prompt as Prompt, PromptInput as PromptInput

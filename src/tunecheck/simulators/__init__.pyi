@@ -7,6 +7,7 @@ from ._backend import (
     failure as failure,
     find_simulator as find_simulator,
     holds_calls as holds_calls,
+    result_text as result_text,
 )
 from ._base import (
     Operation as Operation,
