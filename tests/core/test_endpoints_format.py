@@ -92,7 +92,8 @@ def test_runs_that_count_calls_in_the_text_differently_cannot_be_decided() -> No
 
 def test_answers_in_a_column_are_read_by_all_calls_in_them_unless_the_user_says_strict() -> None:
     data = [{**ROW, "response": PUT}]
-    for calls, matches in ((None, 1), ("strict", 0)):
+    choices: list[tuple[Any, int]] = [(None, 1), ("strict", 0)]
+    for calls, matches in choices:
         result: Any = evaluate(data=data, evaluators={"calls": FunctionCallMatchEvaluator()}, calls=calls)
         assert result["rows"][0]["outputs.calls.function_call_match"] == matches
 

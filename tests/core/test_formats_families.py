@@ -554,7 +554,7 @@ def test_the_calls_of_a_beginning_are_the_first_calls_of_the_whole_text(name: st
 
 @given(st.dictionaries(st.sampled_from(["city", "text"]), st.text(max_size=60), max_size=2))
 @pytest.mark.parametrize("form", ["qwen3_coder", "glm", "minimax_m2", "deepseek_v32", "muse", "hunyuan_3"])
-def test_any_text_between_tags_comes_back_or_is_reported(form: str, arguments: dict[str, str]) -> None:
+def test_any_text_between_tags_comes_back_or_is_reported(form: str, arguments: dict[str, Any]) -> None:
     profile = chosen(form)
     assert profile is not None and profile.prompt is not None
     schema = {"type": "object", "properties": {"city": {"type": "string"}, "text": {"type": "string"}}}
