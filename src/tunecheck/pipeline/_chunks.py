@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import shutil
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from tunecheck._disk import is_held
 from tunecheck._errors import RunInterruptedError
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps
@@ -39,6 +43,22 @@ UNREAD = 2
 
 _SIGN_OF_LIFE_S = 2.0
 """An empty portion is sent after so many seconds without news: the driver sees that the process still runs Python."""
+
+
+_PREFIX = "tunecheck-chunk-"
+
+_SURELY_BEGUN_S = 60.0
+"""Age of a task's folder from which on a living task holds its journal."""
+
+
+def _remove_left_behind() -> None:
+    """Remove the folders of this user's tasks that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            found = folder.lstat()
+            begun = time.time() - found.st_mtime > _SURELY_BEGUN_S
+            if begun and found.st_uid == os.getuid() and not is_held(folder / "journal.jsonl"):
+                shutil.rmtree(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +282,8 @@ class ChunkRunner:
 
     async def _run(self, plan: Plan, known: Mapping[int, Sequence[bytes]], outbox: _Outbox) -> None:
         with contextlib.ExitStack() as opened:
-            path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tunecheck-"))) / "journal.jsonl"
+            _remove_left_behind()
+            path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX))) / "journal.jsonl"
             journal = opened.enter_context(contextlib.closing(_StreamedJournal(path, outbox)))
             cached = self._cached(journal, known)
             opened.callback(cached.close)
