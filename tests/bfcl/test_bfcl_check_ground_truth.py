@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
 
 from tests.bfcl_check_parts import as_text, entries
+from tests.bfcl_copy import bfcl_copy
 
 from tunecheck.episodes import RowVerdict
-from tunecheck_bfcl._data.categories import CATEGORIES
-from tunecheck_bfcl._entries import CheckRow
-from tunecheck_bfcl._single_turn import check_single_turn
+from tunecheck_bfcl import score_results
 
-ANSWERED = [name for name, category in CATEGORIES.items() if category.answers and not category.multi_turn]
+PYTHON = ["simple_python", "multiple", "parallel", "parallel_multiple"]
+PYTHON += [f"live_{name}" for name in ("simple", "multiple", "parallel", "parallel_multiple")]
+ANSWERED = [*PYTHON, "simple_java", "simple_javascript"]
 
 UNWINNABLE = {
     "simple_java_36",
@@ -48,58 +50,60 @@ WITHOUT_ANSWER = {"live_simple_106-63-0", "live_simple_112-68-0", "live_multiple
 """Those among them whose ground truth allows no answer at all; of the others it is only the checker that does not."""
 
 
-def test_the_leaderboards_checks_pass_every_row_that_can_be_passed() -> None:
-    failing = {row["id"] for row in _rows() if not _best(row, compat=True, mode="tools").valid}
-    assert failing == UNWINNABLE
+def test_the_leaderboards_checks_pass_every_row_that_can_be_passed(tmp_path: Path) -> None:
+    assert failing(judged(tmp_path)) == UNWINNABLE
 
 
-def test_ten_rows_fail_where_each_possible_value_is_given_as_it_stands() -> None:
-    verdicts = {row["id"]: _best(row, compat=True, mode="tools", as_it_stands=True) for row in _rows()}
-    failing = {str(name): verdict for name, verdict in verdicts.items() if not verdict.valid}
-    assert len(verdicts) - len(failing) == 2_491
-    assert {name: verdict.error_type for name, verdict in failing.items()} == {
+def test_ten_rows_fail_where_each_possible_value_is_given_as_it_stands(tmp_path: Path) -> None:
+    verdicts = judged(tmp_path, as_it_stands=True)
+    assert len(verdicts) == 2_501
+    assert {name: verdicts[name].error_type for name in failing(verdicts)} == {
         name: error_type for name, (error_type, _) in AT_FACE_VALUE.items()
     }
     for name, (_, argument) in AT_FACE_VALUE.items():
-        assert argument in str(failing[name].message)
+        assert argument in str(verdicts[name].message)
 
 
-def test_the_leaderboards_checks_pass_the_same_rows_as_call_text() -> None:
-    rows = [row for row in _rows() if row["language"] == "python"]
-    failing = {row["id"] for row in rows if not _best(row, compat=True, mode="text").valid}
-    assert failing == {name for name in UNWINNABLE if "java" not in name}
+def test_the_leaderboards_checks_pass_the_same_rows_as_call_text(tmp_path: Path) -> None:
+    verdicts = judged(tmp_path, mode="text", categories=PYTHON)
+    assert failing(verdicts) == {name for name in UNWINNABLE if "java" not in name}
 
 
-def test_the_strict_checks_leave_out_only_rows_whose_ground_truth_allows_no_answer() -> None:
-    verdicts = {row["id"]: _best(row, compat=False, mode="tools") for row in _rows()}
-    assert {name for name, verdict in verdicts.items() if not verdict.valid} == WITHOUT_ANSWER
+def test_the_strict_checks_leave_out_only_rows_whose_ground_truth_allows_no_answer(tmp_path: Path) -> None:
+    verdicts = judged(tmp_path, compat=False)
+    assert failing(verdicts) == WITHOUT_ANSWER
     assert {verdicts[name].error_type for name in WITHOUT_ANSWER} == {"invalid_entry"}
 
 
-def test_there_are_as_many_rows_as_the_page_says() -> None:
-    assert sum(1 for _ in _rows()) == 2_501
+def failing(verdicts: Mapping[str, RowVerdict]) -> set[str]:
+    return {name for name, verdict in verdicts.items() if not verdict.valid}
 
 
-def _rows() -> Iterator[CheckRow]:
-    for name in ANSWERED:
-        yield from entries(name).values()
-
-
-def _best(row: CheckRow, *, compat: bool, mode: Any, as_it_stands: bool = False) -> RowVerdict:
-    """The verdict of the ground truth, in the first of the ways of writing it that passes."""
-    verdict = RowVerdict(None)
+def judged(
+    folder: Path,
+    *,
+    compat: bool = True,
+    mode: Literal["tools", "text"] = "tools",
+    as_it_stands: bool = False,
+    categories: Sequence[str] = ANSWERED,
+) -> dict[str, RowVerdict]:
+    """The verdicts of the ground truth, each in the first of the ways of writing it that passes."""
+    best: dict[str, RowVerdict] = {}
     for quoted in (True, False):
-        calls = _calls(row, quoted=quoted, as_it_stands=as_it_stands)
-        result: Any = [{name.replace(".", "_"): json.dumps(given)} for name, given in calls]
-        if mode == "text":
-            result = as_text(calls)
-        verdict = check_single_turn(row, result, compat=compat, mode=mode)
-        if verdict.valid:
-            break
-    return verdict
+        for category in categories:
+            with (folder / f"BFCL_v4_{category}_result.json").open("w", encoding="utf-8") as file:
+                for row in entries(category).values():
+                    calls = _calls(row, quoted=quoted, as_it_stands=as_it_stands)
+                    named = [{name.replace(".", "_"): json.dumps(given)} for name, given in calls]
+                    result = as_text(calls) if mode == "text" else named
+                    file.write(json.dumps({"id": row["id"], "result": result}) + "\n")
+        (model,) = score_results(folder, compat=compat, mode=mode, data=bfcl_copy()).models.values()
+        for scored in model.categories.values():
+            best |= {name: verdict for name, verdict in scored.verdicts if name not in best or not best[name].valid}
+    return best
 
 
-def _calls(row: CheckRow, *, quoted: bool, as_it_stands: bool = False) -> Sequence[tuple[str, dict[str, Any]]]:
+def _calls(row: Mapping[str, Any], *, quoted: bool, as_it_stands: bool = False) -> Sequence[tuple[str, dict[str, Any]]]:
     """The ground truth's calls. Unless as they stand: without what the function does not know, with what it needs."""
     functions: Any = row["functions"]
     schemas = {function["name"]: function["parameters"] for function in functions}
@@ -130,7 +134,7 @@ def _concrete(value: object) -> object:
     return {key: each for key, each in first.items() if each != ""}
 
 
-def _source(value: object, schema: Mapping[str, Any], row: CheckRow, *, quoted: bool) -> str:
+def _source(value: object, schema: Mapping[str, Any], row: Mapping[str, Any], *, quoted: bool) -> str:
     """The value as Java or JavaScript source text, the way the leaderboard's patterns read it."""
     java = row["language"] == "java"
     if isinstance(value, list):

@@ -12,7 +12,6 @@ from tunecheck import EvaluationResult, MultiTurnStateEvaluator, evaluate
 from tunecheck.datasets import open_dataset
 from tunecheck.endpoints import load_endpoint
 from tunecheck_bfcl import CallCheckEvaluator
-from tunecheck_bfcl._data.categories import CATEGORIES, GROUPS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +44,7 @@ def check_that_each_row_has_one_verdict(result: EvaluationResult) -> None:
             column(result, f"outputs.{other}.{other}_reason"),
             strict=True,
         ):
-            if CATEGORIES[category].multi_turn == several_turns:
+            if category.startswith("multi_turn") == several_turns:
                 assert mine in ("pass", "fail"), category
                 assert (theirs, status) == ("not_applicable", "skipped"), category
                 assert why == ("a row of several turns" if several_turns else "a row of one question")
@@ -59,7 +58,7 @@ def counts(result: EvaluationResult, evaluator: str) -> tuple[object, ...]:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_row_of_all_categories_has_a_verdict_of_one_evaluator_and_no_error(workers: int) -> None:
     result = evaluate(data="bfcl:all", target=simulated(), workers=workers)
-    assert column(result, "inputs.category") == list(GROUPS["all"])
+    assert len({*column(result, "inputs.category")}) == len(column(result, "inputs.category")) == 17
     check_that_each_row_has_one_verdict(result)
     assert counts(result, QUESTION) == (13, 4, 0)
     assert counts(result, CONVERSATION) == (4, 13, 0)

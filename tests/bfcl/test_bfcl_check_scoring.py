@@ -5,24 +5,19 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from msgspec import to_builtins
-from tests.bfcl_check_parts import Row, as_tools, entries, files, plain, published, read_call
+from tests.bfcl_check_parts import Row, as_tools, entries, plain, published, read_call
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import inside
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.episodes import RowVerdict
 from tunecheck_bfcl import score_results
-from tunecheck_bfcl._data.categories import CATEGORIES
-from tunecheck_bfcl._result_files import ResultFile
-from tunecheck_bfcl._scoring import LeaderboardScorer
-from tunecheck_bfcl._summary import CategoryScore, ModelScore
 
 both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
 
@@ -42,7 +37,7 @@ PARTS = {
 }
 
 
-def score_one(path: Path, *, compat: bool = True, workers: int = 1) -> ModelScore:
+def score_one(path: Path, *, compat: bool = True, workers: int = 1) -> Any:
     (model,) = score_results(path, compat=compat, data=bfcl_copy(), workers=workers).models.values()
     return model
 
@@ -99,21 +94,26 @@ def test_a_figure_is_left_out_where_one_of_its_categories_is_missing(tmp_path: P
     assert {*model.figures("v3").values(), *model.figures("v4").values()} == {None}
 
 
-def test_a_figure_of_pooled_categories_is_the_share_of_their_rows_to_the_last_digit() -> None:
-    rows = {
-        "live_simple": (150, 258),
-        "live_multiple": (800, 1_053),
-        "live_parallel": (9, 16),
-        "live_parallel_multiple": (13, 24),
-    }
-    model = ModelScore(
-        "m",
-        {
-            name: CategoryScore(name, [(str(number), RowVerdict(number < right)) for number in range(total)])
-            for name, (right, total) in rows.items()
-        },
-    )
-    assert model.figures("v4")["live"] == 972 / 1_351
+def test_a_figure_of_pooled_categories_is_the_share_of_their_rows_to_the_last_digit(tmp_path: Path) -> None:
+    for category, answered in (("simple", 150), ("multiple", 800), ("parallel", 9), ("parallel_multiple", 13)):
+        lines = [
+            {"id": name, "result": first_values(row) if number < answered else "none"}
+            for number, (name, row) in enumerate(entries(f"live_{category}").items())
+        ]
+        write(tmp_path, lines, f"live_{category}")
+    model = score_one(tmp_path)
+    right = sum(score.correct for score in model.categories.values())
+    assert 800 < right < 972
+    assert model.figures("v4")["live"] == right / 1_351
+
+
+def first_values(row: Any) -> list[Row]:
+    """Calls with the first of the possible values of each argument that must be given."""
+    calls = [(name, options) for call in row["ground_truth"] for name, options in call.items()]
+    given = [
+        (name, {key: each[0] for key, each in options.items() if each and "" not in each}) for name, options in calls
+    ]
+    return [{name.replace(".", "_"): json.dumps(arguments)} for name, arguments in given]
 
 
 # -- rows of any shape -------------------------------------------------------------------------------------------------
@@ -265,11 +265,6 @@ def test_a_log_of_any_shape_says_nothing(log: object, tmp_path: Path) -> None:
     assert verdict.valid
 
 
-@cache
-def scorer(compat: bool) -> LeaderboardScorer:
-    return LeaderboardScorer(files(), compat=compat, names="auto")
-
-
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -298,7 +293,8 @@ def test_whatever_stands_in_a_file_each_line_has_a_verdict(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"BFCL_v4_{category}_result.json"
     path.write_bytes(b"\n".join(lines))
-    score = scorer(compat).score(CATEGORIES[category], [(ResultFile(path, "m", CATEGORIES[category]), mode)])[path]
+    (model,) = score_results(path, compat=compat, mode=mode, data=bfcl_copy()).models.values()
+    score = model.categories[category]
     assert len(score.verdicts) == len(lines)
     for name, verdict in score.verdicts:
         assert isinstance(name, str)
@@ -326,12 +322,9 @@ def test_models_are_told_apart_by_their_folders_whatever_they_are_called(tmp_pat
 def test_how_names_with_dots_are_called_may_be_said_outright(tmp_path: Path) -> None:
     rows: Any = entries("simple_python").values()
     row = next(row for row in rows if "." in row["functions"][0]["name"])
-    truth = row["ground_truth"]
-    ((name, options),) = truth[0].items()
-    arguments = {key: values[0] for key, values in options.items() if "" not in values}
-    path = tmp_path / "model" / "BFCL_v4_simple_python_result.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps({"id": row["id"], "result": [{name: json.dumps(arguments)}]}) + "\n", "utf-8")
+    (call,) = first_values(row)
+    result = [dict(zip([row["functions"][0]["name"]], call.values(), strict=True))]
+    path = write(tmp_path, [{"id": row["id"], "result": result}], "simple_python")
     names: Any
     for names, right in (("auto", 1), ("dotted", 1), ("underscored", 0)):
         (model,) = score_results(path, names=names, data=bfcl_copy()).models.values()
