@@ -9,8 +9,6 @@ from tunecheck._json import JSON
 from tunecheck.pipeline._finished_rows import REPEATED
 from tunecheck.results import number_text
 
-NOTHING = "–"
-
 Metrics = Mapping[str, JSON]
 
 
@@ -66,7 +64,7 @@ def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) ->
 def _share(rate: JSON, rows: JSON) -> str:
     """Write a pass rate, `85 of 102 (83.3%)`; the percentage alone if some scored rows neither passed nor failed."""
     if not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
-        return NOTHING
+        return "–"
     passed = round(rate * rows) if isinstance(rows, int) else 0
     if not isinstance(rows, int) or not rows or passed / rows != rate:
         return f"{rate:.1%}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType, NoneType, UnionType
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from tunecheck._describe import read_as
@@ -80,16 +80,11 @@ def _check(
     given: frozenset[str],
     trust: Trust | None,
 ) -> None:
-    try:
-        parameters = inspect.signature(plugin).parameters
-    except (TypeError, ValueError):  # a class in C, for example, which raises its own error
-        parameters = MappingProxyType({"kwargs": inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)})
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    named = {
-        key: parameter
-        for key, parameter in parameters.items()
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    }
+    parameters: Sequence[inspect.Parameter] = [inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)]
+    with contextlib.suppress(TypeError, ValueError):  # a class in C, for example, raises its own error
+        parameters = [*inspect.signature(plugin).parameters.values()]
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    named = {each.name: each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
     hints: Mapping[str, Any] = {}
     with contextlib.suppress(Exception):  # annotations may be code that fails; then no type is checked
         hints = get_type_hints(getattr(kind, "__init__"))  # noqa: B009 - a class's own, not an instance's
