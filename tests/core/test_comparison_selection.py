@@ -146,12 +146,6 @@ def test_the_command_says_the_sentence_first_and_all_of_it_as_json(
     assert [each["run"] for each in told["ranking"]] == [b.name, a.name]
 
 
-def test_what_decides_by_default_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    a, b = (two_metrics(tmp_path, name, failing(*range(bad)), failing()) for name, bad in (("a", 30), ("b", 0)))
-    assert "the primary metric is match by default" in here(capsys, "select", str(a), str(b)).out
-    assert "by default" not in here(capsys, "select", str(a), str(b), "--metric", "safe").out
-
-
 @pytest.mark.parametrize(("kind", "metric"), [("call", "match"), ("answer", "text")])
 def test_match_decides_if_rows_have_calls_else_the_first_evaluator(tmp_path: Path, kind: str, metric: str) -> None:
     runs = [

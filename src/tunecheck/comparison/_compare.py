@@ -196,7 +196,7 @@ class _Against:
         self._pair, self._names = pair, names
         base, new, settings = pair.base, pair.new, pair.settings
         chosen, notes = choose_metrics(base, new, settings.named)
-        self._primary, self._is_stated = primary_of(chosen, base, new, settings.named)
+        self._primary = primary_of(chosen, base, new, settings.named)
         same = [f"{base.info.id} is held against itself"] if base.info.place == new.info.place != "memory" else []
         clusters = [] if pair.clusters is None else [str(pair.clusters)]
         told = [*_stopping_notes(pair, [each.key for each in chosen if each.tested]), *same, *clusters]
@@ -226,7 +226,6 @@ class _Against:
             causes,
             {name: data for name, table in plugins.tables().items() if (data := table.data(*infos))},
             primary.name,
-            self._is_stated,
             parts,
             figures_of(pair, primary),
         )

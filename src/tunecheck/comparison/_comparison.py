@@ -212,8 +212,8 @@ class Decision(Result):
 class RunComparison(Result):
     """One run against the base; `causes` of failed rows, those that grew most first.
 
-    `parts` say where the primary metric (`part_metric`) differs, by columns of the data; `part_metric_named` is whether
-    the user or the data named it. `figures` and `tables` (by name) are what plug-ins say of both runs.
+    `parts` say where the primary metric (`part_metric`) differs, by columns of the data. `figures` and `tables` (by
+    name) are what plug-ins say of both runs.
     """
 
     new: RunInfo
@@ -224,7 +224,6 @@ class RunComparison(Result):
     causes: tuple[CauseChange, ...] = ()
     tables: Mapping[str, Any] = field(default_factory=dict)
     part_metric: str = ""
-    part_metric_named: bool = True
     parts: tuple[Part, ...] = ()
     figures: tuple[Part, ...] = ()
 
@@ -313,7 +312,6 @@ class Selection(Result):
     decisions: tuple[Decision, ...]
     regressed_since: str | None
     metric: str
-    metric_named: bool
     kind: Kind
     higher_is_better: bool
     rows: int

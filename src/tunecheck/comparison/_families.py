@@ -34,20 +34,18 @@ def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | Non
     return adjusted
 
 
-def primary_of(
-    chosen: Iterable[Chosen], base: RunTable, new: RunTable, named: Sequence[str] | None
-) -> tuple[Chosen, bool]:
-    """Return the metric that decides, and whether the user or the data named it.
+def primary_of(chosen: Iterable[Chosen], base: RunTable, new: RunTable, named: Sequence[str] | None) -> Chosen:
+    """Return the metric that decides.
 
     It is the first that is named, else the one that the data declares, else that of `default_primary`.
     """
     tested = [each for each in chosen if each.tested]
     declared = base.primary or new.primary
-    stated = tested[:1] if named or len(tested) == 1 else [each for each in tested if declared in (each.name, each.key)]
-    if stated:
-        return stated[0], True
+    if named:
+        return tested[0]
     default = default_primary([each.name for each in tested], base, new)
-    return next(each for each in tested if each.name == default), False
+    found = [each for name in (declared, default) for each in tested if name in (each.name, each.key)]
+    return found[0]
 
 
 def default_primary(names: Sequence[str], *tables: RunTable) -> str:

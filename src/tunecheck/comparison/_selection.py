@@ -63,7 +63,6 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
         decisions=tuple(told if each.decision is best else each.decision for each in against),
         regressed_since=None if ranking[last].may_be_best else tables[order[0]].info.id,
         metric=chosen.name,
-        metric_named=against[0].part_metric_named,
         kind=common.sides.kind,
         higher_is_better=common.sides.higher_is_better,
         rows=len(common.items),

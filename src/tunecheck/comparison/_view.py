@@ -420,8 +420,6 @@ def _first_names(names: Sequence[str]) -> str:
 def selection_view(selection: Selection, rows: int = 3, *, details: bool = False) -> View:
     """The decision, the ranking and the other candidates; with `details`, `rows` of each outcome over all runs."""
     notes = [clean(note) for note in selection.notes]
-    if not selection.metric_named:
-        notes.append(f"the primary metric is {selection.metric} by default; --metric names another")
     title, _ = next(decision_lines(selection.decision))
     return View(Words(clean(title, 2_000)), [*_selection_parts(selection, rows if details else None)], notes)
 

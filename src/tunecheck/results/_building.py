@@ -45,6 +45,7 @@ class TableBuilder:
         self._finds_clusters, self._answers, self._is_foreign = finds_clusters, answers, is_foreign
         self._answer_keys = [f"inputs.{name}" for name in answers]
         self._keys: set[str] = set()
+        self._inputs: dict[tuple[str, ...], dict[str, str]] = {}
         self._parts: dict[str, EvaluatorPart] = {}
         self._error_keys: list[str] = []
         self._labels: dict[str, list[str | None]] = {name: [] for name in labels}
@@ -186,9 +187,13 @@ class TableBuilder:
 
     def _content(self, row: ResultRow) -> dict[str, JSON]:
         """Return the inputs of a row. Azure repeats a part of `a` as `a.b`, which is left out."""
-        inputs = {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}
-        skipped = self._answers | {TRIAL, SOURCE_ID}
-        return {name: value for name, value in inputs.items() if name not in skipped and not _is_part(name, inputs)}
+        shape = tuple(row)
+        if shape not in self._inputs:
+            names = {key.removeprefix("inputs."): key for key in shape if key.startswith("inputs.")}
+            skipped = self._answers | {TRIAL, SOURCE_ID}
+            own = {name: key for name, key in names.items() if name not in skipped and not _is_part(name, names)}
+            self._inputs = {shape: own}  # rows of one shape follow each other
+        return {name: row[key] for name, key in self._inputs[shape].items()}
 
     def _settle_ids(self) -> bool:
         """The rows' ids: as given, unless one is missing or twice among ids that are not a run's own."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from tunecheck.statistics._decisions import non_inferiority
 from tunecheck.statistics._distributions import turning_point
-from tunecheck.statistics._paired import tango, tango_score
+from tunecheck.statistics._paired import tango_score
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
 from tunecheck.statistics._results import Estimate
 
@@ -58,8 +58,8 @@ def _rows_of_verdicts(gone: int, come: int, difference: Estimate, margin: float)
     n, width = difference.n, normal_quantile(difference.confidence)
 
     def decided(times: float) -> bool:
-        low, high = tango(gone * times, come * times, n * times, width)
-        return -low < margin or -high >= margin
+        score = tango_score(gone * times, come * times, n * times, -margin)
+        return score > width or score <= -width
 
     most = 1.0
     while not decided(most):
