@@ -131,6 +131,18 @@ def test_the_driver_is_killed_and_the_run_resumed(workspace: Workspace, python: 
     assert again <= in_flight
 
 
+def test_the_process_with_the_limits_is_killed_and_the_run_resumed(workspace: Workspace, python: str) -> None:
+    run = workspace.evaluate("--name", "limits", "--on", "ray")
+    wait_for_requests(workspace, 100)
+    below = psutil.Process(run.pid).children(recursive=True)
+    next(each for each in below if "ray::TaskServer" in " ".join(each.cmdline())).kill()
+    _, said = run.communicate(timeout=120)
+    assert (run.returncode, said.decode().count("\n")) == (1, 1)
+    assert "Ray lost the process that holds the limits" in said.decode()
+    finished(workspace.begin("evaluate", "--resume", "last", "--on", "ray", "--quiet"), 300)
+    assert same_as_alone(workspace, "limits") <= 2 * CALLS * 4 * (os.cpu_count() or 1)
+
+
 def test_a_node_that_is_lost_costs_the_calls_in_flight(workspace: Workspace, python: str) -> None:
     with cluster(python, 3) as nodes:
         run = workspace.evaluate("--name", "lost", "--on", f"ray:{nodes.address}")

@@ -121,7 +121,7 @@ class RayDriver(ChunkDriver):
             while await asyncio.to_thread(self._submit):
                 for portion in await asyncio.to_thread(self._next_portions):
                     yield portion
-            if self._number and (lost := await self._services.lost.remote()):
+            if self._stop is None and (lost := await self._services.lost.remote()):
                 yield Portion(notes=[f"up to {lost:.4g} may have been spent on calls of tasks that were lost"])
         finally:
             self._flights.clear()
@@ -149,7 +149,7 @@ class RayDriver(ChunkDriver):
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # otherwise Ray reports usage to its makers
         if self._address is None:
             # "local": without an address, Ray would join any cluster that this machine is part of.
-            settings: dict[str, Any] = {"address": "local", "num_cpus": _cores(), "include_dashboard": False}
+            settings: dict[str, Any] = {"address": "local", "include_dashboard": False}
         else:
             _check_reachable(self._address)
             environment = {"working_dir": str(Path.cwd()), "excludes": _left_out(Path.cwd())}
@@ -166,6 +166,7 @@ class RayDriver(ChunkDriver):
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         kind = ray.remote(num_cpus=0, max_concurrency=100_000)(TaskServer)
         self._services = kind.options(name="services", scheduling_strategy=here, max_task_retries=5).remote(job)
+        self._services_end = self._services.stopped.remote()
         self._pickled = ray.put(pickle.dumps(job))
         self._task = ray.remote(
             num_cpus=self._share, max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=1
@@ -218,6 +219,8 @@ class RayDriver(ChunkDriver):
         streams = {flight.stream: flight for flight in self._flights}
         time.sleep(_PAUSE_S)
         self._ray.wait([*streams], num_returns=1, timeout=_WAIT_S, fetch_local=False)
+        if self._stopping is None and self._ready([self._services_end]):
+            self.stop(RunError("Ray lost the process that holds the limits and the budget of all tasks"))
         ready = self._ready([*streams])
         silent = time.monotonic() - SILENCE_S
         portions = [portion for stream in ready for portion in self._read(streams[stream])]
@@ -275,10 +278,6 @@ def _take_signals_back() -> None:
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.getsignal(number))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _ray() -> Any:  # noqa: ANN401 - a module without types

@@ -295,7 +295,8 @@ class ChunkRunner:
             watching = asyncio.ensure_future(self._stopped())
             watching.add_done_callback(lambda done: self._stop(engine, done))
             opened.callback(watching.cancel)
-            await engine.run()
+            with contextlib.suppress(RunInterruptedError):  # the driver knows of it: it sees rows that are not finished
+                await engine.run()
             with outbox.adding() as portion:
                 portion.notes += engine.tally.notes
                 portion.remarks = engine.tally.remarks.counts()
