@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.memory_core_parts import Words
+
 from tunecheck_memory import (
     AskJudge,
     Colours,
@@ -32,15 +34,6 @@ from tunecheck_memory._session_state import SessionState
 
 SPAN = 900
 POOL = FillerPool([(f"What is the square of {number}?", str(number * number)) for number in range(200)], "squares")
-
-
-class Words:
-    """A tokenizer whose tokens are words."""
-
-    name = "words"
-
-    def count(self, text: str) -> int:
-        return len(text.split())
 
 
 def some_kinds() -> list[Kind]:
