@@ -68,12 +68,9 @@ class Usage:
 
     def of_answer(self, answer: Completion) -> Usage:
         """Return the usage without counts of 0 for a question, or for an answer that is not empty."""
-        written = answer.text or answer.tool_calls or answer.reasoning
-        return replace(
-            self,
-            input_tokens=self.input_tokens or None,
-            output_tokens=(self.output_tokens or None) if written else self.output_tokens,
-        )
+        empty = not (answer.text or answer.tool_calls or answer.reasoning)
+        output = self.output_tokens if empty else self.output_tokens or None
+        return replace(self, input_tokens=self.input_tokens or None, output_tokens=output)
 
     def as_json(self) -> dict[str, JSON]:
         """Return the value of the column `usage`: input and output always, the others if the service counts them."""

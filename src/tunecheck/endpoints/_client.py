@@ -249,7 +249,7 @@ class Client:
         except ValueError as error:
             retry = isinstance(error, UnreadableReplyError) and not error.lasting
             if retry and isinstance(value, dict) and value.get("error"):
-                return replace(error_failure(reply, value, self.who, self.redactor), usage=read_usage(value))
+                return error_failure(reply, value, self.who, self.redactor)
             if isinstance(error, FilteredError):
                 kind = ContentFilterError
             message = f"{self.who}: {self.redactor.line(str(error))}"
@@ -262,8 +262,6 @@ class Client:
             body = None
         asked = retry_after_s(reply.headers, self.clock.wall())
         failure = error_failure(reply, body, self.who, self.redactor, asked)
-        if (usage := read_usage(body)) != Usage():
-            failure = replace(failure, usage=usage)
         most = self.backoff.retry_after_cap_s
         if not failure.retry or asked is None or asked <= most:
             return failure

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import aiohttp
 import yarl
@@ -26,6 +26,7 @@ from tunecheck._errors import (
     TimedOutError,
 )
 from tunecheck._json import JSON
+from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._base import Usage
 from tunecheck.endpoints._limits import is_passing
 from tunecheck.endpoints._masking import Redactor
@@ -71,20 +72,16 @@ class Reply:
         return self.arrivals[at][1] * 1000 if at < len(self.arrivals) else None
 
 
+_Sort: TypeAlias = Literal["timeout", "connection", "certificate", "reply"]
+
+
 class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client turns into an error or a retry
     """No complete reply came; the text says why in a few words.
 
     `sent`: the request may have arrived; `lasting`: the next attempt would end in the same way.
     """
 
-    def __init__(
-        self,
-        sort: Literal["timeout", "connection", "certificate", "reply"],
-        reason: str,
-        *,
-        sent: bool = True,
-        lasting: bool = False,
-    ) -> None:
+    def __init__(self, sort: _Sort, reason: str, *, sent: bool = True, lasting: bool = False) -> None:
         super().__init__(reason)
         self.sort, self.sent, self.lasting = sort, sent, lasting
 
@@ -280,7 +277,7 @@ def error_failure(
     reply: Reply, body: JSON, who: str, redactor: Redactor, retry_after: float | None = None
 ) -> CallFailure:
     """Return what a reply means that is an error by its status, or by its body if the status says 200."""
-    status = _own_status(reply, body)
+    status, usage = _own_status(reply, body), read_usage(body)
     id_ = request_id(reply.headers, redactor)
     codes = _codes(body)
     if not _FILTER_CODES.isdisjoint(codes):
@@ -314,6 +311,7 @@ def error_failure(
         retry_after_s=retry_after,
         overload=not spent and status in (429, 503),
         refused=kind is RefusedError,
+        usage=usage if reply.status < 300 or usage != Usage() else None,
     )
 
 

@@ -235,15 +235,13 @@ class Execution:
 
     def _plan_of(self, run_id: str, folder: Path | None, *, workers: int, row_count: int | None = None) -> Plan:
         settings = self.settings
+        at_once = settings.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY
         return Plan(
             run_id=run_id,
             rows=self.dataset.rows,
             target=self.target,
             evaluators=self.evaluators,
-            concurrency=min(
-                settings.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY,
-                max(1, _MOST_CALLS if row_count is None else min(_MOST_CALLS, row_count)),
-            ),
+            concurrency=min(at_once, _MOST_CALLS, row_count or _MOST_CALLS),
             workers=min(workers, _cores()),
             isolates_files=settings.workers is None,
             evaluator_timeout=settings.evaluator_timeout,

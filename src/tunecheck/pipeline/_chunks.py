@@ -56,8 +56,8 @@ def _remove_left_behind() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             found = folder.lstat()
-            begun = time.time() - found.st_mtime > _SURELY_BEGUN_S
-            if begun and found.st_uid == os.getuid() and not is_held(folder / "journal.jsonl"):
+            old, own = time.time() - found.st_mtime > _SURELY_BEGUN_S, found.st_uid == os.getuid()
+            if old and own and not is_held(folder / "journal.jsonl"):
                 shutil.rmtree(folder)
 
 

@@ -169,8 +169,6 @@ class Budget:
     def __init__(self, most: float | None) -> None:
         self.most = most
         self.spent = 0.0
-        self.paid = 0.0
-        """Of that, by calls that were made here, and not recorded before."""
         self._reserved: list[Reservation] = []
         self._settled = asyncio.Event()
         self._learned: defaultdict[str, _Learned] = defaultdict(_Learned)
@@ -195,35 +193,30 @@ class Budget:
             self._alone = max(0, self._alone - 1) if reservation.cost is None else 0
             self._reserved.remove(reservation)
             if reservation.cost is not None:
-                self.paid += reservation.cost
                 learned.learn(expected, reservation.cost)
             self._settled.set()
 
     async def _set_aside(self, learned: _Learned, expected: float) -> float:
+        """Wait until there is room for a call; return the amount to reserve.
+
+        Raises:
+            StopRunError: there will be no room.
+        """
         while True:
             amount = learned.estimate(expected)
             fits = self.spent + self.set_aside + amount <= (self.most or 0.0) * _ROUNDING
             if fits and not (self._reserved and self._alone):
                 return amount
+            if not self._reserved:
+                spent = f"--max-cost {self.most:g}: {self.spent:.4g} is spent"
+                raise StopRunError(f"{spent}, the next call may cost {amount:.4g}")
             self._settled.clear()
-            await self._room(amount, fits=fits)
+            await self._settled.wait()
 
     @property
     def set_aside(self) -> float:
         """Return the amount reserved for calls in flight."""
         return sum(each.amount for each in self._reserved)
-
-    async def _room(self, amount: float, *, fits: bool) -> None:
-        """Wait until there may be room for a call.
-
-        Raises:
-            StopRunError: there will be none.
-        """
-        if not self._reserved:
-            raise StopRunError(
-                f"--max-cost {self.most:g}: {self.spent:.4g} is spent, the next call may cost {amount:.4g}"
-            )
-        await self._settled.wait()
 
     def check(self) -> None:
         """Check that calls in flight may be attempted again.
