@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy
 from numpy.typing import NDArray
 
-from tunecheck.statistics._corrected import _by_other_rows, _by_own_rows, _score, limits_under
+from tunecheck.statistics._corrected import _prediction_powered_rate, _rogan_gladen_rate, _score, limits_under
 from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
 
 JUDGES = ((0.6, 0.99), (0.65, 0.75), (0.8, 0.95), (0.92, 0.8), (0.97, 0.97), (0.99, 0.6))
@@ -37,7 +37,7 @@ def draws(
 
 def coverage(counts: Floats, passed: Floats, share: float, *, shared: bool) -> tuple[float, float]:
     """The share of intervals that hold the truth, and of draws that have none."""
-    value = _by_own_rows(passed, ROWS, counts)[0] if shared else _by_other_rows(passed / ROWS, counts)
+    value = _prediction_powered_rate(passed, ROWS, counts)[0] if shared else _rogan_gladen_rate(passed / ROWS, counts)
     defined = ~numpy.isnan(value)
     counts, passed, value = counts[:, defined], passed[defined], numpy.clip(value[defined], 1e-12, 1 - 1e-12)
     truth = numpy.full(len(passed), share)

@@ -171,7 +171,7 @@ def lock(path: Path, holder: str) -> BinaryIO:
         RunError: another process holds it, as `holder` says, or it cannot be locked.
     """
     with told_as(RunError, path, "cannot be locked"):
-        file = open_regular(_locked(path), "ab", buffering=0)
+        file = open_regular(_lock_path(path), "ab", buffering=0)
         try:
             if _locked_within(_TRIES, file):
                 return file
@@ -184,7 +184,7 @@ def lock(path: Path, holder: str) -> BinaryIO:
 
 def is_held(path: Path) -> bool:
     """Return whether a process holds the lock of a file."""
-    locked = _locked(path)
+    locked = _lock_path(path)
     try:
         # Network file systems lock only what is open for writing.
         with open_regular(locked, "r+b" if os.access(locked, os.W_OK) else "rb") as file:
@@ -193,7 +193,7 @@ def is_held(path: Path) -> bool:
         return locked.exists()
 
 
-def _locked(path: Path) -> Path:
+def _lock_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.lock") if _BESIDE else path
 
 

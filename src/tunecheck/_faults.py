@@ -184,7 +184,7 @@ def _words(fault: Fault) -> str:
         case "misnamed_call" if isinstance(fault.actual, Mapping) and isinstance(fault.expected, Mapping):
             return f"misnamed call {_whole_call(fault.actual)}, expected {_whole_call(fault.expected, fault.any_of)}"
         case "missing_argument":
-            return f"{_name(fault)}: missing argument {_path(fault)}, expected {_expected(fault)}"
+            return f"{_name(fault)}: missing argument {_path(fault)}, expected {_expected_text(fault)}"
         case "unexpected_argument":
             return f"{_name(fault)}: unexpected argument {_path(fault)}, got {shown_value(fault.actual)}"
         case "unknown_function":
@@ -196,7 +196,7 @@ def _words(fault: Fault) -> str:
         if isinstance(fault.expected, str) and isinstance(fault.actual, str):
             expected, actual = _around_difference(fault.expected, fault.actual)
         else:
-            expected, actual = _expected(fault), shown_value(fault.actual)
+            expected, actual = _expected_text(fault), shown_value(fault.actual)
         return (
             f"{_name(fault)}: argument {_path(fault)} expected {expected}, got {actual}{f' ({kind})' if kind else ''}"
         )
@@ -212,7 +212,7 @@ def _plain_words(fault: Fault) -> str:
     place = ": ".join(part for part in (fault.call, fault.path) if part)
     text = f"{cut(place, MOST_VALUE)}: {title(fault.code)}" if place else title(fault.code)
     if not isinstance(fault.expected, _Unset):
-        text += f", expected {_expected(fault)}"
+        text += f", expected {_expected_text(fault)}"
     return text if isinstance(fault.actual, _Unset) else f"{text}, got {shown_value(fault.actual)}"
 
 
@@ -247,7 +247,7 @@ def _call(name: str | None, arguments: object, *, any_of: bool = False) -> str:
     shown: list[str] = []
     length = 0
     for key, value in arguments.items() if isinstance(arguments, Mapping) else ():
-        text = f"{cut(str(key), MOST_VALUE)}={_accepted(value) if any_of else shown_value(value)}"
+        text = f"{cut(str(key), MOST_VALUE)}={_accepted_values(value) if any_of else shown_value(value)}"
         length += len(text) + 2
         if shown and length > _MOST_CALL:
             shown.append("…")
@@ -264,13 +264,13 @@ def _path(fault: Fault) -> str:
     return dumps(cut(fault.path or "", MOST_VALUE)).decode("utf-8")
 
 
-def _expected(fault: Fault) -> str:
+def _expected_text(fault: Fault) -> str:
     if isinstance(fault.expected, _Unset):
         return "nothing"
-    return _accepted(fault.expected) if fault.any_of else shown_value(fault.expected)
+    return _accepted_values(fault.expected) if fault.any_of else shown_value(fault.expected)
 
 
-def _accepted(values: JSON) -> str:
+def _accepted_values(values: JSON) -> str:
     """Return the accepted values, without the empty text that marks an optional argument."""
     if not isinstance(values, list):
         return shown_value(values)

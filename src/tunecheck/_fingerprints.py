@@ -84,8 +84,8 @@ def _member(name: str, member: object, seen: set[int]) -> JSON:
     # A static or class method and a property hold the function.
     function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
     if isinstance(function, FunctionType):
-        return _used(function, seen)
-    return None if name.startswith("__") or isinstance(member, type) else _used(member, seen)
+        return _fingerprint_of_value(function, seen)
+    return None if name.startswith("__") or isinstance(member, type) else _fingerprint_of_value(member, seen)
 
 
 def _function(function: FunctionType, seen: set[int]) -> JSON:
@@ -101,11 +101,11 @@ def _function(function: FunctionType, seen: set[int]) -> JSON:
         value = function.__globals__[name]
         if id(value) not in seen:
             seen.add(id(value))
-            used[name] = _used(value, seen)
+            used[name] = _fingerprint_of_value(value, seen)
     return [captured, _code(function.__code__), used]
 
 
-def _used(value: object, seen: set[int]) -> JSON:
+def _fingerprint_of_value(value: object, seen: set[int]) -> JSON:
     """Return the fingerprint of a function, class or constant that other code uses; None for another value."""
     try:
         if isinstance(value, FunctionType):
@@ -148,11 +148,11 @@ def _source(thing: FunctionType | type) -> str:
         installed = version(_package(thing))
     except (PackageNotFoundError, ValueError):
         installed = ""
-    return f"{_uncommented(Path(path).read_bytes()) if path.endswith('.py') else ''} {installed}"
+    return f"{_hash_without_comments(Path(path).read_bytes()) if path.endswith('.py') else ''} {installed}"
 
 
 @functools.lru_cache(maxsize=64)
-def _uncommented(source: bytes) -> str:
+def _hash_without_comments(source: bytes) -> str:
     """Return a hash of source code that ignores comments, layout and docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):

@@ -106,7 +106,7 @@ class ProgressBar(LiveProgress):
             completed=progress.finished,
             total=progress.rows,
             rate=rate_text(self._rows_done.rate),
-            failed=_failed(progress.failed),
+            failed=_errors_text(progress.failed),
             left=f"{duration_text(left)} left" if left is not None else "",
             remark=progress.remark,
         )
@@ -196,7 +196,7 @@ def rate_text(rate: float | None) -> str:
     return f"{rate:,.0f} rows/s" if rate >= 10 else f"{rate:.1f} rows/s" if rate >= 0.1 else f"{rate * 60:.1f} rows/min"
 
 
-def _failed(rows: int) -> str:
+def _errors_text(rows: int) -> str:
     return f"[red]{rows:,} error{'s' if rows > 1 else ''}[/red]" if rows else "no errors"
 
 

@@ -78,13 +78,13 @@ class Trust:
             inside = self.has(by) or is_remembered(by)
             if never or not inside or not file.is_relative_to(self.workspace / folder):
                 own = not never and not inside and self.has(file)
-                raise self.refusal(f"would {act} ({self._shown(file)})", by if own else file)
+                raise self.refusal(f"would {act} ({self._short_path(file)})", by if own else file)
         if self.on_code is not None and file.suffix == ".py" and self.has(file):
             self.on_code(file.relative_to(self.workspace))
 
     def refusal(self, wants: str, path: Path) -> UntrustedError:
         """Return the error for a name that the user did not type; it says how to allow it."""
-        by, shown = self._shown(self.named_by or path), command_line([self._shown(path)])
+        by, shown = self._short_path(self.named_by or path), command_line([self._short_path(path)])
         return UntrustedError(
             f"{by} {wants}, which nobody typed: allow it for this command with --trust {shown}, "
             f"or as long as its content stays the same with `tunecheck trust {shown}`"
@@ -93,7 +93,7 @@ class Trust:
     def _is_allowed(self, path: Path) -> bool:
         return any(path.is_relative_to(each) for each in self.allowed)
 
-    def _shown(self, path: Path) -> str:
+    def _short_path(self, path: Path) -> str:
         return str(path.relative_to(self.workspace) if path.is_relative_to(self.workspace) else path)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -112,7 +112,7 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
     if not files or len(files) > _MOST_FILES:
         raise ConfigurationError(f"{path}: {'holds too many files' if files else 'there is no ordinary file'}")
     try:
-        folder = _remembered()
+        folder = _trust_file()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         kept = [(file, folder / _mark(file)) for file in files]
         for file, mark in kept:
@@ -126,13 +126,13 @@ def is_remembered(file: Path) -> bool:
     """Return whether the user trusts the content of a file."""
     try:
         # The size stands in the name, so that nothing large is read in vain.
-        alike = any(_remembered().glob(f"*-{file.stat().st_size}")) and file.is_file()
-        return alike and (_remembered() / _mark(file)).is_file()
+        alike = any(_trust_file().glob(f"*-{file.stat().st_size}")) and file.is_file()
+        return alike and (_trust_file() / _mark(file)).is_file()
     except OSError:
         return False
 
 
-def _remembered() -> Path:
+def _trust_file() -> Path:
     return user_folder() / "trusted"
 
 

@@ -95,7 +95,7 @@ def parse_document(
     """
     if len(text) > most_bytes:
         raise ConfigurationError(f"{name}: larger than {most_bytes >> 10} KiB, as no file of its kind should be")
-    plain = _decoded(text, name)
+    plain = _decode(text, name)
     values = _Values(most_nodes)
     try:
         node = _Loader(plain).get_single_node()
@@ -117,7 +117,7 @@ def parse_document(
         ) from None
 
 
-def _decoded(text: str | bytes, name: str) -> str:
+def _decode(text: str | bytes, name: str) -> str:
     if isinstance(text, str):
         return text.removeprefix("\ufeff")
     try:
@@ -219,12 +219,12 @@ def _scalar(node: yaml.ScalarNode) -> JSON:
     if node.tag == _STR_TAG or node.style is not None:
         return str(node.value)
     try:
-        return _typed(node.value)
+        return _read_scalar(node.value)
     except ValueError as error:
         raise _NodeError(node, str(error)) from None
 
 
-def _typed(text: str) -> JSON:
+def _read_scalar(text: str) -> JSON:
     """Return a plain scalar by the core schema of YAML 1.2.2, section 10.3.2."""
     if text in _WORDS:
         return _WORDS[text]

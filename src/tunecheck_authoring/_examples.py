@@ -128,11 +128,11 @@ class ExampleReader:
             definitions = ToolDefinitions.read(tools)
         except ValueError as error:
             raise UnusableRowError(str(error)) from None
-        wanted, parallel = self._wanted(data, target, tools, definitions), data.get("parallel_tool_calls")
-        given = _given(self._response(data, target), target, definitions)
+        wanted, parallel = self._wanted_reply(data, target, tools, definitions), data.get("parallel_tool_calls")
+        given = _given_reply(self._response(data, target), target, definitions)
         return Example(asked, [*tools], wanted, given, parallel if isinstance(parallel, bool) else None)
 
-    def _wanted(
+    def _wanted_reply(
         self, data: Values, target: Values, tools: list[dict[str, JSON]], definitions: ToolDefinitions
     ) -> TrainingReply:
         truth = self._truth(data, target)
@@ -148,7 +148,7 @@ class ExampleReader:
         return TrainingReply(text, reading.calls)
 
 
-def _given(response: JSON, target: Values, tools: ToolDefinitions) -> TrainingReply | None:
+def _given_reply(response: JSON, target: Values, tools: ToolDefinitions) -> TrainingReply | None:
     reading = read_calls(response, tools=tools or None)
     if reading.complete_calls:
         text = target.get("text")
@@ -199,7 +199,7 @@ class RightCourse:
             right = example.wanted.calls[0]
             if at == turn and right not in made:
                 wrong = [call for call in made if call not in self._truth[turn]]
-                return replace(example, given=_instead(right, wrong, self._backend) or _said(target, turn))
+                return replace(example, given=_instead(right, wrong, self._backend) or _text_reply(target, turn))
         raise UnusableRowError("called more than is right: there is no answer to prefer")
 
     def _examples(self) -> Iterator[tuple[int, Example]]:
@@ -233,7 +233,7 @@ def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingRep
     return None if found is None else TrainingReply("", (found,))
 
 
-def _said(target: Values, turn: int) -> TrainingReply | None:
+def _text_reply(target: Values, turn: int) -> TrainingReply | None:
     """Return the text that ended a turn without the call."""
     last = next(reversed(_steps(target, "result", turn)), None)
     return TrainingReply(last) if isinstance(last, str) and last else None

@@ -122,7 +122,7 @@ def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportRepo
     report = ExportReport(plan.out, plan.out.with_suffix(".source.json"))
     paired = plan.form == "dpo" or (plan.form == "openai" and against is not None)
     reader = FailedRows(run, plan, report, one=paired)
-    found = _failed(run, reader, report)
+    found = _failed_examples(run, reader, report)
     if against is not None:
         found = _pairs((run, against), (reader, FailedRows(against, plan, report, one=paired)), report)
     examples = [*_distinct(found, report, paired=paired)]
@@ -226,7 +226,7 @@ class FailedRows:
         return found
 
 
-def _failed(run: Run, reader: FailedRows, report: ExportReport) -> Iterator[Example]:
+def _failed_examples(run: Run, reader: FailedRows, report: ExportReport) -> Iterator[Example]:
     for row in run.rows():
         failed = reader.fails(row)
         report.rows, report.failed = report.rows + 1, report.failed + failed

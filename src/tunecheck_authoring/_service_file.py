@@ -64,7 +64,7 @@ class _Samples:
             if owner is not None:
                 record[name] = self._key_of(self._kinds[owner], number)
         others = dict(references(kind, self._kinds))
-        for name in self._chosen(kind):
+        for name in self._choose_fields(kind):
             if name not in record:
                 other = others.get(name)
                 if other is not None:
@@ -75,7 +75,7 @@ class _Samples:
                     record[name] = self._value(name, kind.fields[name], number)
         return record
 
-    def _chosen(self, kind: ResourceKind) -> Iterator[str]:
+    def _choose_fields(self, kind: ResourceKind) -> Iterator[str]:
         """Yield the most informative fields: required ones, those with choices, then the first ones."""
         useful = [name for name in kind.fields if not _SAYS_NOTHING.match(name)]
         order = sorted(useful, key=lambda name: (name not in kind.required, "enum" not in kind.fields[name]))

@@ -53,11 +53,11 @@ def _subclass(name: str, module: str) -> object:
     for method in ("__init__", "__call__"):
         function = next((vars(each)[method] for each in theirs.__mro__ if method in vars(each)), None)
         if inspect.isfunction(function):
-            own[method] = _in_our_terms(function)
+            own[method] = _translate_errors(function)
     return type(theirs)(name, bases, own)
 
 
-def _in_our_terms(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a method of a class that is not typed here
+def _translate_errors(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a method of a class that is not typed here
     if not inspect.iscoroutinefunction(function):
         return translated()(function)
 

@@ -33,7 +33,7 @@ class IntentResolutionEvaluator(AzureJudge):
     error_target = ErrorTarget.INTENT_RESOLUTION_EVALUATOR
     bounded = True
 
-    def _prepared(self, turn: Inputs) -> Inputs | str:
+    def _prepare(self, turn: Inputs) -> Inputs | str:
         query, response = history(normalized(turn["query"])), answer(normalized(turn["response"]))
         return {"query": query, "response": response, "tool_definitions": given(turn.get("tool_definitions"))}
 
@@ -56,7 +56,7 @@ class TaskAdherenceEvaluator(AzureJudge):
         super().__init__(model_config, threshold=3, credential=credential, **kwargs)  # 3 is what Azure's verdicts name
         self.threshold = threshold
 
-    def _prepared(self, turn: Inputs) -> Inputs | str:
+    def _prepare(self, turn: Inputs) -> Inputs | str:
         system, query = system_and_question(history(normalized(turn["query"]), with_system=True))
         response, calls = said_and_called(answer(normalized(turn["response"]), with_calls=True))
         return {"system_message": system, "query": query, "response": response, "tool_calls": calls}
@@ -88,7 +88,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         self._check(inputs)
         return [{name: inputs.get(name) for name in self.ways[0]}]
 
-    def _prepared(self, turn: Inputs) -> Inputs | str:
+    def _prepare(self, turn: Inputs) -> Inputs | str:
         response, definitions = turn["response"], turn["tool_definitions"]
         calls = called(response) or turn["tool_calls"] or (response if isinstance(response, str) else None)
         if not calls:
@@ -102,8 +102,8 @@ class ToolCallAccuracyEvaluator(AzureJudge):
             definitions = definitions + _built_in(names)
         return {"query": normalized(turn["query"]), "tool_calls": calls, "tool_definitions": definitions}
 
-    async def _one(self, calls: ModelCalls, turn: Inputs) -> Verdict:
-        judged = await super()._one(calls, turn)
+    async def _judge_turn(self, calls: ModelCalls, turn: Inputs) -> Verdict:
+        judged = await super()._judge_turn(calls, turn)
         score = judged[self.metric]
         return judged if score is None else {self.metric: score, f"gpt_{self.metric}": score, **judged}
 

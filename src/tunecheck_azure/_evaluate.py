@@ -154,7 +154,7 @@ def _is_grader(evaluator: object) -> bool:
     return any(kind.__name__ == "AzureOpenAIGrader" and kind.__module__.startswith("azure.ai.") for kind in kinds)
 
 
-def _needed(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, Mapped]:
+def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, Mapped]:
     """An evaluator's mapping; `${data.a.b}` is the column `a.b` where there is one of that name."""
     if not all(isinstance(value, str) and _REFERENCE.fullmatch(value) for value in mapping.values()):
         raise mistake(
@@ -196,7 +196,7 @@ class _Script:
         self._layers = self._mapping(evaluators, config)
         unanswered = frozenset[str]() if target is None else None
         self._evaluators = [
-            bind_evaluator(name, _adapted(each), self._layers[name], unanswered, only_mapped=name in self._own)
+            bind_evaluator(name, _adapt_evaluator(each), self._layers[name], unanswered, only_mapped=name in self._own)
             for name, each in evaluators.items()
         ]
         if target is None:
@@ -206,7 +206,7 @@ class _Script:
         """Each evaluator's: its own in place of the default, below which leaves of objects go by their own names."""
         given = {name: entry.get("column_mapping") for name, entry in config.items()}
         self._own = {name: mapping for name, mapping in given.items() if isinstance(mapping, dict)}
-        read = {name: _needed(mapping, name, self.columns) for name, mapping in self._own.items()}
+        read = {name: _needed_mapping(mapping, name, self.columns) for name, mapping in self._own.items()}
         default: dict[str, Mapped] = {**self.dataset.leaf_mapping(), **read.get("default", {})}
         return {name: read.get(name, default) for name in evaluators} | {"default": default, "target": {}}
 
@@ -258,7 +258,7 @@ def _check_target(target: _Adapted, columns: Collection[str]) -> None:
         raise mistake(f"Missing required inputs for target: {missing}.", ErrorCategory.MISSING_FIELD)
 
 
-def _adapted(evaluator: object) -> object:
+def _adapt_evaluator(evaluator: object) -> object:
     """Wrap a script's own evaluator, which may return anything; Tunecheck's and Azure's evaluators stay unchanged."""
     home = getattr(evaluator, "__module__", None) or type(evaluator).__module__
     if (
@@ -278,7 +278,9 @@ class _Adapted:
         self._function = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         signature = inspect.signature(function)
-        self.__signature__ = signature.replace(parameters=[_by_name(each) for each in signature.parameters.values()])
+        self.__signature__ = signature.replace(
+            parameters=[_named_parameter(each) for each in signature.parameters.values()]
+        )
 
     @property
     def arguments(self) -> dict[str, JSON] | None:
@@ -288,15 +290,15 @@ class _Adapted:
 
     def __call__(self, **inputs: object) -> Mapping[str, object] | Awaitable[Mapping[str, object]]:
         value = self._function(**inputs)
-        return _awaited(value) if inspect.isawaitable(value) else _columns(value)
+        return _await_columns(value) if inspect.isawaitable(value) else _columns(value)
 
 
 class _AsyncAdapted(_Adapted):
     async def __call__(self, **inputs: object) -> Mapping[str, object]:
-        return await _awaited(cast("Awaitable[object]", self._function(**inputs)))
+        return await _await_columns(cast("Awaitable[object]", self._function(**inputs)))
 
 
-def _by_name(parameter: inspect.Parameter) -> inspect.Parameter:
+def _named_parameter(parameter: inspect.Parameter) -> inspect.Parameter:
     """One that only takes a place, as of `len`, is looked for by name all the same."""
     is_named = parameter.kind is not parameter.POSITIONAL_ONLY
     return parameter if is_named else parameter.replace(kind=parameter.POSITIONAL_OR_KEYWORD)
@@ -316,7 +318,7 @@ def _asked_for_required(target: Callable[..., object]) -> _Adapted:
     return adapted
 
 
-async def _awaited(value: Awaitable[object]) -> Mapping[str, object]:
+async def _await_columns(value: Awaitable[object]) -> Mapping[str, object]:
     return _columns(await value)
 
 

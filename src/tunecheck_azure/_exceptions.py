@@ -148,14 +148,14 @@ def as_evaluation_exception(target: ErrorTarget = ErrorTarget.EVALUATE) -> Itera
     except EvaluationException:
         raise
     except TunecheckError as error:
-        raise _both(error, target) from error
+        raise _as_both_errors(error, target) from error
     except Exception as error:  # noqa: BLE001 - a script catches EvaluationException, whatever happened; the cause is kept
         raise EvaluationException(
             str(error), target=target, category=ErrorCategory.FAILED_EXECUTION, blame=ErrorBlame.SYSTEM_ERROR
         ) from error
 
 
-def _both(error: TunecheckError, target: ErrorTarget) -> EvaluationException:
+def _as_both_errors(error: TunecheckError, target: ErrorTarget) -> EvaluationException:
     kind = type(error)
     names = {"__module__": __name__, "__doc__": kind.__doc__}
     both: type[EvaluationException] = type(kind.__name__, (EvaluationException, kind), names)

@@ -198,10 +198,10 @@ class AzureJudge(AzureEvaluator):
         return await self._over(calls, self._turns(inputs))
 
     async def _over(self, calls: ModelCalls, turns: Sequence[Inputs]) -> Verdict:
-        return over_turns(await asyncio.gather(*(self._one(calls, turn) for turn in turns)))
+        return over_turns(await asyncio.gather(*(self._judge_turn(calls, turn) for turn in turns)))
 
-    async def _one(self, calls: ModelCalls, turn: Inputs) -> Verdict:
-        prepared = self._prepared(turn)
+    async def _judge_turn(self, calls: ModelCalls, turn: Inputs) -> Verdict:
+        prepared = self._prepare(turn)
         if self.judges_replies and not isinstance(prepared, str) and _is_intermediate(turn.get("response")):
             prepared = "Intermediate response. Please provide the agent's final response for evaluation."
         if isinstance(prepared, str):
@@ -214,7 +214,7 @@ class AzureJudge(AzureEvaluator):
             properties["sample_input"] = json.dumps([{"role": "user", "content": content}])
         return judged
 
-    def _prepared(self, turn: Inputs) -> Inputs | str:
+    def _prepare(self, turn: Inputs) -> Inputs | str:
         """The prompt's inputs; or why there is nothing to judge."""
         seen = {name: normalized(value) if name in _MESSAGES else value for name, value in turn.items()}
         if self.own_prompt:
@@ -310,7 +310,7 @@ class GroundednessEvaluator(AzureJudge):
         told = super()._incomplete(single).message
         return mistake(f"{told} {needed}", ErrorCategory.MISSING_FIELD, self.error_target)
 
-    def _prepared(self, turn: Inputs) -> Inputs | str:
+    def _prepare(self, turn: Inputs) -> Inputs | str:
         query, response, context = turn["query"], turn["response"], turn["context"]
         if isinstance(response, list) and not context:
             context, response = found_in_files(response)
@@ -323,7 +323,7 @@ class GroundednessEvaluator(AzureJudge):
                 )
             context = context or "<>"
         said = answer(normalized(response), with_calls=True)
-        return super()._prepared({"query": query, "response": said, "context": context or response})
+        return super()._prepare({"query": query, "response": said, "context": context or response})
 
 
 class SimilarityEvaluator(AzureJudge):

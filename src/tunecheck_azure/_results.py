@@ -45,7 +45,7 @@ def table_of(
     """
     own = tuple(f"{OUTPUTS}{name}." for name in evaluators)
     apart = takes_apart(columns)
-    shown = [_unfolded(row, own, apart=apart) for row in rows]
+    shown = [_unfold(row, own, apart=apart) for row in rows]
     for number, names in gaps.items():
         for name in names:
             del shown[number][f"{INPUTS}{name}"]
@@ -57,13 +57,13 @@ def table_of(
     # Columns of leaves hold only the rows that have the leaf: all rows would be most of the file.
     whole = {f"{INPUTS}{column}" for column in columns} | {column for column in seen if column.startswith(OUTPUTS)}
     return {
-        column: _completed([row.get(column, _GAP) for row in shown], is_whole=column in whole)
+        column: _fill_gaps([row.get(column, _GAP) for row in shown], is_whole=column in whole)
         for place in sorted(order)
         for column in order[place]
     }
 
 
-def _unfolded(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str, object]:
+def _unfold(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str, object]:
     """The row's columns of data and outputs. Leaves of objects in the data and values of each turn get own columns."""
     kept: dict[str, object] = {}
     for column, value in row.items():
@@ -78,7 +78,7 @@ def _unfolded(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str,
     return kept
 
 
-def _completed(values: list[object], *, is_whole: bool) -> list[object]:
+def _fill_gaps(values: list[object], *, is_whole: bool) -> list[object]:
     """A column without gaps: NaN in place of a missing value, and of None in a column of numbers."""
     if not is_whole:
         return values

@@ -19,9 +19,9 @@ class _Texts(AzureEvaluator, ours.TextEvaluator):
         Raises:
             EvaluationException: an input is missing or no text.
         """
-        return over_turns([self._compared(**turn) for turn in self._turns(inputs)])
+        return over_turns([self._compare(**turn) for turn in self._turns(inputs)])
 
-    def _compared(self, response: object, ground_truth: object) -> Verdict:
+    def _compare(self, response: object, ground_truth: object) -> Verdict:
         for name, value in (("response", response), ("ground_truth", ground_truth)):
             if not isinstance(value, str):
                 raise mistake(f"{type(self).__name__}: {name} must be a text, not a {type(value).__name__}")

@@ -22,7 +22,7 @@ def normalized(value: object) -> object:
     """Messages without approvals, with one type for calls and one for results. Other values are returned unchanged."""
     if not isinstance(value, list):
         return value
-    return [_of_one_type(each) for each in value if not _is_approval(each)]
+    return [_unify_types(each) for each in value if not _is_approval(each)]
 
 
 def _is_approval(message: object) -> bool:
@@ -31,13 +31,13 @@ def _is_approval(message: object) -> bool:
     )
 
 
-def _of_one_type(message: object) -> object:
+def _unify_types(message: object) -> object:
     if not isinstance(message, Mapping) or not _messages(message.get("content")):
         return message
-    return {**message, "content": [_renamed(part) for part in _listed(message["content"])]}
+    return {**message, "content": [_rename_keys(part) for part in _as_list(message["content"])]}
 
 
-def _renamed(part: object) -> object:
+def _rename_keys(part: object) -> object:
     type = part.get("type") if isinstance(part, Mapping) else None
     if not isinstance(part, Mapping) or not isinstance(type, str) or type not in _RENAMED:
         return part
@@ -108,7 +108,7 @@ def _calls_in_lines(message: Message, results: Mapping[object, object]) -> Itera
         )
         yield f"[TOOL_CALL] {call.get('name', '')}({', '.join(arguments)})"
         if id in results:
-            yield f"[TOOL_RESULT] {_written(results[id])}"
+            yield f"[TOOL_RESULT] {_result_text(results[id])}"
 
 
 def system_and_question(query: object) -> tuple[object, object]:
@@ -148,7 +148,7 @@ def found_in_files(response: list[object]) -> tuple[str, list[object]]:
     lines = [
         f"{each.get('file_name', 'Unknown file name')}:\n- {part['text']}---\n\n"
         for search in searches
-        for result in _listed(search.get("tool_result"))
+        for result in _as_list(search.get("tool_result"))
         for each in _messages(result if isinstance(result, list) else [result])
         for part in _messages(each.get("content"))
         if part.get("text")
@@ -158,7 +158,7 @@ def found_in_files(response: list[object]) -> tuple[str, list[object]]:
     return "\n".join(lines), rest
 
 
-def _listed(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
@@ -170,7 +170,7 @@ def _texts(message: Message) -> list[str]:
     return [str(part["text"]) for part in _messages(message.get("content")) if "text" in part]
 
 
-def _written(result: object) -> str:
+def _result_text(result: object) -> str:
     if isinstance(result, str):
         return result
     return "" if result is None else json.dumps(result, ensure_ascii=False, default=str)

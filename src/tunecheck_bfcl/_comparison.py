@@ -53,10 +53,10 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
             remedy = f"`tunecheck bfcl score {path} --out DIR`, then compare DIR"
             raise ConfigurationError(f"{path} holds results that nobody scored: {remedy}")
         return None
-    return _opened(path, scores)
+    return _open_scores(path, scores)
 
 
-def _opened(path: Path, scores: "BfclScores") -> OpenedRun:
+def _open_scores(path: Path, scores: "BfclScores") -> OpenedRun:
     name = path.name if path.is_dir() and path.name not in ("score", "bfcl_score", "result") else path.parent.name
     home = next(
         (each for each in (path.absolute(), *path.absolute().parents[:3]) if (each / "run.json").is_file()), None
@@ -203,7 +203,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
         raise DataError(
             f"{path}: it counts {total - correct} failed rows and lists {len(failed)}: damaged or half-written"
         )
-    asked = _asked(path, category)
+    asked = _answers_by_row(path, category)
     unknown = failed.keys() - set(asked)
     if unknown or len(asked) != total:
         what = f"such as {sorted(unknown)[0]!r} that failed" if unknown else f"{total} rows, not {len(asked)}"
@@ -211,7 +211,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
     return {name: (name not in failed, failed.get(name), answer) for name, answer in asked.items()}
 
 
-def _asked(path: Path, category: str) -> dict[str, JSON]:
+def _answers_by_row(path: Path, category: str) -> dict[str, JSON]:
     """Return the answers by row."""
     results = _result_file(path)
     if not results.is_file():

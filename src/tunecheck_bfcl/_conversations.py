@@ -88,13 +88,13 @@ class LeaderboardAttempt(Attempt):
         """Make a model's call. Never raises."""
         if not _holds_bracket(call.arguments.values()) or (self._named and "0" in call.arguments):
             return super().make(call)
-        results = self._make(read_python_calls(self._rewritten(source_text(call, ","))))
+        results = self._make(read_python_calls(self._add_owners(source_text(call, ","))))
         return results[0] if len(results) == 1 else failure("several calls in the place of one")
 
     def make_truth(self, item: object) -> list[OperationResult]:
         """Make the calls of an item of the ground truth. Never raises."""
         if isinstance(item, str) and item.count("(") > 1:
-            return self._make(read_python_calls(self._rewritten(item)))
+            return self._make(read_python_calls(self._add_owners(item)))
         return super().make_truth(item)
 
     def _make_read(self, call: FunctionCall) -> OperationResult:
@@ -102,10 +102,10 @@ class LeaderboardAttempt(Attempt):
         known = owner and self._owners.get(operation) == owner
         return self.backend.call(FunctionCall(operation, call.arguments) if known else call)
 
-    def _rewritten(self, call: str) -> str:
-        return _BEFORE_BRACKET.sub(self._owned, call)
+    def _add_owners(self, call: str) -> str:
+        return _BEFORE_BRACKET.sub(self._owned_name, call)
 
-    def _owned(self, name: re.Match[str]) -> str:
+    def _owned_name(self, name: re.Match[str]) -> str:
         owner = self._owners.get(name[1])
         return name[1] if owner is None else f"{owner}.{name[1]}"
 

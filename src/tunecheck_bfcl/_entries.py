@@ -22,9 +22,9 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
     Raises:
         DataError: a file is not there or not JSON Lines.
     """
-    answers = _by_id(files.data / category.answers) if category.answers else {}
+    answers = _records_by_id(files.data / category.answers) if category.answers else {}
     rows: dict[str, CheckRow] = {}
-    for name, entry in _by_id(files.data / category.questions).items():
+    for name, entry in _records_by_id(files.data / category.questions).items():
         row: dict[str, JSON] = {
             "id": name,
             "check": category.check,
@@ -42,7 +42,7 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
     return rows
 
 
-def _by_id(path: Path) -> dict[str, dict[str, JSON]]:
+def _records_by_id(path: Path) -> dict[str, dict[str, JSON]]:
     return {str(record.get("id")): record for _, record in JsonLinesSource(path).records()}
 
 

@@ -23,7 +23,7 @@ def ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
         yield from _conversation(row, services)
         return
     yield f"{row['id']}  ({row['check']}, {row['language']})"
-    yield from _asked(row, 0)
+    yield from _problems_of_messages(row, 0)
     truth = row.get("ground_truth")
     for answer in truth if isinstance(truth, list) else []:
         for name, arguments in answer.items() if isinstance(answer, dict) else ():
@@ -44,14 +44,16 @@ def _conversation(row: CheckRow, services: Services) -> Iterator[str]:
     for turn, items in enumerate(entry.turns):
         yield ""
         yield f"turn {turn}"
-        yield from _asked(row, turn)
+        yield from _problems_of_messages(row, turn)
         for item in items:
-            yield from _made(services.read(item), item, replay, parameters)
+            yield from _problems_of_calls(services.read(item), item, replay, parameters)
         if not items:
             yield "  no call"
 
 
-def _made(reading: Reading, item: JSON, replay: Player, parameters: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _problems_of_calls(
+    reading: Reading, item: JSON, replay: Player, parameters: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
     if not reading.calls:
         yield f"  call  {shown(item)}, which cannot be read: {reading.problem or 'there is none'}"
     for call in reading.calls:
@@ -68,7 +70,7 @@ def _made(reading: Reading, item: JSON, replay: Player, parameters: Mapping[str,
             yield f"    state  and {len(step.changes) - _MOST_CHANGES:,} more changes"
 
 
-def _asked(row: CheckRow, turn: int) -> Iterator[str]:
+def _problems_of_messages(row: CheckRow, turn: int) -> Iterator[str]:
     turns = row.get("question")
     messages = turns[turn] if isinstance(turns, list) and turn < len(turns) else []
     for message in messages if isinstance(messages, list) else []:

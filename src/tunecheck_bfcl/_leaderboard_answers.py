@@ -139,7 +139,7 @@ class LeaderboardRules:
         if self.language == "python":
             return self._python_fault(value, options, schema)
         types = TYPES[self.language]
-        type_name = _known(schema.get("type"), types)
+        type_name = _known_type(schema.get("type"), types)
         if not isinstance(value, str):
             return "type_error:java" if self.language == "java" else "type_error:js"
         elements = _element_type(schema) if type_name in ("Array", "ArrayList", "array") else None
@@ -147,15 +147,15 @@ class LeaderboardRules:
             read_value = declared_value(value, self.language, type_name, elements)
         except (KeyError, ValueError) as error:  # a type without a reader; digits beyond the interpreter's limit
             raise UnusableAnswerError(f"a value of type {type_name} cannot be read: {error}") from None
-        expected = _Expected(types[type_name][0], None if elements is None else types[_known(elements, types)][0])
+        expected = _Expected(types[type_name][0], None if elements is None else types[_known_type(elements, types)][0])
         return _value_fault(read_value, options, expected)
 
     def _python_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
         type_name = schema.get("type")
-        expected = _PYTHON_TYPES[_known(type_name, _PYTHON_TYPES)]
+        expected = _PYTHON_TYPES[_known_type(type_name, _PYTHON_TYPES)]
         elements = None
         if type_name in ("array", "tuple"):
-            elements = _PYTHON_TYPES[_known(_element_type(schema), _PYTHON_TYPES)]
+            elements = _PYTHON_TYPES[_known_type(_element_type(schema), _PYTHON_TYPES)]
         if type_name == "tuple" and type(value) is tuple:
             value = list(value)
         if type_name == "float" and type(value) is int:
@@ -166,7 +166,7 @@ class LeaderboardRules:
         return _value_fault(value, options, _Expected(expected, elements))
 
 
-def _known(type_name: object, types: Container[str]) -> str:
+def _known_type(type_name: object, types: Container[str]) -> str:
     if isinstance(type_name, str) and type_name in types:
         return type_name
     raise UnusableAnswerError(f"the definition has a type {shown(type_name, 60)}")

@@ -68,7 +68,7 @@ def score_results(
         for file in group:
             by_category.setdefault(file.category.name, []).append((file, asked))
     scorer = LeaderboardScorer(find_bfcl(data), compat=compat, names=names)
-    scored = _scored(scorer, by_category, workers)
+    scored = _score_files(scorer, by_category, workers)
     models = {
         name: ModelScore(name, {file.category.name: scored[file.path] for file in group})
         for name, group in tree.models.items()
@@ -76,7 +76,7 @@ def score_results(
     return Scores(compat, models, tree.passed_over)
 
 
-def _scored(
+def _score_files(
     scorer: LeaderboardScorer, by_category: Mapping[str, Sequence[tuple[ResultFile, CallMode]]], workers: int
 ) -> dict[Path, CategoryScore]:
     if workers < 2:

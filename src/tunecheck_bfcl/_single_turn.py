@@ -63,13 +63,13 @@ def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, n
     if calls is None:
         return failed("ast_decoder:decoder_wrong_output_format", f"no list of calls: {shown(decoded)}")
     try:
-        rules = LeaderboardRules(language, dotted=_dotted(names, mode, calls, _documents(row)))
+        rules = LeaderboardRules(language, dotted=_are_dotted(names, mode, calls, _documents(row)))
         return _failure(check, calls, row, rules) or _PASSED
     except UnusableAnswerError as error:
         return failed("checker_crash", f"the leaderboard's checker fails on this row: {error}")
 
 
-def _dotted(names: Names, mode: CallMode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
+def _are_dotted(names: Names, mode: CallMode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
     if names != "auto":
         return names == "dotted"
     with_dots = [name for name in offered if "." in name]
@@ -154,7 +154,7 @@ def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowV
         if result is None or (isinstance(result, str) and result.startswith(_ERROR_RESULT)):
             return failed("inference_error", f"no answer was recorded: {shown(result)}")
         tools = tools_of([*documents.values()])
-        decoded = _decoded(result, mode, language, tools)
+        decoded = _decode(result, mode, language, tools)
         if check == "irrelevance":
             return _irrelevance(decoded, result, tools)
         if check == "relevance":
@@ -168,7 +168,7 @@ def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowV
         return RowVerdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
 
 
-def _decoded(result: object, mode: CallMode, language: str, tools: ToolDefinitions) -> Reading:
+def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinitions) -> Reading:
     if not isinstance(result, str):
         return decode_step([result] if isinstance(result, dict) else result)
     if language != "python":

@@ -121,21 +121,21 @@ class _JavaText:
         if call is None:
             return None
         parts = [call.child_by_field_name(field) for field in ("object", "name")]
-        name = ".".join(self._written(part) for part in parts if part)
+        name = ".".join(self._source_text(part) for part in parts if part)
         given = call.child_by_field_name("arguments")
         bare = ("identifier", "class_literal")
-        return {name: _arguments(given.children if given else (), self._written, self._value, bare)}
+        return {name: _arguments(given.children if given else (), self._source_text, self._value, bare)}
 
-    def _written(self, node: Node) -> str:
+    def _source_text(self, node: Node) -> str:
         return self._source[node.start_byte : node.end_byte]  # the leaderboard counts characters as bytes
 
     def _value(self, node: Node) -> str:
-        return self._written(node)[1:-1] if node.type in _LITERALS else self._compact(node)
+        return self._source_text(node)[1:-1] if node.type in _LITERALS else self._compact(node)
 
     def _compact(self, node: Node) -> str:
         """Return a value, or a part of one, without the space between its words."""
         if node.type in (*_LITERALS, "class_literal", "method_invocation") or not node.children:
-            return self._written(node)
+            return self._source_text(node)
         if node.type == "array_creation_expression":
             return f"new {self._part(node, 'type')}[]{self._part(node, 'value')}"
         if node.type == "object_creation_expression":

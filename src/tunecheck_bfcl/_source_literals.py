@@ -59,7 +59,7 @@ def source_value(text: str, language: str) -> object:
 
 def _read(node: Node) -> object:
     text = _text(node)
-    for pattern, read in ((_STRING, _unescaped), (_NUMBER, _number), (_WORD, _constant)):
+    for pattern, read in ((_STRING, _unescape), (_NUMBER, _number), (_WORD, _constant)):
         if literal := pattern.fullmatch(text):
             return read(literal)
     match node.type:
@@ -70,11 +70,11 @@ def _read(node: Node) -> object:
         case "object":
             return dict(map(_member, _inside(node)))
         case "method_invocation" | "object_creation_expression" | "new_expression" | "call_expression":
-            return _made(node, text)
+            return _made_collection(node, text)
     return text
 
 
-def _made(node: Node, text: str) -> object:
+def _made_collection(node: Node, text: str) -> object:
     """Return the list or map that a call makes; the text of any other call."""
     given = node.child_by_field_name("arguments")
     head = f"{(node.text or b'')[: given.start_byte - node.start_byte].decode()}(" if given else ""
@@ -85,13 +85,13 @@ def _made(node: Node, text: str) -> object:
         return items
     inner = items[0] if len(items) == 1 else None
     if _JAVA_LIST.fullmatch(head):
-        return [*(inner if isinstance(inner, list) else items), *(added for (added,) in _added(node, "add", 1))]
+        return [*(inner if isinstance(inner, list) else items), *(added for (added,) in _added_items(node, "add", 1))]
     if not isinstance(inner, dict):  # `Map.of("a", 1, "b", 2)`
         inner = {str(name): value for name, value in zip(items[::2], items[1::2], strict=True)}
-    return {**inner, **{str(name): value for name, value in _added(node, "put", 2)}}
+    return {**inner, **{str(name): value for name, value in _added_items(node, "put", 2)}}
 
 
-def _added(node: Node, method: str, count: int) -> Iterator[list[object]]:
+def _added_items(node: Node, method: str, count: int) -> Iterator[list[object]]:
     """Yield the arguments of the calls in `{{ add(1); add(2); }}`."""
     bodies = [each for each in _inside(node) if each.type == "class_body"]
     for statement in (each for body in bodies for block in _inside(body) for each in _inside(block)):
@@ -108,7 +108,7 @@ def _member(pair: Node) -> tuple[str, object]:
     if key is None or value is None or key.type == "computed_property_name":
         raise UnreadableError("an object that holds more than names and values")
     quoted = _STRING.fullmatch(_text(key))
-    return _unescaped(quoted) if quoted else _text(key), _read(value)
+    return _unescape(quoted) if quoted else _text(key), _read(value)
 
 
 def _items(node: Node) -> list[object]:
@@ -123,7 +123,7 @@ def _text(node: Node) -> str:
     return (node.text or b"").decode()
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     inner = next(group for group in match.groups() if group is not None)
 
     def plain(escape: re.Match[str]) -> str:

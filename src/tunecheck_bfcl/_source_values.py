@@ -64,7 +64,7 @@ def _boolean(text: str, _: str | None) -> object:
     return {"true": True, "false": False}.get(text, text)
 
 
-def _as_written(text: str, _: str | None) -> object:
+def _keep_text(text: str, _: str | None) -> object:
     return text
 
 
@@ -72,7 +72,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def _untyped(text: str, quotes: str) -> object:
+def _keep_untyped(text: str, quotes: str) -> object:
     if text in ("true", "false"):
         return text == "true"
     if text[:1] and text[0] in quotes and text[0] == text[-1]:
@@ -135,7 +135,7 @@ def _line_end(text: str, place: int) -> int:
 def _java_element(text: str, element_type: str | None) -> object:
     if element_type is not None:
         return declared_value(text, "java", element_type)
-    value = _untyped(text, '"')
+    value = _keep_untyped(text, '"')
     for read in (_java_long, _java_float):
         if value is text:
             value = read(text, None)
@@ -210,7 +210,7 @@ def _js_member(text: str) -> object:
 
 
 def _js_element(text: str, element_type: str | None) -> object:
-    return _untyped(text, "'\"") if element_type is None else declared_value(text, "javascript", element_type)
+    return _keep_untyped(text, "'\"") if element_type is None else declared_value(text, "javascript", element_type)
 
 
 TYPES: Mapping[str, Mapping[str, tuple[type, Reader | None]]] = {
@@ -220,7 +220,7 @@ TYPES: Mapping[str, Mapping[str, tuple[type, Reader | None]]] = {
         "double": (float, _java_double),
         "long": (int, _java_long),
         "boolean": (bool, _boolean),
-        **dict.fromkeys(("char", "String", "any"), (str, _as_written)),
+        **dict.fromkeys(("char", "String", "any"), (str, _keep_text)),
         "Array": (list, _java_array),
         "ArrayList": (list, _java_list),
         "HashMap": (dict, _java_map),
@@ -237,7 +237,7 @@ TYPES: Mapping[str, Mapping[str, tuple[type, Reader | None]]] = {
         "Boolean": (bool, _boolean),
         "dict": (dict, _js_object),
         "array": (list, _js_array),
-        "any": (str, _as_written),
+        "any": (str, _keep_text),
     },
 }
 """The types of the data's definitions by language: what values of each are compared as, and what reads them."""

@@ -166,11 +166,11 @@ def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
 
     A figure with a category that is missing or has no scored row is left out.
     """
-    simple, multi_turn = _mean(_alone(_SIMPLE, totals)), _mean(_alone(_CONVERSATIONS, totals))
-    composed = _alone(_COMPOSED, totals)
+    simple, multi_turn = _mean(_weigh_alone(_SIMPLE, totals)), _mean(_weigh_alone(_CONVERSATIONS, totals))
+    composed = _weigh_alone(_COMPOSED, totals)
     non_live, live = (
-        _mean([simple, *composed, *_alone(["irrelevance"], totals)]),
-        _pooled((*_LIVE, *_ABSTAINING), totals),
+        _mean([simple, *composed, *_weigh_alone(["irrelevance"], totals)]),
+        _weigh_pooled((*_LIVE, *_ABSTAINING), totals),
     )
     figures: dict[str, dict[str, Weights | None]] = {
         "v3": {
@@ -181,8 +181,8 @@ def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
         },
         "v4": {
             "non_live": _mean([simple, *composed]),
-            "live": _pooled(_LIVE, totals),
-            "irrelevance": _mean(_alone(["irrelevance", "live_irrelevance"], totals)),
+            "live": _weigh_pooled(_LIVE, totals),
+            "irrelevance": _mean(_weigh_alone(["irrelevance", "live_irrelevance"], totals)),
             "multi_turn": multi_turn,
         },
     }
@@ -192,11 +192,11 @@ def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
     }
 
 
-def _alone(categories: Sequence[str], totals: Mapping[str, int]) -> list[Weights | None]:
+def _weigh_alone(categories: Sequence[str], totals: Mapping[str, int]) -> list[Weights | None]:
     return [{category: Fraction(1)} if totals.get(category) else None for category in categories]
 
 
-def _pooled(categories: Sequence[str], totals: Mapping[str, int]) -> Weights | None:
+def _weigh_pooled(categories: Sequence[str], totals: Mapping[str, int]) -> Weights | None:
     rows = [totals.get(category) for category in categories]
     total = sum(filter(None, rows))
     return None if None in rows or not total else {name: Fraction(totals[name], total) for name in categories}

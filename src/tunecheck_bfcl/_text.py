@@ -70,7 +70,7 @@ def decode_text(text: str) -> list[dict[str, object]]:
         UndecodableError: it is not a list of calls, or a value in it is none that the leaderboard reads.
     """
     try:
-        body = _parsed(text)
+        body = _parse(text)
         operations = sum(isinstance(node, ast.BinOp) for node in ast.walk(body)) if len(text) > _MOST_OPERATIONS else 0
         if operations > _MOST_OPERATIONS:
             raise UndecodableError("more arithmetic than any call needs")
@@ -84,7 +84,7 @@ def decode_text(text: str) -> list[dict[str, object]]:
         raise UndecodableError(" ".join(str(error).split())[:200] or type(error).__name__) from None
 
 
-def _parsed(text: str) -> ast.expr:
+def _parse(text: str) -> ast.expr:
     if len(text) > MOST_CHARACTERS:
         raise UndecodableError(f"a text of {len(text)} characters")
     braces = text.count("{")
@@ -163,42 +163,42 @@ def decode_text_as_bfcl(text: str) -> Reading:
 
 def _nested_call(name: object, arguments: object) -> FunctionCall:
     assert isinstance(arguments, dict)
-    rewritten = {str(key): _rewritten(value) for key, value in arguments.items()}
+    rewritten = {str(key): _rewrite(value) for key, value in arguments.items()}
     return FunctionCall(str(name), cast("dict[str, JSON]", rewritten))
 
 
-def _rewritten(value: object) -> object:
+def _rewrite(value: object) -> object:
     if not isinstance(value, dict):
         return value
     if not value:
         raise UndecodableError("an empty dict is not an argument")
     if all(isinstance(item, dict) for item in value.values()):
         return _nested_call(*next(iter(value.items())))
-    return {str(key): _rewritten(item) for key, item in value.items()}
+    return {str(key): _rewrite(item) for key, item in value.items()}
 
 
 def _fold(node: ast.expr) -> Folded:
     try:
-        return _folded(node)
+        return _fold_literals(node)
     except (TypeError, ArithmeticError, MemoryError, RecursionError) as error:
         raise ValueError(f"arithmetic that fails: {error}") from None
 
 
-def _folded(node: ast.expr) -> Folded:
+def _fold_literals(node: ast.expr) -> Folded:
     if isinstance(node, ast.Constant) and node.value is not ...:
         return node.value
     if isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
-        return _checked(_SIGNS[type(node.op)](_folded(node.operand)))
+        return _check_value(_SIGNS[type(node.op)](_fold_literals(node.operand)))
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        return _computed(type(node.op), _folded(node.left), _folded(node.right))
+        return _compute(type(node.op), _fold_literals(node.left), _fold_literals(node.right))
     if isinstance(node, ast.List):
-        return [_folded(each) for each in node.elts]
+        return [_fold_literals(each) for each in node.elts]
     if isinstance(node, ast.Tuple):
-        return tuple(_folded(each) for each in node.elts)
+        return tuple(_fold_literals(each) for each in node.elts)
     raise ValueError("no arithmetic on literals")
 
 
-def _computed(operation: type, left: Folded, right: Folded) -> Folded:
+def _compute(operation: type, left: Folded, right: Folded) -> Folded:
     """Return what an operator makes of two values.
 
     Raises:
@@ -217,7 +217,7 @@ def _computed(operation: type, left: Folded, right: Folded) -> Folded:
                 continue
             if _size(repeated) * count > _MOST_ELEMENTS:
                 raise ValueError("a repetition too long")
-    return _checked(_OPERATORS[operation](left, right))
+    return _check_value(_OPERATORS[operation](left, right))
 
 
 def _size(value: Folded) -> int:
@@ -227,7 +227,7 @@ def _size(value: Folded) -> int:
     return len(value) if isinstance(value, (str, bytes)) else 0
 
 
-def _checked(value: object) -> Folded:
+def _check_value(value: object) -> Folded:
     """Return a value that has been worked out.
 
     Raises:

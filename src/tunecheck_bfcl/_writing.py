@@ -23,7 +23,7 @@ def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
     """
     line: dict[str, JSON] = {"id": row if isinstance(row, str) else row.id, "result": output.get("result")}
     for name in BY_STEP:
-        line[name] = _counted(output.get(name))
+        line[name] = _count(output.get(name))
     if output.get("inference_log") is not None:
         line["inference_log"] = output["inference_log"]
     if output.get("forced_quit") is True:
@@ -55,9 +55,9 @@ def model_folder(model: str) -> str:
     return folder.strip(". ") or "model"
 
 
-def _counted(value: JSON) -> JSON:
+def _count(value: JSON) -> JSON:
     if isinstance(value, list):
-        return [_counted(item) for item in value]
+        return [_count(item) for item in value]
     return 0 if value is None else value
 
 

@@ -44,18 +44,18 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
     async def reply(
         self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
     ) -> StatefulReply:
-        body = _told(conversation, sent_at) | {"message": message}
+        body = _message_body(conversation, sent_at) | {"message": message}
         if suggested is not None:
             body["suggested_reply"] = suggested
-        completion, answered = await self._asked(body, key, sent_at, {})
+        completion, answered = await self._post(body, key, sent_at, {})
         says = isinstance(answered, dict) and answered.get("adopted") is True
         return StatefulReply(completion, says and suggested is not None and completion.text == suggested)
 
     async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
-        await self._tell("/reset", _told(conversation, sent_at), key, sent_at)
+        await self._tell("/reset", _message_body(conversation, sent_at), key, sent_at)
 
     async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
-        body = _told(conversation, sent_at) | {"seconds": seconds}
+        body = _message_body(conversation, sent_at) | {"seconds": seconds}
         await self._tell("/advance", body, key, sent_at)
 
     async def _tell(self, path: str, body: JSON, key: str, sent_at: datetime) -> None:
@@ -67,7 +67,7 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         conversation = f"single-{request.idempotency_key or uuid.uuid4().hex}"
-        return _told(conversation, request.sent_at) | {"message": _only_message(request)}
+        return _message_body(conversation, request.sent_at) | {"message": _only_message(request)}
 
     def _answer(self, reply: JSON) -> Completion:
         text = reply.get("reply") if isinstance(reply, dict) else None
@@ -87,7 +87,7 @@ def _beside(url: str, path: str) -> str:
     return urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix(_REPLY) + path))
 
 
-def _told(conversation: str, sent_at: datetime | None) -> dict[str, JSON]:
+def _message_body(conversation: str, sent_at: datetime | None) -> dict[str, JSON]:
     told: dict[str, JSON] = {"conversation": conversation}
     return told if sent_at is None else {**told, "time": time_text(sent_at)}
 

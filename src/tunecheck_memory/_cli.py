@@ -146,7 +146,7 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     if options.config is None or options.endpoint is None:
         missing = "-c CONFIG.yml" if options.config is None else "--endpoint FILE"
         raise ConfigurationError(f"nothing says what to run: give {missing}, or --resume RUN")
-    unfinished = None if options.fresh or asked is not None else _unfinished(options)
+    unfinished = None if options.fresh or asked is not None else _find_unfinished(options)
     if unfinished is not None:
         print(
             f"note: run {clean(unfinished)} of this configuration is unfinished; this is a new one. To go on with that "
@@ -170,13 +170,13 @@ def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
         return options
     if options.config is None or options.endpoint is None:
         return replace(options, resume=None)
-    unfinished = _unfinished(options)
+    unfinished = _find_unfinished(options)
     if unfinished is None:
         print("note: no run of this configuration is unfinished; this is a new one", file=sys.stderr)
     return replace(options, resume=unfinished)
 
 
-def _unfinished(options: MemoryRunOptions) -> str | None:
+def _find_unfinished(options: MemoryRunOptions) -> str | None:
     """Return the newest run with the same options if it is neither finished nor in progress."""
     from tunecheck.runs import list_runs
 

@@ -245,7 +245,7 @@ def find_kind(
 def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = None) -> type[Kind]:
     """Return the class of a kind; arguments and errors as of `find_kind`."""
     if is_kind_file(name):
-        loaded = _of_file((folder or Path()) / name, trust)
+        loaded = _kind_of_file((folder or Path()) / name, trust)
     else:
         installed = discover(GROUP)
         names = [each.name for each in installed]
@@ -261,7 +261,7 @@ def is_kind_file(name: str) -> bool:
     return name.lower().endswith(".py")
 
 
-def _of_file(path: Path, trust: Trust | None) -> object:
+def _kind_of_file(path: Path, trust: Trust | None) -> object:
     if not path.is_file():
         raise PluginError(f"{path}: there is no such file; a data set's file is looked for beside the configuration")
     path = path.resolve()

@@ -115,7 +115,7 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
         isolated=plan.isolated or read.isolated,
         seed=read.seed,
     )
-    resumed = _resumed(arguments)
+    resumed = _find_resumed(arguments)
     made = _definitions(plan, read, settings, resumed)
     damaged = _refuse_damaged_logs(resumed, accept=arguments.get("accept_damage", False))
     target = _target(plan, read, settings, made)
@@ -179,7 +179,7 @@ def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: Def
     )
 
 
-def _resumed(arguments: RunArguments) -> Run | None:
+def _find_resumed(arguments: RunArguments) -> Run | None:
     resume = arguments.get("resume")
     return None if resume is None else find_run(resume, Path(arguments.get("results_dir", RESULTS_DIR)))
 

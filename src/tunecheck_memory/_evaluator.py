@@ -173,22 +173,22 @@ class MemoryEvaluator(Evaluator):
         """Score one test, from any thread, also where an event loop is running."""
         row: dict[str, Any] = locals().copy()
         del row["self"]
-        test, result = self._by_words(row)
+        test, result = self._judge_by_words(row)
         if not isinstance(result, list):
             return result
         assert self._judges is not None
         judge = self._judges.judge(test)
-        return self._judged(test, [judge(**inputs) for inputs in result])
+        return self._judge_verdict(test, [judge(**inputs) for inputs in result])
 
     async def call_with(self, calls: ModelCalls, /, **row: Any) -> Verdict:  # noqa: ANN401 - columns of any kind
-        test, result = self._by_words(row)
+        test, result = self._judge_by_words(row)
         if not isinstance(result, list):
             return result
         assert self._judges is not None
         judge = self._judges.judge(test)
-        return self._judged(test, [await judge.call_with(calls, **inputs) for inputs in result])
+        return self._judge_verdict(test, [await judge.call_with(calls, **inputs) for inputs in result])
 
-    def _by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict | list[dict[str, object]]]:
+    def _judge_by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict | list[dict[str, object]]]:
         """Return the test, and its verdict or the inputs of the questions for the judge."""
         own, sure = given(row.pop("own_score", None)), given(row.pop("own_sure", None)) is not False
         test = read_test(**row)
@@ -214,7 +214,7 @@ class MemoryEvaluator(Evaluator):
         kind = shipped_kind(test.title)
         return self._doubtful and kind is not None and not kind().is_verbatim(test)
 
-    def _judged(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> Verdict:
+    def _judge_verdict(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> Verdict:
         assert self._judges is not None
         score, reasons, properties = self._judges.together(test, verdicts)
         return self._verdict(test, Score(score, reasons), "judge", properties)

@@ -142,17 +142,17 @@ class EventLog:
 
     def intend(self, effect: Effect, key: str, at_us: int) -> None:
         """Record a call to the agent or the judge before it is made."""
-        self._file.append(_Do(self._next, key, at_us, effect, self._told()))
+        self._file.append(_Do(self._next, key, at_us, effect, self._changed_settings()))
 
     def done(self, outcome: Outcome) -> None:
-        self._file.append(_Done(self._next, outcome, self._told()))
+        self._file.append(_Done(self._next, outcome, self._changed_settings()))
         self._next += 1
 
     def did(self, effect: Effect, outcome: Outcome) -> None:
-        self._file.append(_Did(self._next, effect, outcome, self._told()))
+        self._file.append(_Did(self._next, effect, outcome, self._changed_settings()))
         self._next += 1
 
-    def _told(self) -> dict[str, JSON] | None:
+    def _changed_settings(self) -> dict[str, JSON] | None:
         """Return the changed settings for the next event only."""
         change, self.change = self.change, None
         return change

@@ -197,7 +197,7 @@ def make_definitions(
         DataError: A definition cannot be read or written.
         EndpointError: The generator failed for good.
     """
-    stored = {each.title: _stored(folder / each.title) for each in configuration.data_sets}
+    stored = {each.title: _read_stored(folder / each.title) for each in configuration.data_sets}
     absent = {
         each.title: f"{each.name} needs texts: give the folder of .txt or .jsonl files that holds them with --texts"
         for each in configuration.data_sets
@@ -218,7 +218,7 @@ def make_definitions(
     return DefinitionSet(definitions, tuple(LeftOut(title, reason) for title, reason in absent.items()))
 
 
-def _stored(folder: Path) -> list[Definition]:
+def _read_stored(folder: Path) -> list[Definition]:
     return [read_definition(file) for file in sorted(folder.glob(f"*{SUFFIX}"))]
 
 
@@ -252,7 +252,7 @@ def _check_record(configuration: Configuration, folder: Path, absent: Mapping[st
 def _make_anew(configuration: Configuration, folder: Path, making: GenerationContext) -> _ByTitle:
     """Make all data sets except those with missing texts; old definitions are removed once all are made."""
     keep = {each.title for each in configuration.data_sets if each.kind.needs_texts and making.texts is None}
-    new = {each.title: _made(each, configuration, making) for each in configuration.data_sets if each.title not in keep}
+    new = {each.title: _make(each, configuration, making) for each in configuration.data_sets if each.title not in keep}
     with told_as(ConfigurationError, folder, "cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / RECORD).unlink(missing_ok=True)
@@ -262,13 +262,13 @@ def _make_anew(configuration: Configuration, folder: Path, making: GenerationCon
             if not any(place.iterdir()):
                 place.rmdir()
         write_definitions((each for of_title in new.values() for each in of_title), folder)
-        recipes = {title: recipe for title, recipe in _recipes(configuration).items() if _stored(folder / title)}
+        recipes = {title: recipe for title, recipe in _recipes(configuration).items() if _read_stored(folder / title)}
         write_file(folder / CONFIG, settings_text(configuration.settings()))
         write_file(folder / RECORD, dumps_readably({"format_version": FORMAT_VERSION, **recipes}))
-    return {title: _stored(folder / title) for title in new}
+    return {title: _read_stored(folder / title) for title in new}
 
 
-def _made(data_set: DataSet, configuration: Configuration, making: GenerationContext) -> list[Definition]:
+def _make(data_set: DataSet, configuration: Configuration, making: GenerationContext) -> list[Definition]:
     where = f"{configuration.path}: the data set {data_set.title!r} cannot be made"
     own = GenerationContext(data_set.seed, data_set.memory_span, making.texts, making.generator)
     try:
@@ -277,13 +277,13 @@ def _made(data_set: DataSet, configuration: Configuration, making: GenerationCon
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
-    checked = _checked(data_set.title, made)
+    checked = _check_definitions(data_set.title, made)
     if isinstance(checked, str):
         raise ConfigurationError(f"{where}: {checked}")
     return checked
 
 
-def _checked(title: str, made: object) -> list[Definition] | str:
+def _check_definitions(title: str, made: object) -> list[Definition] | str:
     """Return the definitions that a kind made, or what is wrong with them."""
     if not isinstance(made, (list, tuple)):
         return f"it made {made!r:.60}, and no list of definitions"
@@ -314,11 +314,11 @@ def _difference(stored: dict[str, JSON], wanted: dict[str, JSON]) -> str | None:
             return f"{title} is {'not in this one' if here is None else 'new' if there is None else 'unreadable'}"
         for key in dict.fromkeys([*here, *there]):
             if there.get(key) != here.get(key):
-                return f"{title} was made with {key} {_shown(there.get(key))}, not {_shown(here.get(key))}"
+                return f"{title} was made with {key} {_value_text(there.get(key))}, not {_value_text(here.get(key))}"
     return None
 
 
-def _shown(value: JSON) -> str:
+def _value_text(value: JSON) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}: {each}" for key, each in value.items()) or "none"
     return str(value)

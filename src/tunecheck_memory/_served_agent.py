@@ -79,13 +79,13 @@ class NoteAgent(Service):
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
         """Add the routes /reply, /reset and /advance."""
         self._middleware = middleware
-        app.add_routes([web.post(path, self._once) for path in self.paths.split(", ")])
+        app.add_routes([web.post(path, self._reply_once) for path in self.paths.split(", ")])
         app.add_routes([web.get(path, self._health) for path in ("/", "/health")])
 
     async def _health(self, _: web.Request) -> web.Response:
         return json_reply({"status": "ok", "model": self.name, **self._middleware.counts(), **self.health()})
 
-    async def _once(self, request: web.Request) -> web.Response:
+    async def _reply_once(self, request: web.Request) -> web.Response:
         """Answer a request; one that is repeated under its key gets the same answer, and is noted once."""
         try:
             message = converted(read_object(await request.read()), AgentMessage)

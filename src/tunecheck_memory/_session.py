@@ -93,10 +93,11 @@ class Session:
             self._change(event.changed)
             if effect is None or to_data(effect) != to_data(event.effect):
                 raise ConfigurationError(
-                    f"event {self._number} was {_shown(event.effect)}, and now would be {_shown(effect)}: the "
-                    "definitions, the settings or the program have changed since; undo that, or start anew with --fresh"
+                    f"event {self._number} was {_effect_text(event.effect)}, and now would be "
+                    f"{_effect_text(effect)}: the definitions, the settings or the program have changed since; "
+                    "undo that, or start anew with --fresh"
                 )
-            effect = await self._settle(schedule, event.effect, await self._recorded(event))
+            effect = await self._settle(schedule, event.effect, await self._record(event))
         self._change(self.log.change)
         while effect is not None:
             effect = await self._settle(schedule, effect, await self._execute(effect))
@@ -117,10 +118,10 @@ class Session:
         except StopIteration:
             return None
 
-    async def _recorded(self, event: Event) -> Outcome:
+    async def _record(self, event: Event) -> Outcome:
         if event.outcome is None:  # in flight when the process died
             self.clock.set(event.at_us)
-            outcome = await self._asked(event.effect, event.key or self.key(self._number), event.at_us)
+            outcome = await self._ask(event.effect, event.key or self.key(self._number), event.at_us)
             self.log.done(outcome)
             return outcome
         effect, outcome = event.effect, event.outcome
@@ -141,15 +142,15 @@ class Session:
         if isinstance(effect, (Send, Consult, ResetAgent)) or (isinstance(effect, Jump) and self.clock.tells_agent):
             key, at_us = self.key(self._number), self.clock.now()
             self.log.intend(effect, key, at_us)
-            outcome = await self._asked(effect, key, at_us)
+            outcome = await self._ask(effect, key, at_us)
             self.log.done(outcome)
             return outcome
-        at_us = await self._waited(effect.until_us) if isinstance(effect, Jump) else self.clock.now()
+        at_us = await self._wait(effect.until_us) if isinstance(effect, Jump) else self.clock.now()
         outcome = Outcome(at_us)
         self.log.did(effect, outcome)
         return outcome
 
-    async def _waited(self, until_us: int) -> int:
+    async def _wait(self, until_us: int) -> int:
         # A real clock may wait long, and the run may be stopped meanwhile.
         jump = asyncio.ensure_future(self.clock.jump(until_us))
         stop = asyncio.ensure_future(self._stopping.wait())
@@ -162,7 +163,7 @@ class Session:
             jump.cancel()
             stop.cancel()
 
-    async def _asked(self, effect: Effect, key: str, at_us: int) -> Outcome:
+    async def _ask(self, effect: Effect, key: str, at_us: int) -> Outcome:
         try:
             if isinstance(effect, Send):
                 async with _one_call(self.costs) as count:
@@ -172,7 +173,7 @@ class Session:
                         count(outcome.made)
                 return outcome
             if isinstance(effect, Consult):
-                return await self._judged(effect, key)
+                return await self._judge_effect(effect, key)
             if isinstance(effect, ResetAgent):
                 await self.agent.reset(key, at_us)
             elif isinstance(effect, Jump):
@@ -182,9 +183,9 @@ class Session:
         except EndpointError as error:
             refused = error.status == 413 or (error.status in (400, 422) and _TOO_LONG.search(str(error)) is not None)
             way = _WINDOW_ADVICE if isinstance(effect, Send) and refused else ""
-            raise RunError(f"at {_shown(effect)}: {error}{way}") from error
+            raise RunError(f"at {_effect_text(effect)}: {error}{way}") from error
 
-    async def _judged(self, effect: Consult, key: str) -> Outcome:
+    async def _judge_effect(self, effect: Consult, key: str) -> Outcome:
         judge = self._judge = self._judge or self.make_judge()
         async with _one_call(self.judge_costs) as count:
             outcome = structs.replace(await judge.ask(effect.request, key=key), at_us=self.clock.now())
@@ -209,7 +210,7 @@ def _was_asked(outcome: Outcome) -> bool:
     return not outcome.adopted and not outcome.simulated
 
 
-def _shown(effect: Effect | None) -> str:
+def _effect_text(effect: Effect | None) -> str:
     if effect is None:
         return "the end"
     if isinstance(effect, Send):

@@ -305,9 +305,9 @@ class _MlflowUpload(RunUpload):
             return action(*given, **options)
         except MlflowException as error:
             status = error.get_http_status_code()
-            raise step.failed(self._told(error), status=status, unsure=status in _PERHAPS_DONE) from None
+            raise step.failed(self._reason_text(error), status=status, unsure=status in _PERHAPS_DONE) from None
         except Exception as error:  # noqa: BLE001 - whatever storage it is
-            raise step.failed(self._told(error), unsure=True) from None
+            raise step.failed(self._reason_text(error), unsure=True) from None
 
     def _post(self, step: UploadStep, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
         """Send a request for which the client has no fitting method, with the client's sign-in and retries."""
@@ -318,10 +318,10 @@ class _MlflowUpload(RunUpload):
         reply = self._call(step, http_request, host, path, "POST", json=body, raise_on_status=False, **options)
         if reply.ok:
             return value_of(reply.content)
-        reason = f"{reply.status_code} {reply.reason}: {self._told(reply.text)}"
+        reason = f"{reply.status_code} {reply.reason}: {self._reason_text(reply.text)}"
         raise step.failed(reason, status=reply.status_code, unsure=reply.status_code in _PERHAPS_DONE)
 
-    def _told(self, reason: object) -> str:
+    def _reason_text(self, reason: object) -> str:
         return clean(self._redactor.text(str(reason)), 600)
 
 

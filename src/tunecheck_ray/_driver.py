@@ -163,7 +163,7 @@ class ChunkDriver:
         known: dict[int, list[bytes]] = {}
         for unit in self._rows:
             for row in unit:
-                records = self._known(row) if self._cached else []
+                records = self._known_records(row) if self._cached else []
                 if records is None:
                     self.tally.reused += 1
                     continue
@@ -174,7 +174,7 @@ class ChunkDriver:
         self._handed_out += len(rows)
         return Chunk(tuple(rows), {index: records for index, records in known.items() if records}) if rows else None
 
-    def _known(self, row: Row) -> list[bytes] | None:
+    def _known_records(self, row: Row) -> list[bytes] | None:
         """Return the records of a row; None if the row is finished."""
         target, columns, records = self.plan.target, dict[str, JSON](), list[object]()
         if target is not None:

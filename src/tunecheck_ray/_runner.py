@@ -227,7 +227,7 @@ class RayDriver(ChunkDriver):
         for stream, flight in streams.items():
             if flight.heard < silent and stream not in ready:
                 self._ray.cancel(stream, force=True)
-                portions += self._ended(flight, f"no sign of life for {SILENCE_S:g} s")
+                portions += self._end_task(flight, f"no sign of life for {SILENCE_S:g} s")
         return portions
 
     def _ready(self, streams: list[Any]) -> list[Any]:
@@ -242,18 +242,18 @@ class RayDriver(ChunkDriver):
                 item = self._ray.get(next(flight.stream))
                 flight.heard = time.monotonic()
                 if isinstance(item, TaskEnd):
-                    yield from self._ended(flight, item.message, stop=item.stop, died=not item.stop)
+                    yield from self._end_task(flight, item.message, stop=item.stop, died=not item.stop)
                     return
                 flight.take(item)
                 yield item
         except StopIteration:
-            yield from self._ended(flight, "the task ended before its rows")
+            yield from self._end_task(flight, "the task ended before its rows")
         except errors.RayTaskError as error:  # a node without Tunecheck, say
-            yield from self._ended(flight, f"on a Ray worker: {clean(error.cause, 500)}", stop=True)
+            yield from self._end_task(flight, f"on a Ray worker: {clean(error.cause, 500)}", stop=True)
         except errors.RayError:
-            yield from self._ended(flight, "Ray lost the worker")
+            yield from self._end_task(flight, "Ray lost the worker")
 
-    def _ended(self, flight: _RayFlight, how: str, *, stop: bool = False, died: bool = False) -> Iterator[Portion]:
+    def _end_task(self, flight: _RayFlight, how: str, *, stop: bool = False, died: bool = False) -> Iterator[Portion]:
         """Handle the rows that a task has left; `how` is the reason of an early end."""
         self._flights.remove(flight)
         if stop:

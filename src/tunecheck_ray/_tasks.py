@@ -38,12 +38,12 @@ class TaskEnd:
 def run_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
     """Yield the portions of a chunk. Ray calls this function."""
     yield Portion()  # the driver counts silence from here
-    yield from (_isolated if chunk.isolated else _portions)(job, task, chunk)
+    yield from (_run_isolated_chunk if chunk.isolated else _portions)(job, task, chunk)
 
 
 def _portions(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
     try:
-        runner, services = _opened(job)
+        runner, services = _open_job(job)
         services.task = task
         yield from runner.run(chunk)
     except Exception as error:  # noqa: BLE001 - the driver ends the run with it
@@ -54,7 +54,7 @@ def _portions(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(job: bytes) -> tuple[ChunkRunner, TaskServices]:
+def _open_job(job: bytes) -> tuple[ChunkRunner, TaskServices]:
     """Return the objects that the tasks of one run share in this process.
 
     Raises:
@@ -85,7 +85,7 @@ def _opened(job: bytes) -> tuple[ChunkRunner, TaskServices]:
 # -- rows in a process of their own
 
 
-def _isolated(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
+def _run_isolated_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
     import ray
 
     context = multiprocessing.get_context("spawn")

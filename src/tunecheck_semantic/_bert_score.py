@@ -59,7 +59,7 @@ class BertScoreEvaluator(SemanticEvaluator):
 
         model = load_model(self._folder)
         candidate, reference = (model.encode(text.strip(), self._layer) for text in (pair.candidate, pair.reference))
-        precision, recall = _matched(candidate, reference)
+        precision, recall = _match_tokens(candidate, reference)
         total = precision + recall
         properties: dict[str, JSON] = {
             "bert_score_precision": round(precision, 6),
@@ -70,7 +70,7 @@ class BertScoreEvaluator(SemanticEvaluator):
         return self._verdict(2 * precision * recall / total if total > 0 else 0.0, pair.fault, properties)
 
 
-def _matched(candidate: EncodedText, reference: EncodedText) -> tuple[float, float]:
+def _match_tokens(candidate: EncodedText, reference: EncodedText) -> tuple[float, float]:
     """Precision and recall: the mean of each word token's best cosine, in the other text (equation 1 of the paper)."""
     import numpy as np
 

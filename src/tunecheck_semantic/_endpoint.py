@@ -60,7 +60,7 @@ def unpacked_vector(text: str) -> Vector:
         vector = np.frombuffer(base64.b64decode(text, validate=True), _NUMBER)
     except (binascii.Error, ValueError):
         raise UnreadableReplyError("an embedding is text that is not base64 of 32-bit numbers") from None
-    return _checked(vector)
+    return _check_vector(vector)
 
 
 def read_embeddings(reply: JSON, count: int) -> list[Vector]:
@@ -87,12 +87,12 @@ def _vector(value: JSON) -> Vector:
         raise UnreadableReplyError("an embedding is not a list of numbers")
     try:
         with np.errstate(over="ignore"):
-            return _checked(np.array(value, _NUMBER))
+            return _check_vector(np.array(value, _NUMBER))
     except OverflowError:  # an integer too large for a float
         raise UnreadableReplyError("an embedding holds a number out of range") from None
 
 
-def _checked(vector: Vector) -> Vector:
+def _check_vector(vector: Vector) -> Vector:
     if not 0 < len(vector) <= _MOST_NUMBERS:
         raise UnreadableReplyError(f"an embedding has {len(vector)} numbers")
     if not np.isfinite(vector).all():
@@ -227,7 +227,7 @@ class EmbeddingEndpoint(Endpoint):
         if not wanted:
             return
         try:
-            completions = await self._posted(wanted)
+            completions = await self._post_batch(wanted)
         except asyncio.CancelledError:
             _fail(wanted, EndpointError(f"endpoint {self.name!r} was closed"))
             raise
@@ -244,7 +244,7 @@ class EmbeddingEndpoint(Endpoint):
             if not one.answer.done():
                 one.answer.set_result(completion)
 
-    async def _posted(self, asked: Sequence[_PendingText]) -> list[Completion]:
+    async def _post_batch(self, asked: Sequence[_PendingText]) -> list[Completion]:
         texts = [one.text for one in asked]
         expected = sum(map(len, texts)) // _CHARACTERS_PER_TOKEN if self._operation.counts_tokens else 0
         body = dumps({**self._operation.body, "input": texts})
@@ -253,7 +253,7 @@ class EmbeddingEndpoint(Endpoint):
             key = hashlib.blake2b("\0".join(one.key for one in asked).encode(), digest_size=16).hexdigest()
         read = functools.partial(read_embeddings, count=len(asked))
         exchange = await self._client.post(body, url=self._operation.url, key=key, read=read, tokens=expected)
-        usages = _shared(read_usage(exchange.reply).input_tokens, texts)
+        usages = _share_tokens(read_usage(exchange.reply).input_tokens, texts)
         return [
             _completion(packed_vector(vector), usage, exchange)
             for vector, usage in zip(exchange.answer, usages, strict=True)
@@ -277,7 +277,7 @@ def _fail(asked: Sequence[_PendingText], error: Exception) -> None:
             one.answer.set_exception(error)
 
 
-def _shared(total: int | None, texts: Sequence[str]) -> list[int | None]:
+def _share_tokens(total: int | None, texts: Sequence[str]) -> list[int | None]:
     """Divide a batch's tokens among its texts by their characters; whole numbers that add up to the total."""
     if total is None:
         return [None] * len(texts)

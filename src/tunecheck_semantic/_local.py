@@ -62,7 +62,7 @@ class LocalModel:
 
     def embed(self, texts: Sequence[str]) -> list[Embedding]:
         cleaned = [_encodable(text) for text in texts]
-        with self._alone():
+        with self._one_at_a_time():
             vectors = self._model.encode(cleaned, show_progress_bar=False)
             limit = self._model.max_seq_length
             sizes = [self._size(self._prompt + text) for text in cleaned]
@@ -74,7 +74,7 @@ class LocalModel:
     def encode(self, text: str, layer: int) -> EncodedText:
         """Return the states of a text's tokens after this layer."""
         cleaned = _encodable(text)
-        with self._alone(), torch.inference_mode():
+        with self._one_at_a_time(), torch.inference_mode():
             positions = getattr(self._encoder.config, "max_position_embeddings", _MOST_TOKENS)  # T5 has none
             limit = min(self._tokenizer.model_max_length, positions, _MOST_TOKENS)
             truncated = self._size(cleaned) > limit or len(text) > _MOST_CHARACTERS
@@ -87,7 +87,7 @@ class LocalModel:
         return len(self._tokenizer(text, verbose=False)["input_ids"])
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _one_at_a_time(self) -> Iterator[None]:
         """Run one text at a time, on one core: tokenizers are not thread-safe, and runs divide rows among processes."""
         with self._lock:
             threads = torch.get_num_threads()

@@ -34,7 +34,7 @@ class SemanticEvaluator(TextEvaluator):
 
     def _verdict(self, score: float, fault: Fault | None, properties: dict[str, JSON]) -> Verdict:
         # Six digits are what 32-bit arithmetic is good for; beyond, numbers depend on what else is computed with them.
-        return self._scored(round(score, 6), fault, properties)
+        return self._make_verdict(round(score, 6), fault, properties)
 
 
 def cut_texts(response: bool, ground_truth: bool) -> dict[str, JSON]:

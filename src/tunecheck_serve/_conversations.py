@@ -38,7 +38,7 @@ class _Known:
         `steps`: the number of answers in each turn, for requests with results in messages of the role user.
         """
         turns, turn, step = self.turns, 0, 0
-        spoken = _spoken(request.messages)
+        spoken = _spoken_messages(request.messages)
         if self.scenario is None:
             return (0, 0) if _keys(spoken) == turns[0] else None
         if _keys(spoken[: len(turns[0])]) != turns[0]:
@@ -77,27 +77,27 @@ class RowAnswers(ChatSource):
     ) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
-        self._known: dict[bytes, list[_Known]] = {}
+        self._know_row: dict[bytes, list[_Known]] = {}
         target = target or EndpointTarget(endpoint)
         for row in rows:
             try:
-                known = _known(row, backends, target)
+                known = _know_row(row, backends, target)
             except ValueError:
                 continue
-            first = _keys(_spoken(known.messages)[:1])
+            first = _keys(_spoken_messages(known.messages)[:1])
             if first:
-                self._known.setdefault(first[0], []).append(known)
+                self._know_row.setdefault(first[0], []).append(known)
 
     async def answer(self, request: ChatRequest) -> Completion:
         known, turn, step = self._find(request)
-        model = self._recorded(known)
+        model = self._recorded_model(known)
         if model is not None:
             completion = await model.answer(turn, step, request.messages, request.tools)
             if completion is None:
                 where = f"row {known.row.id}, turn {turn}, step {step}"
                 raise NoAnswerError(f"{where}: the recorded conversation has no answer there")
             return completion
-        tools = _shown(known, turn, request)
+        tools = _shown_tools(known, turn, request)
         row = known.row
         if self._endpoint.simulated:
             row = question_row(row, tools) if known.scenario is None else step_row(row, turn, step, tools)
@@ -107,14 +107,14 @@ class RowAnswers(ChatSource):
         await self._endpoint.close()
 
     def _find(self, request: ChatRequest) -> tuple[_Known, int, int]:
-        first = _keys(_spoken(request.messages)[:1])
-        for known in self._known.get(first[0], ()) if first else ():
+        first = _keys(_spoken_messages(request.messages)[:1])
+        for known in self._know_row.get(first[0], ()) if first else ():
             place = known.place(request, self._steps(known))
             if place is not None:
                 return known, *place
         raise NoAnswerError("no row of the data set has these messages")
 
-    def _recorded(self, known: _Known) -> RecordedModel | None:
+    def _recorded_model(self, known: _Known) -> RecordedModel | None:
         record = self._record(known)
         if record is None:
             return None
@@ -137,15 +137,15 @@ class RowAnswers(ChatSource):
         return [2 if calls else 1 for calls in truth] if isinstance(truth, list) else []
 
 
-def _known(row: Row, backends: Backends, target: EndpointTarget) -> _Known:
+def _know_row(row: Row, backends: Backends, target: EndpointTarget) -> _Known:
     if row.values.get("turns") is None:
         messages = target.request(row).messages
-        return _Known(row, messages, [_keys(_spoken(messages))])
+        return _Known(row, messages, [_keys(_spoken_messages(messages))])
     scenario = read_scenario(row, backends)
-    return _Known(row, scenario.turns[0], [_keys(_spoken(turn)) for turn in scenario.turns], scenario)
+    return _Known(row, scenario.turns[0], [_keys(_spoken_messages(turn)) for turn in scenario.turns], scenario)
 
 
-def _shown(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
+def _shown_tools(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
     """The functions that the model was told of: in the prompt, where the request offers no tools."""
     functions = known.row.values.get("functions")
     if known.scenario is not None:
@@ -155,7 +155,7 @@ def _shown(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
     return known.tools(turn)
 
 
-def _spoken(messages: Sequence[Message]) -> list[Message]:
+def _spoken_messages(messages: Sequence[Message]) -> list[Message]:
     return [message for message in messages if message.get("role") not in _SYSTEM]
 
 

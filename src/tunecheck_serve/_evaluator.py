@@ -98,9 +98,9 @@ class ServedEvaluator(Service):
         except ColumnMissingError as error:
             return _not_scored("Error", str(error.args[0]))
         ((outcome,),) = (await self._executor.run([Work([arguments], None)])).outcomes
-        return self._told(outcome)
+        return self._reply_of(outcome)
 
-    def _told(self, outcome: Outcome) -> dict[str, JSON]:
+    def _reply_of(self, outcome: Outcome) -> dict[str, JSON]:
         failed = outcome.failure if isinstance(outcome, Partial) else outcome
         if isinstance(failed, Failure):
             return _not_scored("Error", f"{failed.type}: {failed.message}")

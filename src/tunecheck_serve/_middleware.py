@@ -116,7 +116,7 @@ class Middleware:
         except ProblemError as error:
             return _problem(error.problem)
         except EndpointError as error:
-            return _problem(_of_endpoint(error))
+            return _problem(_problem_of_endpoint(error))
         except Exception as error:  # noqa: BLE001 - a source is anybody's code; the server goes on
             return _problem(Problem(500, f"{type(error).__name__}: {error}", "server_error"))
 
@@ -133,7 +133,7 @@ class Service(ABC):
         """Add the handlers of requests."""
 
 
-def _of_endpoint(error: EndpointError) -> Problem:
+def _problem_of_endpoint(error: EndpointError) -> Problem:
     text = str(error)
     if isinstance(error, NoAnswerError):
         return Problem(404, text, code="no_answer")

@@ -110,7 +110,7 @@ class ModelServer(Service):
         if not asked.stream:
             return json_reply(wire.chat_completion(completion, model=model, request_id=id_), headers=headers)
         pieces = wire.chat_pieces(completion, model=model, request_id=id_, with_usage=asked.with_usage)
-        return await _streamed(request, pieces, headers)
+        return await _stream(request, pieces, headers)
 
     async def close(self, _: web.Application) -> None:
         await self._source.close()
@@ -125,7 +125,7 @@ class ModelServer(Service):
         return completion, {REQUEST_ID: id_ or uuid.uuid4().hex, **headers}
 
 
-async def _streamed(
+async def _stream(
     request: web.Request, pieces: Iterable[Mapping[str, object]], headers: Mapping[str, str]
 ) -> web.StreamResponse:
     about = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}

@@ -170,7 +170,7 @@ def model_list(name: str) -> dict[str, JSON]:
 
 def score_reply(completion: Completion) -> dict[str, JSON]:
     """The reply of a scoring script: `result` holds the calls where the model called, else its text."""
-    return {"result": completion.columns()["response"], **_marked(completion)}
+    return {"result": completion.columns()["response"], **_mark_simulated(completion)}
 
 
 def chat_completion(completion: Completion, *, model: str, request_id: str) -> dict[str, JSON]:
@@ -180,12 +180,12 @@ def chat_completion(completion: Completion, *, model: str, request_id: str) -> d
     message |= _beside(completion)
     choice: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": _finish(completion), "logprobs": None}
     body = _envelope("chat.completion", model, request_id)
-    return {**body, "choices": [choice], "usage": _usage(completion), **_marked(completion)}
+    return {**body, "choices": [choice], "usage": _usage(completion), **_mark_simulated(completion)}
 
 
 def chat_pieces(completion: Completion, *, model: str, request_id: str, with_usage: bool) -> Iterator[dict[str, JSON]]:
     """The same as the pieces of a stream: the role, the text word by word, each call's name and arguments, the end."""
-    body = {**_envelope("chat.completion.chunk", model, request_id), **_marked(completion)}
+    body = {**_envelope("chat.completion.chunk", model, request_id), **_mark_simulated(completion)}
     if with_usage:
         body["usage"] = None
     for delta in _deltas(completion):
@@ -222,7 +222,7 @@ def _envelope(kind: str, model: str, request_id: str) -> dict[str, JSON]:
     return {"id": f"chatcmpl-{request_id}", "object": kind, "created": int(time.time()), "model": model}
 
 
-def _marked(completion: Completion) -> dict[str, JSON]:
+def _mark_simulated(completion: Completion) -> dict[str, JSON]:
     return {"simulated": True} if completion.simulated else {}
 
 

@@ -90,7 +90,7 @@ def _fresh() -> Destination:
 
 
 def _read(run: Run, path: Path) -> UploadFile:
-    read = _parsed(path)
+    read = _parse(path)
     content = read.content(run)
     # A user without a key file has no signature to compare.
     if read.uploads and not is_signed(content, read.signature) and signature(content) is not None:
@@ -101,7 +101,7 @@ def _read(run: Run, path: Path) -> UploadFile:
     return read
 
 
-def _parsed(path: Path) -> UploadFile:
+def _parse(path: Path) -> UploadFile:
     try:
         return msgspec.convert(loads(read_regular(path)), UploadFile)
     except FileNotFoundError:

@@ -140,7 +140,7 @@ class PythonScanner:
     def _argument(self, arguments: dict[str, JSON], positions: list[int]) -> None:
         self._skip()
         if self.text.startswith("**", self.position):
-            return self._unpacked(arguments, positions)
+            return self._unpack(arguments, positions)
         if keyword := self.keyword.match(self.text, self.position):
             self.position = keyword.end()
             name = keyword[1]
@@ -152,7 +152,7 @@ class PythonScanner:
             positions[0] += 1
         return self._give(arguments, name, self.value())
 
-    def _unpacked(self, arguments: dict[str, JSON], positions: list[int]) -> None:
+    def _unpack(self, arguments: dict[str, JSON], positions: list[int]) -> None:
         positions[0] = -1
         self.position += 2
         values = self.value()
@@ -224,11 +224,11 @@ class PythonScanner:
         if not body:
             self._fail("a text that is not closed")
         written: str = body[1]
-        read: str = written if prefix == "r" or "\\" not in written else _ESCAPE.sub(self._unescaped, written)
+        read: str = written if prefix == "r" or "\\" not in written else _ESCAPE.sub(self._unescape, written)
         self.position = body.end()
         return read
 
-    def _unescaped(self, escape: re.Match[str]) -> str:
+    def _unescape(self, escape: re.Match[str]) -> str:
         whole: str = escape[0]
         code = whole[1:]
         plain = _PLAIN_ESCAPES.get(code)

@@ -88,7 +88,7 @@ class ToolDefinitions:
             return _NONE
         if isinstance(value, str) and len(value) <= _CACHED_CHARACTERS:
             return _read_text(value)
-        return cls(_by_name(value))
+        return cls(_tools_by_name(value))
 
     def __bool__(self) -> bool:
         return bool(self._tools)
@@ -120,10 +120,10 @@ _NONE = ToolDefinitions({})
 
 @functools.lru_cache(maxsize=32)  # most data sets repeat the same few tool sets
 def _read_text(text: str) -> ToolDefinitions:
-    return ToolDefinitions(_by_name(text))
+    return ToolDefinitions(_tools_by_name(text))
 
 
-def _by_name(value: object) -> dict[str, Mapping[str, JSON]]:
+def _tools_by_name(value: object) -> dict[str, Mapping[str, JSON]]:
     tools: dict[str, Mapping[str, JSON]] = {}
     for place, tool in _flat(value, "tool_definitions", _MOST_NESTED):
         name = tool.get("name")

@@ -30,7 +30,7 @@ def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
         near = difflib.get_close_matches(str(format), FORMATS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(FORMATS)}"
         raise ConfigurationError(f"unknown format of function calls {format!r}; {hint}")
-    checked = [_checked(call) for call in calls]
+    checked = [_check_call(call) for call in calls]
     if len(checked) > MAX_CALLS:
         raise ValueError(f"{len(checked)} calls; at most {MAX_CALLS} are read back")
     return write(checked)
@@ -58,7 +58,7 @@ def _text(value: object) -> str:
     return jsontext.dumps(value).decode()
 
 
-def _checked(call: FunctionCall) -> FunctionCall:
+def _check_call(call: FunctionCall) -> FunctionCall:
     if not call.name.strip() or call.name == PARALLEL:
         raise ValueError(f"{quoted(call.name)} is not a name of a function")
     try:
@@ -124,16 +124,17 @@ def _python(call: FunctionCall) -> str:
 
 
 def _hermes(calls: Sequence[FunctionCall]) -> JSON:
-    return "\n".join(f"<tool_call>\n{_text(_named(call))}\n</tool_call>" for call in calls)
+    return "\n".join(f"<tool_call>\n{_text(_call_object(call))}\n</tool_call>" for call in calls)
 
 
 def _mistral(calls: Sequence[FunctionCall]) -> JSON:
     if not calls:
         return ""
-    return f"[TOOL_CALLS] {_text([_named(call) | ({'id': call.id} if call.id is not None else {}) for call in calls])}"
+    objects = [_call_object(call) | ({"id": call.id} if call.id is not None else {}) for call in calls]
+    return f"[TOOL_CALLS] {_text(objects)}"
 
 
-def _named(call: FunctionCall) -> dict[str, JSON]:
+def _call_object(call: FunctionCall) -> dict[str, JSON]:
     return {"name": call.name, "arguments": call.arguments}
 
 

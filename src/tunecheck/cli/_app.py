@@ -49,7 +49,7 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
     return _run(Invocation(program, program), evaluate.click_command("evaluate"), arguments)
 
 
-class _Group(click.Group):
+class _CommandGroup(click.Group):
     """A group of the plug-ins' commands by name. A command's module is loaded when the command runs."""
 
     def __init__(self, words: tuple[str, ...] = (), help: str | None = None) -> None:
@@ -77,7 +77,7 @@ class _Group(click.Group):
                 )
             return command.click_command(cmd_name)
         if any(each.startswith(f"{name} ") for each in commands):
-            return _Group((*self._words, cmd_name), command_groups().get(name))
+            return _CommandGroup((*self._words, cmd_name), command_groups().get(name))
         return None
 
     def resolve_command(
@@ -102,7 +102,9 @@ class _Group(click.Group):
 
 
 def _main_group() -> click.Group:
-    return click.version_option(__version__, prog_name="tunecheck", message="%(prog)s %(version)s")(_Group((), _ABOUT))
+    return click.version_option(__version__, prog_name="tunecheck", message="%(prog)s %(version)s")(
+        _CommandGroup((), _ABOUT)
+    )
 
 
 def _commands() -> dict[str, str]:
@@ -148,12 +150,12 @@ def _exit_code(invocation: Invocation, command: click.Command, arguments: Sequen
         stop_writing()
         return DONE
     except KeyboardInterrupt:
-        _leave(_interrupted(invocation), invocation.interrupted)
+        _leave(_interruption_message(invocation), invocation.interrupted)
     except RunInterruptedError as error:
         run = error.folder.name if error.folder else "last"
         _leave(f"interrupted; go on with:  {invocation.resuming(run)}", invocation.interrupted)
     except Exception as error:  # noqa: BLE001 - the last place where anything can be caught and said in a line
-        return _failed(error, invocation)
+        return _report_failure(error, invocation)
 
 
 def _invoke(command: click.Command, invocation: Invocation, arguments: Sequence[str]) -> int:
@@ -166,7 +168,7 @@ def _invoke(command: click.Command, invocation: Invocation, arguments: Sequence[
     return code if isinstance(code, int) else DONE
 
 
-def _failed(error: Exception, invocation: Invocation) -> int:
+def _report_failure(error: Exception, invocation: Invocation) -> int:
     if isinstance(error, click.ClickException):
         _say(f"error: {_usage_problem(error)}")
         return WRONG_USE
@@ -213,7 +215,7 @@ def _say(line: str) -> None:
         print(clean(line, _MOST_SHOWN), file=sys.stderr)
 
 
-def _interrupted(invocation: Invocation) -> str:
+def _interruption_message(invocation: Invocation) -> str:
     """Return the message for an interruption outside of a run: before it began, or while files were written."""
     if invocation.finished is not None:
         return f"interrupted; the run is finished: {invocation.finished}"

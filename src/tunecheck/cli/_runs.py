@@ -61,7 +61,7 @@ def _list(found: list[Run], options: RunsOptions) -> int:
     elif not listed:
         print(f"there are no runs in {options.folder}")
     else:
-        print_view(View("runs", [Text([said for line in listed for said in _said(line)])]), console(sys.stdout))
+        print_view(View("runs", [Text([said for line in listed for said in _line_words(line)])]), console(sys.stdout))
     return DONE
 
 
@@ -71,7 +71,7 @@ def _show(found: list[Run]) -> int:
 
     for run in found:
         line = describe_run(run)
-        parts: list[Part] = [Text([*_said(line)][:2])]
+        parts: list[Part] = [Text([*_line_words(line)][:2])]
         if line.is_finished:
             screen = first_screen(run)
             parts += [Text(screen.sentences), screen.table]
@@ -112,7 +112,7 @@ def _as_json(line: RunLine) -> dict[str, JSON]:
     return described | ({"problem": line.problem} if line.problem else {})
 
 
-def _said(line: RunLine) -> Iterator[Words]:
+def _line_words(line: RunLine) -> Iterator[Words]:
     rows, failed = line.rows, line.failed_rows
     facts = [
         line.status,

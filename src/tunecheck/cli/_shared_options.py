@@ -54,11 +54,11 @@ class ResultsOptions(CommandOptions):
         return results_folder(self.results_dir or DEFAULT_RESULTS)
 
     def around(self) -> AbstractContextManager[object]:
-        return nullcontext() if self.results_dir is None else _mirrored(self, self.results_dir)
+        return nullcontext() if self.results_dir is None else _mirror(self, self.results_dir)
 
 
 @contextmanager
-def _mirrored(options: ResultsOptions, place: str) -> Iterator[None]:
+def _mirror(options: ResultsOptions, place: str) -> Iterator[None]:
     """Mirror run folders from storage while a command runs."""
     if not is_remote(place):
         yield

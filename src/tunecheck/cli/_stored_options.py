@@ -84,7 +84,7 @@ def read_config(kind: type[T], path: str) -> T:
     """Read a configuration file: the command's long options as keys, with dashes or underscores."""
     from tunecheck import _yaml as yamltext
 
-    return _read(kind, _config_keys(kind), _underscored(yamltext.read_yaml(Path(path))))
+    return _read(kind, _config_keys(kind), _underscore_keys(yamltext.read_yaml(Path(path))))
 
 
 def options_of_file(given: T, path: str, trust: Trust, invocation: Invocation) -> T:
@@ -160,7 +160,7 @@ def _names_file(value: object) -> bool:
 
 
 def config_file(kind: type[CommandOptions]) -> type[msgspec.Struct]:
-    return _written(_config_keys(kind))
+    return _struct_type(_config_keys(kind))
 
 
 def _config_keys(kind: type[CommandOptions]) -> list[OptionField]:
@@ -171,7 +171,7 @@ def _key(command: str) -> str:
     return command.replace(" ", "_")
 
 
-def _underscored(document: Document) -> Document:
+def _underscore_keys(document: Document) -> Document:
     """Return the document with `group_by` for `group-by`."""
     from tunecheck._yaml import Document
 
@@ -189,12 +189,12 @@ def _underscored(document: Document) -> Document:
 
 
 def _read(kind: type[T], described: Sequence[OptionField], document: Document) -> T:
-    values = read_as(document.value, _written(described), document.where)
+    values = read_as(document.value, _struct_type(described), document.where)
     given: dict[str, Any] = {each.name: _value(each, values, document) for each in described}
     return kind(**{name: value for name, value in given.items() if value is not None})
 
 
-def _written(described: Sequence[OptionField]) -> type[msgspec.Struct]:
+def _struct_type(described: Sequence[OptionField]) -> type[msgspec.Struct]:
     return msgspec.defstruct("Options", [(each.name, _type(each), None) for each in described], bases=(Written,))
 
 

@@ -148,7 +148,7 @@ class _Side:
         for number, row in zip(numbers, self._table.source.records(self._wanted), strict=False):
             for key, reader in self._wanted[number].items():
                 verdict = reader.read({name: row[name] for name in reader.keys if row.get(name) is not None})
-                self._verdicts[number, key] = verdict, _in_words(verdict)
+                self._verdicts[number, key] = verdict, _fault_lines(verdict)
 
     def verdict(self, key: str, pair: int) -> tuple[Verdict, Sequence[str]]:
         """The verdict, and its faults in words."""
@@ -183,7 +183,7 @@ def _only(faults: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     return tuple([words for words in faults if words not in others]) if others else tuple(faults)
 
 
-def _in_words(verdict: Verdict) -> list[str]:
+def _fault_lines(verdict: Verdict) -> list[str]:
     """A line for each fault; of those that say nothing themselves, the reason."""
     lines = (
         verdict.reason if fault.code in ("own", "below_threshold") and fault.message is None else sentence([fault])

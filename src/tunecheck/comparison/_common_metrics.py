@@ -24,13 +24,14 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     shared = [name for name in base.evaluators if name in new.evaluators]
     if not shared:
         raise ConfigurationError(
-            f"{base.info.id} and {new.info.id} have no evaluator in common: {_listed(base)} there, {_listed(new)} here"
+            f"{base.info.id} and {new.info.id} have no evaluator in common: {_name_list(base)} there, "
+            f"{_name_list(new)} here"
         )
     mains = {name: main for name in shared if (main := _main(name, base, new)) is not None}
     if not mains:
         raise ConfigurationError(f"no row of {base.info.id} or {new.info.id} has a number: there is nothing to compare")
-    tested = dict(_named(_declared(mains, base, new) if named is None else named, mains, base, new))
-    chosen = [_chosen(name, key, base, new, tested=True) for name, key in tested.items()]
+    tested = dict(_find_named(_declared_first(mains, base, new) if named is None else named, mains, base, new))
+    chosen = [_choose(name, key, base, new, tested=True) for name, key in tested.items()]
     others = [
         key
         for name in shared
@@ -42,23 +43,23 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     for key in others[:MOST_SHOWN]:
         evaluator = (base.columns.get(key) or new.columns[key]).evaluator
         name = evaluator if mains.get(evaluator) == key else key
-        chosen.append(_chosen(name, key, base, new, tested=False))
+        chosen.append(_choose(name, key, base, new, tested=False))
     more = [f"{len(others) - MOST_SHOWN:,} more metrics are not shown; name one with --metric"]
     return chosen, more if len(others) > MOST_SHOWN else []
 
 
-def _declared(mains: dict[str, str], base: RunTable, new: RunTable) -> list[str]:
+def _declared_first(mains: dict[str, str], base: RunTable, new: RunTable) -> list[str]:
     """The evaluators, and what the data declares as primary, where both runs have it."""
     primary = [name for name in (base.primary, new.primary) if name and (name in mains or _key(name, base, new))]
     return [*dict.fromkeys([*mains, *primary[:1]])]
 
 
-def _listed(table: RunTable) -> str:
+def _name_list(table: RunTable) -> str:
     names = list(table.evaluators)
     return ", ".join(names[:5]) + (" …" if len(names) > 5 else "") if names else "none"
 
 
-def _chosen(name: str, key: str, base: RunTable, new: RunTable, *, tested: bool) -> Chosen:
+def _choose(name: str, key: str, base: RunTable, new: RunTable, *, tested: bool) -> Chosen:
     column, _ = split_slice(key)
     return Chosen(name, key, (base.columns.get(column) or new.columns[column]).evaluator, tested)
 
@@ -97,7 +98,9 @@ def _main(name: str, base: RunTable, new: RunTable) -> str | None:
     return next((main for main in mains if main in base.columns and main in new.columns), next(iter(mains), None))
 
 
-def _named(names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable) -> Iterator[tuple[str, str]]:
+def _find_named(
+    names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable
+) -> Iterator[tuple[str, str]]:
     for given in names:
         name, where = (given, None) if _key(given, base, new) else split_slice(given)
         key, part = mains.get(name) or _key(name, base, new), _slice(where, base, new)

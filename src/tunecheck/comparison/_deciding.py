@@ -63,7 +63,9 @@ class Deciding:
         self._items = range(len(asked.row_ids)) if asked.items.of_row is None else asked.items.of_row
         self._labels = None if asked.clusters is None else asked.clusters.labels
         self._base_items = {row: base_of[item] for row, item in enumerate(self._items) if item in base_of}
-        self._tests = [_Test(*each, table, question) for each in _chosen(question, table, evaluators, asked.primary)]
+        self._tests = [
+            _Test(*each, table, question) for each in _choose_metrics(question, table, evaluators, asked.primary)
+        ]
 
     def begin(self, target: Target | None) -> RandomOrder:
         """The rows in random order, for this target; those that the base has not, which decide nothing, come last."""
@@ -144,7 +146,7 @@ def gated_primary(table: RunTable, evaluators: Collection[str], primary: str | N
     return primary if primary in names else default_primary(names, table)
 
 
-def _chosen(
+def _choose_metrics(
     question: Question, table: RunTable, evaluators: Collection[str], primary: str | None
 ) -> Iterator[tuple[str, MetricColumn]]:
     """The metrics to decide by, and the base's columns of them."""

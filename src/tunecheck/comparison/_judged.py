@@ -127,12 +127,12 @@ def reckoned(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricC
     if before is None or after is None:
         return metric
     if before != after:
-        return _refused(metric, base, new)
+        return _refuse(metric, base, new)
     _, where = split_slice(metric.key)  # labels of all rows say nothing about a judge's errors on a slice
     labels = None if where is not None else labels_of(metric.evaluator, base, new)
     if labels is None:
         return replace(metric, judge="uncalibrated")
-    return _corrected(metric, labels) if metric.kind == "binary" else replace(metric, judge="scores")
+    return _correct(metric, labels) if metric.kind == "binary" else replace(metric, judge="scores")
 
 
 def labels_of(evaluator: str, base: RunTable, new: RunTable) -> LabelCounts | None:
@@ -147,7 +147,7 @@ def _calibration(table: RunTable, judge: str | None) -> JudgeCalibration | None:
     return find_calibration(Path(table.info.place).parent, judge) if table.info.source == "run" else None
 
 
-def _corrected(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
+def _correct(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
     """Both rates by how often the judge errs on labelled rows, and their difference by the same.
 
     A test of no difference needs no correction, and stays.
@@ -182,7 +182,7 @@ def corrected_rate(rate: Estimate, labels: LabelCounts) -> Estimate:
     return replace(found, n=rate.n, clusters=rate.clusters)
 
 
-def _refused(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
+def _refuse(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
     """Keep both rates but no difference: the runs have different judges."""
     held, none = metric.non_inferiority, metric.difference
     why = "each run has a judge of its own"

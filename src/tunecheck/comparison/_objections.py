@@ -140,7 +140,7 @@ class _Weighed:
         base, new, own = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
         changed = {name: how for name in base if name in new and (how := _change(base[name], new[name])) is not None}
         if own in changed:
-            yield self._changed(changed.pop(own))
+            yield self._change_objection(changed.pop(own))
         elif None in (base[own].fingerprint, new[own].fingerprint):
             yield Objection("evaluator_unknown", f"{clean(own, 60)}: a run does not record its evaluator")
         if changed:
@@ -159,7 +159,7 @@ class _Weighed:
             text = "calls in the text count in one run only: score both with tunecheck score RUN --calls strict"
             yield Objection("calls_reading_changed", text, "undecided")
 
-    def _changed(self, how: _Change) -> Objection:
+    def _change_objection(self, how: _Change) -> Objection:
         effect: Effect = "invalid" if how.code == "evaluator_changed" else "undecided"
         if self.pair.settings.allow_changed_evaluator and how.code != "judge_changed":
             effect = "none"
@@ -211,7 +211,7 @@ class _Weighed:
         from tunecheck.statistics._margins import margin_result
 
         for name, margin in self.pair.settings.guards.items():
-            metric = self._guarded(name)
+            metric = self._guarded_difference(name)
             found = margin_result(metric.difference, margin, higher_is_better=metric.higher_is_better)
             size = size_text(metric.kind, margin)
             if found == "refuted":
@@ -220,7 +220,7 @@ class _Weighed:
                 text = f"{clean(name, 100)} is not shown to be at most {size} worse (guard)"
                 yield Objection("guard_open", text, "undecided")
 
-    def _guarded(self, name: str) -> MetricComparison:
+    def _guarded_difference(self, name: str) -> MetricComparison:
         chosen, _ = choose_metrics(self.pair.base, self.pair.new, [name])
         return self.pair.measured(chosen[0])
 
@@ -240,11 +240,11 @@ class _Weighed:
         effect: Effect = "undecided" if (base | new).any() and self._can_change(base, new) else "none"
         if lost or gained:
             where = f"{lost:,} in {self._new}, {gained:,} in {self._base}"
-            text = f"rows without a verdict on {clean(metric.name, 60)}: {where}; {self._between(base, new)}"
+            text = f"rows without a verdict on {clean(metric.name, 60)}: {where}; {self._range_text(base, new)}"
             yield Objection("missing_verdicts", text, effect)
         if neither:
             yield Objection("errors", f"{counted(neither, 'row')} failed in both runs", effect)
-        served = self._served()
+        served = self._serving_faults()
         if served is not None:
             had, has = (each & (side != self._best) for each, side in zip(served, (sides.base, sides.new), strict=True))
             if ((had ^ has) & sides.both).any():
@@ -269,7 +269,7 @@ class _Weighed:
             failed = numpy.bincount(rows, weights=failed, minlength=len(table.items.ids)) > 0
         return failed[list(items)]
 
-    def _served(self) -> tuple[Mask, Mask] | None:
+    def _serving_faults(self) -> tuple[Mask, Mask] | None:
         import numpy
 
         found = []
@@ -294,7 +294,7 @@ class _Weighed:
     def _best(self) -> float:
         return self._ends[1]
 
-    def _filled(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
+    def _fill(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
         import numpy
 
         worst, best = self._ends
@@ -308,17 +308,17 @@ class _Weighed:
         known = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
         factor = metric.p_adjusted / metric.p_value if metric.p_value and metric.p_adjusted else 1.0
         for favours_new in (True, False):
-            sides = self._filled(base, new, favours_new=favours_new)
+            sides = self._fill(base, new, favours_new=favours_new)
             found = compared(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
             p_adjusted = None if found.p_value is None else min(1.0, factor * found.p_value)
             if self._choice_of(found.difference, p_adjusted) != known:
                 return True
         return False
 
-    def _between(self, base: Mask, new: Mask) -> str:
+    def _range_text(self, base: Mask, new: Mask) -> str:
         ends = sorted(
             float(each.new[each.both].mean())
-            for each in (self._filled(base, new, favours_new=favours_new) for favours_new in (False, True))
+            for each in (self._fill(base, new, favours_new=favours_new) for favours_new in (False, True))
         )
         low, high = (value_text(self.metric.kind, end) for end in ends)
         return f"{self._new} lies between {low} and {high}"

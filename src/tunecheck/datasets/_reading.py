@@ -148,9 +148,9 @@ class Dataset:
         self._check_unchanged()
         seen: set[int] | None = set() if self._number_ids or not self._source.rereadable else None
         records = islice(self._source.records(), self._limit)
-        return self._watched(self._identified(records, by_id=scan.ids_unique, seen=seen))
+        return self._watch(self._identify(records, by_id=scan.ids_unique, seen=seen))
 
-    def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
+    def _watch(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield the rows; raise an error if the source has changed or cannot be read."""
         try:
             yield from rows
@@ -159,9 +159,7 @@ class Dataset:
             raise
         self._check_unchanged(RunError)
 
-    def _identified(
-        self, records: Iterator[tuple[int, Record]], *, by_id: bool, seen: set[int] | None
-    ) -> Iterator[Row]:
+    def _identify(self, records: Iterator[tuple[int, Record]], *, by_id: bool, seen: set[int] | None) -> Iterator[Row]:
         for index, (number, values) in enumerate(records):
             name = usable_id(values.get("id")) if by_id else None
             row_id = name or f"row-{number}"
@@ -253,7 +251,7 @@ def open_dataset(
         DataError: no such file, or a kind of data that cannot be read.
         PluginError: no such loader.
     """
-    return _opened(data, search, workspace).limited(limit, number_ids=number_ids)
+    return _open_dataset(data, search, workspace).limited(limit, number_ids=number_ids)
 
 
 def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: str, path: Path | None) -> Dataset:
@@ -263,7 +261,7 @@ def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: s
     return dataset
 
 
-def _opened(data: Data, search: Sequence[Path], workspace: Path | None) -> Dataset:
+def _open_dataset(data: Data, search: Sequence[Path], workspace: Path | None) -> Dataset:
     if isinstance(data, Dataset):
         return data
     if isinstance(data, (str, PathLike)):
@@ -273,7 +271,7 @@ def _opened(data: Data, search: Sequence[Path], workspace: Path | None) -> Datas
         if reference and not exists(Path(given)):
             if reference["argument"].startswith("//"):
                 raise DataError(f"{given[:200]} is an address; download the file and give its path")
-            return _loaded(given, reference["name"], reference["argument"], folders, workspace)
+            return _load(given, reference["name"], reference["argument"], folders, workspace)
         return _file(given, folders)
     return Dataset(_in_memory(data))
 
@@ -306,7 +304,7 @@ def _training(source: FileSource, form: Form, declared: DatasetDefaults) -> Data
     return Dataset(TrainingSource(source, form), defaults=replace(form.defaults, **given))
 
 
-def _loaded(reference: str, name: str, argument: str, folders: Sequence[Path], workspace: Path | None) -> Dataset:
+def _load(reference: str, name: str, argument: str, folders: Sequence[Path], workspace: Path | None) -> Dataset:
     loader = find("datasets", name, workspace=workspace)
     if not callable(loader):
         raise PluginError(f"the data set plugin {name!r} is not callable; it must take the text after the colon")

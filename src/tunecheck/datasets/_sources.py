@@ -188,13 +188,13 @@ class JsonLinesSource(FileSource):
             except ValueError as error:
                 if not line.strip(_BLANK):
                     continue
-                self._broken(line, number, error)
+                self._refuse_line(line, number, error)
             if not isinstance(value, dict):
                 hint = _ARRAY_HINT if isinstance(value, list) else ""
                 self.refuse(f"holds {kind(value)} where each line must be one object {{…}}{hint}", number)
             yield number, value
 
-    def _broken(self, line: bytes, number: int, error: ValueError) -> NoReturn:
+    def _refuse_line(self, line: bytes, number: int, error: ValueError) -> NoReturn:
         if b"\0" in line:
             self.refuse("holds NUL bytes; the file is damaged, or not text", number)
         begun = {b"[": f"an array{_ARRAY_HINT}", b"{": "an object"}.get(line.lstrip(_BLANK)[:1])

@@ -55,7 +55,7 @@ class CsvSource(FileSource):
             try:
                 cells = next(reader, None)
             except csv.Error as error:
-                self._broken(error, start, reader.line_num)
+                self._refuse_quoting(error, start, reader.line_num)
             if cells is None:
                 return
             if cells:
@@ -79,7 +79,7 @@ class CsvSource(FileSource):
         if twice:
             self.refuse(f"the header has the column {twice[0]!r} {header.count(twice[0])} times; rename one", number)
 
-    def _broken(self, error: csv.Error, start: int, end: int) -> NoReturn:
+    def _refuse_quoting(self, error: csv.Error, start: int, end: int) -> NoReturn:
         text = str(error)
         if "unexpected end of data" in text or "field larger" in text:
             self.refuse("a quote that opens in this row is never closed, or its cell is too long", start)

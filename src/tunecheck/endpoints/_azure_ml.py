@@ -50,7 +50,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         return url
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
-        return self._rendered(request, parameters)
+        return self._render(request, parameters)
 
     def _answer(self, reply: JSON) -> Completion:
         if self._path and isinstance(reply, str):

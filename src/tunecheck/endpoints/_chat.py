@@ -86,7 +86,7 @@ class ChatEndpoint(HttpEndpoint[C]):
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         if self._template is not None:
-            return self._rendered(request, parameters)
+            return self._render(request, parameters)
         body: dict[str, JSON] = {"model": self._model} if self._model else {}
         body["messages"] = [dict(message) for message in request.messages]
         if request.tools:

@@ -195,7 +195,7 @@ class Client:
                 with contextlib.suppress(StopRunError):
                     unanswered(Usage())
                 raise
-            end(_used(outcome, call.tokens))
+            end(_tokens_used(outcome, call.tokens))
             if isinstance(outcome, Exchange):
                 live.gate.succeeded()
                 live.refusals = 0
@@ -338,7 +338,7 @@ def _with(error: EndpointError, more: str) -> EndpointError:
     return again
 
 
-def _used(outcome: Exchange[A] | CallFailure, expected: int) -> int:
+def _tokens_used(outcome: Exchange[A] | CallFailure, expected: int) -> int:
     """The tokens that an attempt used: as the service counted, else as expected; none where it failed."""
     if isinstance(outcome, CallFailure):
         return 0

@@ -174,14 +174,14 @@ class _Caller:
         try:
             value: object = None if arguments is None else self._function(**arguments)
             if inspect.isawaitable(value):
-                value = self._loop.submit(_awaited(value)).result()
+                value = self._loop.submit(_await_value(value)).result()
             reply: object = value if isinstance(value, Completion) else plain(value)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything
             reply = Raised(error if isinstance(error, TunecheckError) else None, f"{type(error).__name__}: {error}")
         self._pipes.reply(number, reply)
 
 
-async def _awaited(value: Awaitable[object]) -> object:
+async def _await_value(value: Awaitable[object]) -> object:
     return await value
 
 

@@ -222,7 +222,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             # A service may refuse another body under the same key; a run that goes on sends the same under the same.
             own_key = key if facts == ApiFacts() else f"{key}-{content_hash(body)[:8]}"
             try:
-                latest = (await self._asked(body, own_key, request.sent_at, sent))[0]
+                latest = (await self._post(body, own_key, request.sent_at, sent))[0]
             except EndpointError as error:
                 learned = facts.learned(error, sent)
                 if learned is None and completion is not None:
@@ -238,7 +238,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             if self.facts is facts:  # else another call has found something out meanwhile
                 self.facts = learned
 
-    async def _asked(
+    async def _post(
         self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]
     ) -> tuple[Completion, JSON]:
         """Post a body and return the answer with the reply that holds it."""
@@ -270,7 +270,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the definition, without connections and without secrets."""
-        return _restored, (self.settings(), self.name, self.price)
+        return _restore, (self.settings(), self.name, self.price)
 
     def settings(self) -> dict[str, JSON]:
         """The definition as it was written (references to the environment, not their values), and the address."""
@@ -334,7 +334,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             return parameters
         return {"stream_options": {"include_usage": True}, **parameters, "stream": True}
 
-    def _rendered(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
+    def _render(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         """Return the template's body; parameters of streams stand at its top level, as in chat completions."""
         assert self._template is not None
         streaming = {name: parameters[name] for name in _OF_STREAMS if self.config.stream and name in parameters}
@@ -407,7 +407,7 @@ def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) ->
     return masking.sent_text(masking.environment(written, place, redactor, in_answers=True), place)
 
 
-def _restored(definition: Mapping[str, JSON], name: str, price: Price | None) -> Endpoint:
+def _restore(definition: Mapping[str, JSON], name: str, price: Price | None) -> Endpoint:
     from tunecheck.endpoints._definition import load_endpoint  # which loads the kinds of endpoints
 
     endpoint = load_endpoint(definition, name=name)

@@ -76,15 +76,15 @@ class TokenBucket:
     async def take(self, units: float) -> EndCall:
         """As `Bucket.take`."""
         async with self._turn:
-            while (missing := min(units, self._capacity) - self._filled()) > 1e-9:
+            while (missing := min(units, self._capacity) - self._refill()) > 1e-9:
                 await self._clock.sleep(missing / self._per_second)
             self._level -= units
         return lambda used: self._give_back(units - used)
 
     def _give_back(self, units: float) -> None:
-        self._level = min(self._capacity, self._filled() + units)
+        self._level = min(self._capacity, self._refill() + units)
 
-    def _filled(self) -> float:
+    def _refill(self) -> float:
         now = self._clock.now()
         self._level = min(self._capacity, self._level + max(0.0, now - self._seen) * self._per_second)
         self._seen = now

@@ -101,12 +101,12 @@ class Redactor:
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
         """Mask this secret from now on: in texts for people, and unless `in_answers` is False in answers."""
-        for form in filter(None, map(_lowered, _forms(item.reveal()))):
+        for form in filter(None, map(_lower, _forms(item.reveal()))):
             pattern = self._patterns.get(form) or _pattern(form)
             self._patterns[form] = pattern
             if in_answers and len(form) >= LEAST_ECHO:
                 self._echoes[form] = ALL_SECRETS._echoes[form] = pattern
-        for form in map(_lowered, _written(item.reveal())):
+        for form in map(_lower, _escaped_forms(item.reveal())):
             if len(form) >= LEAST_ECHO:
                 self._patterns.setdefault(form, None)
                 for echoes in (self._echoes, ALL_SECRETS._echoes) if in_answers else ():
@@ -119,7 +119,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return a text for people (an error, a log line) with every known secret masked."""
-        return _masked(text, self._patterns)
+        return _mask(text, self._patterns)
 
     def line(self, text: str, most: int = 200) -> str:
         """Return the same as one printable line of at most so many characters."""
@@ -128,7 +128,7 @@ class Redactor:
     def answer(self, value: JSON, depth: int = 0) -> JSON:
         """Return an answer's data with long-enough secrets masked in all its texts and numbers, keys included."""
         if isinstance(value, str):
-            return _masked(value, self._echoes)
+            return _mask(value, self._echoes)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return MASK if any(_is_in_number(form, value) for form in self._echoes) else value
         if depth > MAX_DEPTH:
@@ -136,7 +136,7 @@ class Redactor:
         if isinstance(value, list):
             return [self.answer(item, depth + 1) for item in value]
         if isinstance(value, dict):
-            names = (_masked(key, self._echoes) for key in value)
+            names = (_mask(key, self._echoes) for key in value)
             return {name: self.answer(item, depth + 1) for name, item in zip(names, value.values(), strict=True)}
         return value
 
@@ -145,7 +145,7 @@ ALL_SECRETS = Redactor()
 """Masks the secrets of all endpoints of this process in answers, and in the errors of users' code."""
 
 
-def _written(text: str) -> Iterator[str]:
+def _escaped_forms(text: str) -> Iterator[str]:
     """Yield a text as URLs, JSON and HTML escape it, and within base64."""
     yield from (quote(text, safe=""), json.dumps(text)[1:-1], html.escape(text))
     secret = text.encode("utf-8", "surrogatepass")
@@ -219,9 +219,9 @@ def _parts(form: str, text: str) -> Iterator[tuple[int, int]]:
             at = text.find(block, last)
 
 
-def _masked(text: str, patterns: Mapping[str, re.Pattern[str] | None]) -> str:
+def _mask(text: str, patterns: Mapping[str, re.Pattern[str] | None]) -> str:
     """Return the text with a mask in place of each secret; of two that overlap nothing is left."""
-    read = _lowered(text) if patterns else text
+    read = _lower(text) if patterns else text
     spans = [span for form in patterns if len(text) >= LEAST_ECHO for span in _parts(form, read)]
     for pattern in filter(None, patterns.values()):
         found = pattern.search(read)
@@ -242,7 +242,7 @@ def _is_in_number(form: str, value: float) -> bool:
     return _NUMBER.fullmatch(form) is not None and (form in str(value) or float(form) == value)
 
 
-def _lowered(text: str) -> str:
+def _lower(text: str) -> str:
     """Return the text in lower case, character by character: some have a longer one."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(low if len(low := one.lower()) == 1 else one for one in text)

@@ -109,7 +109,7 @@ def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
     if free:
         name = rng.choice(free)
         schema = _object(properties[name])
-        value = _invented(schema, situation.said, rng)
+        value = _invent(schema, situation.said, rng)
         # A default given explicitly would be no mistake.
         value = _another(value, schema, situation.said, rng) if value == schema.get("default", ...) else value
     else:
@@ -137,7 +137,7 @@ def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng
     if not situation.functions:
         return None
     name = rng.choice(list(situation.functions))
-    arguments = _invented({**situation.functions[name], "type": "object"}, situation.said, rng)
+    arguments = _invent({**situation.functions[name], "type": "object"}, situation.said, rng)
     return SimulatedAnswer(calls=(FunctionCall(name, _object(arguments)),))
 
 
@@ -249,7 +249,7 @@ def _other_text(text: str, said: str, rng: Random) -> str:
     return text[: at + 1] + text[at:]
 
 
-def _invented(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0) -> JSON:
+def _invent(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0) -> JSON:
     """A value that a schema allows, as far as its type, choices and required properties say."""
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
@@ -260,11 +260,11 @@ def _invented(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0
         case "boolean":
             return rng.random() < 0.5
         case "array" if depth < MAX_DEPTH:
-            return [_invented(_object(schema.get("items")), said, rng, depth + 1)]
+            return [_invent(_object(schema.get("items")), said, rng, depth + 1)]
         case "object" if depth < MAX_DEPTH:
             properties = _object(schema.get("properties"))
             names = [name for name in _names(schema.get("required")) if name in properties]
-            return {name: _invented(_object(properties[name]), said, rng, depth + 1) for name in names}
+            return {name: _invent(_object(properties[name]), said, rng, depth + 1) for name in names}
     return str(rng.choice(_NAME.findall(said) or _WORD.findall(said) or ["example"]))
 
 
@@ -322,7 +322,7 @@ def other_date_or_time(text: JSON, rng: Random) -> str | None:
     if both:
         day, clock = other_date_or_time(both["date"], rng), other_date_or_time(both["time"], rng)
         return f"{day} {clock}" if day and clock else None
-    recognised = _recognised(text)
+    recognised = _recognise_time(text)
     if recognised is None:
         return None
     moment, own, family = recognised
@@ -336,7 +336,7 @@ def shifted_date_or_time(text: str, rng: Random) -> str | None:
     if both:
         day = shifted_date_or_time(both["date"], rng)
         return None if day is None else day + text[both.end("date") :]
-    recognised = _recognised(text)
+    recognised = _recognise_time(text)
     if recognised is None:
         return None
     moment, form, family = recognised
@@ -344,7 +344,7 @@ def shifted_date_or_time(text: str, rng: Random) -> str | None:
     return _write(moment + step * rng.choice((-1, 1)), form)
 
 
-def _recognised(text: str) -> tuple[datetime, str, Mapping[str, str]] | None:
+def _recognise_time(text: str) -> tuple[datetime, str, Mapping[str, str]] | None:
     """Return the moment that a text says, the form it is written in, and the forms of its kind."""
     if not text.isascii() or len(text) < _SHORTEST_TIME:
         return None

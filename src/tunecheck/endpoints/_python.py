@@ -66,7 +66,7 @@ class PythonEndpoint(Endpoint):
         self._reference = config.function
         self._place = _place(self._reference, definition)
         self._function, self._source = _load(self._place, definition)
-        self._offered = _accepted(self._function)
+        self._offered = _accepted_parameters(self._function)
         self._parameters: dict[str, JSON] = config.parameters
         self._timeout_s = config.timeout_s
         self.concurrency = config.limits.concurrency
@@ -81,7 +81,7 @@ class PythonEndpoint(Endpoint):
         async with live.free:
             started = self._clock.now()
             try:
-                value = await self._called(request, live)
+                value = await self._call(request, live)
             except LateError:
                 raise TimedOutError(f"{self._reference} gave no answer within {self._timeout_s:g} s") from None
             except TunecheckError:
@@ -119,7 +119,7 @@ class PythonEndpoint(Endpoint):
         threads, process = Threads(most, f"tunecheck-{self.name}"), FunctionProcess(self._reference, self._place)
         return _PythonState(asyncio.Semaphore(most), threads, UserLoop(), process)
 
-    async def _called(self, request: ChatRequest, live: _PythonState) -> object:
+    async def _call(self, request: ChatRequest, live: _PythonState) -> object:
         values: dict[str, object] = {
             "messages": [dict(message) for message in request.messages],
             "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
@@ -186,7 +186,7 @@ def _load(place: FunctionPlace, definition: Definition) -> tuple[Callable[..., o
     return function, source
 
 
-def _accepted(function: Callable[..., object]) -> tuple[str, ...]:
+def _accepted_parameters(function: Callable[..., object]) -> tuple[str, ...]:
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):

@@ -77,7 +77,7 @@ class SimulatedEndpoint(Endpoint):
         if rates is None:
             own_file = yamltext.parse_yaml(default_definition(), "default_simulated.yaml")
             rates = cast("dict[str, dict[str, float]]", own_file)["rates"]
-        self._rates = _checked(rates)
+        self._rates = _check_rates(rates)
         self._columns = (ground_truth,) if ground_truth else GROUND_TRUTH_COLUMNS
         self._latency_ms = latency_ms
 
@@ -146,7 +146,7 @@ class SimulatedEndpoint(Endpoint):
         return wrong or truth
 
 
-def _checked(rates: Mapping[str, object]) -> dict[str, float]:
+def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
     known = {**CALL_MISTAKES, **ANSWER_MISTAKES}
     checked: dict[str, float] = {}
     for name, rate in rates.items():

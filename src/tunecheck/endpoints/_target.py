@@ -118,7 +118,7 @@ class EndpointTarget(EndpointTargetBase):
         messages, tools = self._messages(row), openai_tools(self._value(row, "tools"))
         parameters = self._value(row, "parameters")
         if parameters is not None and not isinstance(parameters, dict):
-            raise ValueError(f"column {_shown(self._paths['parameters'][0])} must hold a mapping of parameters")
+            raise ValueError(f"column {_path_text(self._paths['parameters'][0])} must hold a mapping of parameters")
         if tools and isinstance(parallel := row.values.get(_PARALLEL), bool):
             parameters = {_PARALLEL: parallel, **(parameters or {})}
         return ChatRequest(
@@ -143,12 +143,12 @@ class EndpointTarget(EndpointTargetBase):
             if not isinstance(value, Missing) and value is not None:
                 return value
         if name in self._chosen:
-            raise ValueError(f"no {name} in column {_shown(self._paths[name][0])}")
+            raise ValueError(f"no {name} in column {_path_text(self._paths[name][0])}")
         return None
 
     def _messages(self, row: Row) -> Sequence[Mapping[str, JSON]]:
         try:
-            columns = " or ".join(_shown(path) for path in self._paths["messages"])
+            columns = " or ".join(_path_text(path) for path in self._paths["messages"])
             return read_messages(self._value(row, "messages"), columns)
         except ValueError:
             if self.endpoint.depends_on_row:
@@ -215,7 +215,7 @@ def _column(name: str, text: str) -> ValuePath:
     return path[1:] if reference else path
 
 
-def _shown(path: ValuePath) -> str:
+def _path_text(path: ValuePath) -> str:
     return ".".join(map(str, path))
 
 
@@ -282,7 +282,7 @@ def in_text(request: ChatRequest, prompt: ToolPrompt) -> ChatRequest:
         if results:
             messages.append({"role": "user", "content": prompt.results(results)})
             results = []
-        messages.append(_written(message, prompt))
+        messages.append(_write_calls(message, prompt))
     if results:
         messages.append({"role": "user", "content": prompt.results(results)})
     if request.tools:
@@ -297,7 +297,7 @@ def with_system(messages: Sequence[Message], text: str) -> list[Message]:
     return [{"role": "system", "content": text}, *messages]
 
 
-def _written(message: Message, prompt: ToolPrompt) -> Message:
+def _write_calls(message: Message, prompt: ToolPrompt) -> Message:
     """A message of the model's with its calls in its text."""
     if not message.get("tool_calls"):
         return message

@@ -24,7 +24,7 @@ class RequestTemplate:
     def __init__(self, body: JSON, place: Place, redactor: Redactor) -> None:
         self._redactor = redactor
         self.references: set[str] = set()
-        self._body = self._checked(body, place)
+        self._body = self._check_part(body, place)
 
     def render(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         """Return the body for one request.
@@ -57,12 +57,12 @@ class RequestTemplate:
 
         return filled(self._body)
 
-    def _checked(self, value: JSON, place: Place) -> JSON:
+    def _check_part(self, value: JSON, place: Place) -> JSON:
         """Return a part of the body with the environment's values in it; its other references exist."""
         if isinstance(value, list):
-            return [self._checked(item, place.at(index)) for index, item in enumerate(value)]
+            return [self._check_part(item, place.at(index)) for index, item in enumerate(value)]
         if isinstance(value, dict):
-            return {key: self._checked(item, place.at(key)) for key, item in value.items()}
+            return {key: self._check_part(item, place.at(key)) for key, item in value.items()}
         if isinstance(value, str) and "${" in value:
             return _REFERENCE.sub(lambda match: self._reference(match, place), value)
         return resolved(value, place, self._redactor)

@@ -135,9 +135,9 @@ class HttpTransport:
         except AttemptFailed:
             raise
         except Exception as error:  # noqa: BLE001 - told apart there
-            raise self._failed(error) from None
+            raise self._failure(error) from None
 
-    def _failed(self, error: Exception) -> Exception:
+    def _failure(self, error: Exception) -> Exception:
         """Return the failure that an error of aiohttp means; the error itself if it is no outcome of a request."""
         match error:
             case aiohttp.ConnectionTimeoutError():
@@ -291,7 +291,7 @@ def error_failure(
         said = f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
         advice = _ADVICE.get(301)
     else:
-        said, advice = _said(body, reply), _ADVICE.get(402 if spent else status)
+        said, advice = _error_text(body, reply), _ADVICE.get(402 if spent else status)
     message = f"{who} answered {_status_name(reply.status)}{' with an error' if reply.status < 300 else ''}"
     if status != reply.status:
         message += f" (the model's own status: {_status_name(status)})"
@@ -301,7 +301,7 @@ def error_failure(
     error = kind(message, status=status, request_id=id_)
     error.said = redactor.line(said, _MOST_SAID)
     error.code, error.param = (
-        next((redactor.line(told) for told in _told(body, key) if isinstance(told, str)), None)
+        next((redactor.line(told) for told in _error_values(body, key) if isinstance(told, str)), None)
         for key in ("code", "param")
     )
     for_good = spent or (status == 500 and _FOR_GOOD.search(said) is not None)
@@ -322,12 +322,13 @@ def _own_status(reply: Reply, body: JSON) -> int:
         told = reply.headers.get(_MODEL_STATUS)
     elif reply.status < 300:
         told = next(
-            (value for value in _told(body, "code", "status") if re.fullmatch(r"[45][0-9]{2}", str(value))), None
+            (value for value in _error_values(body, "code", "status") if re.fullmatch(r"[45][0-9]{2}", str(value))),
+            None,
         )
     return int(str(told)) if re.fullmatch(r"[3-5][0-9]{2}", str(told), re.ASCII) else reply.status
 
 
-def _told(body: JSON, *keys: str) -> list[JSON]:
+def _error_values(body: JSON, *keys: str) -> list[JSON]:
     """Return the values of these keys in an error's body: first in its `error`, then at the top level."""
     body = body[0] if isinstance(body, list) and len(body) == 1 else body  # Gemini's errors stand in a list
     error = body.get("error") if isinstance(body, dict) else None
@@ -337,8 +338,8 @@ def _told(body: JSON, *keys: str) -> list[JSON]:
 
 def _codes(body: JSON) -> set[str]:
     """The codes by which an error says what it is."""
-    inner = [inner for inner in _told(body, "innererror") if isinstance(inner, dict)]
-    told = [*_told(body, "code", "type", "error"), *(each.get("code") for each in inner)]
+    inner = [inner for inner in _error_values(body, "innererror") if isinstance(inner, dict)]
+    told = [*_error_values(body, "code", "type", "error"), *(each.get("code") for each in inner)]
     return {code for code in told if isinstance(code, str)}
 
 
@@ -349,10 +350,12 @@ def _status_name(status: int) -> str:
         return str(status)
 
 
-def _said(body: JSON, reply: Reply) -> str:
+def _error_text(body: JSON, reply: Reply) -> str:
     """The words of an error reply: its JSON's message, a page's title, or the text itself."""
-    words = _told(body, "message", "detail", "error", "title", "error_description")
-    behind = [held["raw"] for held in _told(body, "metadata") if isinstance(held, dict) and "raw" in held]  # OpenRouter
+    words = _error_values(body, "message", "detail", "error", "title", "error_description")
+    behind = [
+        held["raw"] for held in _error_values(body, "metadata") if isinstance(held, dict) and "raw" in held
+    ]  # OpenRouter
     if text := next((word for word in words if isinstance(word, str)), None):
         return ": ".join([text, *(raw for raw in behind if isinstance(raw, str))])
     # Much more than is shown: a secret cut in half at the end would not be recognised.
@@ -370,10 +373,10 @@ def is_page(reply: Reply) -> bool:
 
 
 def _filter_reason(body: JSON) -> str:
-    inner = [inner for inner in _told(body, "innererror") if isinstance(inner, dict)]
-    results = [*(each.get("content_filter_result") for each in inner), *_told(body, "content_filter_result")]
+    inner = [inner for inner in _error_values(body, "innererror") if isinstance(inner, dict)]
+    results = [*(each.get("content_filter_result") for each in inner), *_error_values(body, "content_filter_result")]
     for verdicts in results:
         named = verdicts.items() if isinstance(verdicts, dict) else ()
         if names := [name for name, each in named if isinstance(each, dict) and each.get("filtered") is True]:
             return ", ".join(names)
-    return next((text for text in _told(body, "message") if isinstance(text, str)), "content filter")
+    return next((text for text in _error_values(body, "message") if isinstance(text, str)), "content filter")

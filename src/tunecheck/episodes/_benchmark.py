@@ -86,7 +86,7 @@ def benchmark_of(values: Mapping[str, object]) -> str | None:
     category, check = values.get("category"), values.get("check")
     if not isinstance(category, str) or check is None:
         return None
-    return next((name for name, each in _registered() if each.owns(category, check)), None)
+    return next((name for name, each in _benchmarks() if each.owns(category, check)), None)
 
 
 def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
@@ -95,11 +95,11 @@ def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
     Raises:
         DataError: None is installed, or there is no copy of its data.
     """
-    for _, benchmark in _registered():
+    for _, benchmark in _benchmarks():
         return benchmark(data).long_context()
     raise DataError("a row asks for long context, and no benchmark that has the texts for it is installed")
 
 
 @cache
-def _registered() -> tuple[tuple[str, type[BenchmarkDialect]], ...]:
+def _benchmarks() -> tuple[tuple[str, type[BenchmarkDialect]], ...]:
     return tuple((plugin.name, find_benchmark(plugin.name)) for plugin in discover(_KIND))

@@ -98,11 +98,11 @@ class TurnComparison:
         if player.size * sum(map(len, turns)) > _MOST_BYTES:
             raise ValueError("the conversation's states are too large to go through")
         calls = [call for item in truth.turns[self.turn - 1] for call in services.read(item).calls]
-        self.wanted = [self._wanted(player, call) for call in calls]
+        self.wanted = [self._wanted_call(player, call) for call in calls]
         idle = [at for at in range(self.turn - 1) if not truth.turns[at]]
         *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
         self.early = [
-            (number, self._made(called))
+            (number, self._made_call(called))
             for number, turn in enumerate(earlier, 1)
             for called in turn.calls
             if called.changes
@@ -112,25 +112,25 @@ class TurnComparison:
         self.results = {*self._told}
         if sum(map(len, self._told)) * len(last.calls) > _MOST_BYTES:
             raise ValueError("the conversation's results are too large to go through")
-        self.made = [self._made(called, len(found) + at) for at, called in enumerate(last.calls)]
+        self.made = [self._made_call(called, len(found) + at) for at, called in enumerate(last.calls)]
 
-    def _wanted(self, player: Player, call: FunctionCall) -> MadeCall:
+    def _wanted_call(self, player: Player, call: FunctionCall) -> MadeCall:
         called = player.call(call)
         bound, _ = _bound(self._right, call)
         looked = not (called.acted or called.result.error) and _found_out(bound, called.result, player.state)
         return MadeCall(bound, called.result, bool(called.changes), called.acted, looked=looked)
 
-    def _made(self, called: Called, told: int = 0) -> MadeCall:
+    def _made_call(self, called: Called, told: int = 0) -> MadeCall:
         call, fits = _bound(self._right, called.call)
         refused = fits and called.result.error
         return MadeCall(call, called.result, bool(called.changes), called.acted, refused=refused, told=told)
 
     def known(self, made: MadeCall) -> str:
         """Return all that had been said and found before a call of the model, to look in."""
-        return self._given + _searchable(self._told[: made.told])
+        return self._mentions + _searchable(self._told[: made.told])
 
     @cached_property
-    def _given(self) -> str:
+    def _mentions(self) -> str:
         """Return what was known before any call: the user's words and the functions' definitions."""
         said = dumps(cast("JSON", self._said)).decode() if self._said else ""
         return _searchable([said, self._services.definitions(self._right), ""])
@@ -224,14 +224,14 @@ def causes_of_calls(compared: TurnComparison) -> Iterator[Fault]:
         if found is not None:
             yield found
             return
-    differing = [*_compared(compared)]
+    differing = [*_difference_faults(compared)]
     yield from differing or _early(compared)
 
 
 def _early(compared: TurnComparison) -> Iterator[Fault]:
     """Yield the first call that changed the state in a turn that asks for no call."""
     for turn, made in compared.early[:1]:
-        words = f"{_written(made.call)} in a turn that asks for no call"
+        words = f"{_call_text(made.call)} in a turn that asks for no call"
         actual: JSON = made.call.arguments
         yield Fault(code="extra_call", call=made.call.name, turn=turn, actual=actual, message=words)
 
@@ -248,9 +248,9 @@ def _unknown(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _loop(compared: TurnComparison) -> Iterator[Fault]:
-    times = Counter((made.call.name, _written(made.call), made.result.text) for made in compared.made)
+    times = Counter((made.call.name, _call_text(made.call), made.result.text) for made in compared.made)
     for (name, call, _), count in times.items():
-        wanted = sum(_written(each.call) == call for each in compared.wanted)
+        wanted = sum(_call_text(each.call) == call for each in compared.wanted)
         if count >= max(_TIMES, wanted + 1):
             words = f"{call} was called {count} times, each time with the same result"
             yield Fault(code="loop", call=name, turn=compared.turn, message=words)
@@ -265,8 +265,8 @@ def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
         for then in compared.wanted[at + 1 :]:
             act = next(iter(compared.called(then.call.name)), None) if then.acted else None
             if act is not None and (compared.lacks_results or not compared.did(then)):
-                words = f"{_written(act.call)} without {_written(look.call)}, which the ground truth calls before"
-                yield _between("skipped_lookup", compared, look.call, act.call, words)
+                words = f"{_call_text(act.call)} without {_call_text(look.call)}, which the ground truth calls before"
+                yield _pair_fault("skipped_lookup", compared, look.call, act.call, words)
 
 
 def _against_state(compared: TurnComparison) -> Iterator[Fault]:
@@ -274,8 +274,8 @@ def _against_state(compared: TurnComparison) -> Iterator[Fault]:
     for made in compared.made:
         wanted = next((each for each in compared.undone if each.call.name == made.call.name), None)
         if made.refused and wanted is not None and wanted.acted and _has_other_values(made.call, wanted.call):
-            words = f"{_written(made.call)} cannot be done in this state: {_error(made)}"
-            yield _between("against_state", compared, wanted.call, made.call, words)
+            words = f"{_call_text(made.call)} cannot be done in this state: {_error(made)}"
+            yield _pair_fault("against_state", compared, wanted.call, made.call, words)
 
 
 def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
@@ -284,8 +284,8 @@ def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
         wanted = next((each for each in compared.undone if each.call.name == made.call.name), None)
         last = made is compared.made[-1]
         if made.result.error and wanted is not None and (last or _same(made.call, wanted.call)):
-            words = f"{_written(made.call)} failed and was not done after that: {_error(made)}"
-            yield _between("gave_up", compared, wanted.call, made.call, words)
+            words = f"{_call_text(made.call)} failed and was not done after that: {_error(made)}"
+            yield _pair_fault("gave_up", compared, wanted.call, made.call, words)
 
 
 def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
@@ -296,7 +296,7 @@ def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
     changing = {made.call.name: made for made in reversed(compared.made) if made.changed}
     for made in changing.values():
         if made.call.name not in wanted and not compared.differs_without(made.call.name):
-            words = f"{_written(made.call)} was needless: without it the state would be right"
+            words = f"{_call_text(made.call)} was needless: without it the state would be right"
             actual: JSON = made.call.arguments
             yield Fault(code="needless_step", call=made.call.name, turn=compared.turn, actual=actual, message=words)
 
@@ -312,8 +312,8 @@ def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
         known = compared.known(made)
         for name, value in made.call.arguments.items():
             right = wanted.call.arguments.get(name)
-            invented = [leaf for leaf in leaves(value) if _could_be_given(leaf) and not _given(leaf, known)]
-            if invented and right != value and all(_given(leaf, known + compared.found) for leaf in leaves(right)):
+            invented = [leaf for leaf in leaves(value) if _could_be_given(leaf) and not _mentions(leaf, known)]
+            if invented and right != value and all(_mentions(leaf, known + compared.found) for leaf in leaves(right)):
                 words = f"{made.call.name}: {name} is {shown_value(value)}, which nothing had given"
                 yield Fault(
                     code="unfounded_value",
@@ -334,7 +334,7 @@ def _could_be_given(value: object) -> bool:
     return sum(letter.isdigit() for letter in str(value)) >= _FEWEST_DIGITS
 
 
-def _given(value: object, known: str) -> bool:
+def _mentions(value: object, known: str) -> bool:
     """Return True if the known text holds the value, or all parts of it: of a path, of a date."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -344,7 +344,7 @@ def _given(value: object, known: str) -> bool:
     return all(part in known for part in parts)
 
 
-def _compared(compared: TurnComparison) -> Iterator[Fault]:
+def _difference_faults(compared: TurnComparison) -> Iterator[Fault]:
     """Yield the differences of the turn's calls from the ground truth's."""
     match = match_calls([made.call for made in compared.made], [each.call for each in compared.wanted], _LOOSE)
     faults = [*call_faults(match, _LOOSE), *argument_faults(match)]
@@ -354,7 +354,7 @@ def _compared(compared: TurnComparison) -> Iterator[Fault]:
     yield from (replace(fault, turn=compared.turn) for fault in faults[:_TIMES])
 
 
-def _between(code: str, compared: TurnComparison, wanted: FunctionCall, made: FunctionCall, words: str) -> Fault:
+def _pair_fault(code: str, compared: TurnComparison, wanted: FunctionCall, made: FunctionCall, words: str) -> Fault:
     """Return a fault with a call and the ground truth's call as evidence."""
     return Fault(
         code=code, call=made.name, turn=compared.turn, expected=as_value(wanted), actual=as_value(made), message=words
@@ -378,7 +378,7 @@ def _plain(call: FunctionCall) -> Mapping[str, JSON]:
     return {name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values}
 
 
-def _written(call: FunctionCall) -> str:
+def _call_text(call: FunctionCall) -> str:
     return cut(canonical_text([call]), _MOST_CALL)
 
 

@@ -135,14 +135,14 @@ class Episode:
     @property
     def ended_by(self) -> str | None:
         """Return what ended the conversation by force, if that is known: `step_limit` or `overflow`."""
-        return next((by for by in self._forced() if by != "force"), None)
+        return next((by for by in self._forced_ends() if by != "force"), None)
 
     @property
     def forced_quit(self) -> bool:
         """Return True if the conversation was ended by force."""
-        return bool(self._forced())
+        return bool(self._forced_ends())
 
-    def _forced(self) -> list[str]:
+    def _forced_ends(self) -> list[str]:
         return [event.by for event in self.events if isinstance(event, TurnEnded) and event.by in _FORCED]
 
     def columns(self) -> dict[str, JSON]:

@@ -80,7 +80,7 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
     operations = _operations(names, backends) if offered is None or later else {}
     if offered is None:
         offered = [tool for name, tool in operations.items() if name not in later]
-    held_out = {turn: _added(turn, items, added_tools.get(turn), operations) for turn, items in added.items()}
+    held_out = {turn: _add_offer(turn, items, added_tools.get(turn), operations) for turn, items in added.items()}
     functions, turns = values.get("functions"), values.get("turns")
     if not isinstance(turns, list) or not turns:
         raise ValueError("column turns must hold a list of turns, each a list of messages")
@@ -138,7 +138,7 @@ def held_out_of(row: Mapping[str, object], column: str = "held_out") -> dict[int
     return held_out
 
 
-def _added(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapping[str, Tool]) -> Offer:
+def _add_offer(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapping[str, Tool]) -> Offer:
     for item in items:
         if isinstance(item, str) and item not in operations:
             raise ValueError(f"held_out[{turn}]: no simulator of this row has an operation {item[:60]!r}")

@@ -25,23 +25,23 @@ def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
     truth = row.values.get("ground_truth")
     texts = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
     if step or not isinstance(texts, list) or not texts:
-        return _answered(row, f"{row.id} turn {turn} step {step}", _DONE)
+        return _answer_row(row, f"{row.id} turn {turn} step {step}", _DONE)
     calls = [call for text in texts for call in read_python_calls(str(text)).calls]
     if any("0" in call.arguments for call in calls):  # the sign of a positional argument
         names = {name: [*(schema.get("properties") or ())] for name, schema in _schemas(tools).items()}
         calls = [bind_positional(call, names.get(call.name, ())) for call in calls]
-    return _answered(row, f"{row.id} turn {turn} step {step}", write_calls(calls, "openai"))
+    return _answer_row(row, f"{row.id} turn {turn} step {step}", write_calls(calls, "openai"))
 
 
 def question_row(row: Row, tools: Tools) -> Row:
     """Return a BFCL question with its first possible answer; other rows stay as they are."""
     check, truth = row.values.get("check"), row.values.get("ground_truth")
     if check == "irrelevance":
-        return _answered(row, row.id, _NO_CALL)
+        return _answer_row(row, row.id, _NO_CALL)
     schemas = _schemas(tools)
     names = [*schemas]
     if check == "relevance":
-        return _answered(row, row.id, write_calls([FunctionCall(name) for name in names[:1]], "openai"))
+        return _answer_row(row, row.id, write_calls([FunctionCall(name) for name in names[:1]], "openai"))
     if check not in ("simple", "multiple", "parallel") or not isinstance(truth, list):
         return row
     language = row.values.get("language")
@@ -57,10 +57,10 @@ def question_row(row: Row, tools: Tools) -> Row:
                 foreign = language in ("java", "javascript") and not isinstance(value, str)
                 arguments[key] = dumps(value).decode() if foreign else value
         calls.append(FunctionCall(name if name in names else tool_name(name), arguments))
-    return _answered(row, row.id, write_calls(calls, "openai"))
+    return _answer_row(row, row.id, write_calls(calls, "openai"))
 
 
-def _answered(row: Row, row_id: str, answer: JSON) -> Row:
+def _answer_row(row: Row, row_id: str, answer: JSON) -> Row:
     return replace(row, id=row_id, values={**row.values, "ground_truth": answer})
 
 

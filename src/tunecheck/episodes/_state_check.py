@@ -189,7 +189,7 @@ class StateCheck:
         causes = [*causes_of_ending(episode, verdict.turn)]
         if verdict.turn is not None and verdict.error_type in _EXPLAINED:
             said = row.get("turns") or row.get("question")
-            causes += self._explained(truth, said, turns[: verdict.turn + 1], verdict.error_type == _MISSING_RESULT)
+            causes += self._explain(truth, said, turns[: verdict.turn + 1], verdict.error_type == _MISSING_RESULT)
         return replace(verdict, causes=tuple(causes))
 
     def judge(self, given: Given) -> RowVerdict:
@@ -209,13 +209,13 @@ class StateCheck:
         """Return the verdict by the ground truth, or by the first of its alternatives by which the row passes."""
         if given.episode.forced_quit:
             return failed("multi_turn:force_terminated", "the conversation was ended by force", len(given.turns) - 1)
-        verdict = self._by_truth(given)
+        verdict = self._judge_by_truth(given)
         for turns in given.truth.judging.alternatives if verdict.valid is False else ():
-            if self._by_truth(replace(given, truth=replace(given.truth, turns=turns))).valid:
+            if self._judge_by_truth(replace(given, truth=replace(given.truth, turns=turns))).valid:
                 return PASSED
         return verdict
 
-    def _by_truth(self, given: Given) -> RowVerdict:
+    def _judge_by_truth(self, given: Given) -> RowVerdict:
         entry, judging = given.truth, given.truth.judging
         answered, truth = Attempt(self.services, entry, named=given.named), Attempt(self.services, entry)
         had: Results = Counter()
@@ -251,9 +251,7 @@ class StateCheck:
             for number, turn in enumerate(decoded)
         ]
 
-    def _explained(
-        self, truth: GroundTruth, said: object, turns: Sequence[Turn], lacks_results: bool
-    ) -> Sequence[Fault]:
+    def _explain(self, truth: GroundTruth, said: object, turns: Sequence[Turn], lacks_results: bool) -> Sequence[Fault]:
         calls = [[call for step in turn for call in step] for turn in turns]
         if sum(map(len, calls)) > _MOST_EXPLAINED:
             return ()

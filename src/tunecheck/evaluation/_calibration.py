@@ -134,7 +134,7 @@ def calibrate(
         raise ConfigurationError("label_threshold is for labels that are scores, and label_kind is 'pass_fail'")
     function = find("evaluators", evaluator) if isinstance(evaluator, str) else evaluator
     called = name or _name_of(evaluator)
-    dataset, kind, unlabelled = _labelled(_rereadable(labels, limit), label_column, label_kind, label_threshold)
+    dataset, kind, unlabelled = _labelled_rows(_rereadable(labels, limit), label_column, label_kind, label_threshold)
     result = evaluate(
         data=dataset,
         evaluators={called: function},
@@ -164,7 +164,7 @@ def _rereadable(labels: Data, limit: int | None) -> Dataset:
     return dataset.with_defaults(replace(dataset.defaults, target=None))
 
 
-def _labelled(
+def _labelled_rows(
     dataset: Dataset, column: str, kind: LabelKind | None, threshold: float | None
 ) -> tuple[Dataset, LabelKind, int]:
     """Return the rows that have a label, the kind of their labels, and how many rows have none.
@@ -259,7 +259,7 @@ class _LabelledRun:
         meaning = self._entry.metric(self._metric)
         self._higher_is_better = meaning is None or meaning.higher_is_better
         self._counts: Counter[str] = Counter()
-        self._found = [*self._compared()]
+        self._found = [*self._comparisons()]
 
     def calibration(self, confidence: float) -> Calibration:
         """Return the figures of the rows that have a label."""
@@ -352,7 +352,7 @@ class _LabelledRun:
             raise ConfigurationError(f"{self._evaluator!r} gives {', '.join(keys[:_LISTED])}: say which metric it is")
         return keys[0] if keys else None
 
-    def _compared(self) -> Iterator[_Compared]:
+    def _comparisons(self) -> Iterator[_Compared]:
         for index, (row, output) in enumerate(self._outputs()):
             if output is None or output.get(f"{self._metric}_status") == "error":
                 self._counts["error"] += 1

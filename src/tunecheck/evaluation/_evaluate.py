@@ -84,7 +84,7 @@ def evaluate(
         fail_on_evaluator_errors=fail_on_evaluator_errors,
         allow_simulated=allow_simulated,
     )
-    execution = _prepared(data, target, evaluators, evaluator_config, settings, user_agent)
+    execution = _prepare(data, target, evaluators, evaluator_config, settings, user_agent)
     return run_execution(execution, uploading, output_path)
 
 
@@ -112,7 +112,7 @@ def prepared(
         ConfigurationError: An argument is wrong.
     """
     settings = settings_of(arguments, name=evaluation_name)
-    return _prepared(data, target, evaluators, evaluator_config, settings, None)
+    return _prepare(data, target, evaluators, evaluator_config, settings, None)
 
 
 _P = ParamSpec("_P")
@@ -163,7 +163,7 @@ def score(
     return Execution(rows, answering, bound, layers, settings, inherited=recorded.decision).run()
 
 
-def _prepared(
+def _prepare(
     data: Data | None,
     target: TargetLike | None,
     evaluators: Mapping[str, object] | None,

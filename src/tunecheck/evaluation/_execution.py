@@ -98,11 +98,11 @@ class Execution:
         if self.gaps_are_errors:
             notes += self._tools_remark(scan.columns)
         if self.settings.resume is None:
-            return self._begun(described, scan, notes)
+            return self._begin_run(described, scan, notes)
         run = find_run(self.settings.resume, self.settings.folder)
-        return _Work(self, run, self._resumed(run, described), scan, notes).finish(None, resumed=True)
+        return _Work(self, run, self._resumed_manifest(run, described), scan, notes).finish(None, resumed=True)
 
-    def _begun(self, described: RunFile, scan: Scan, notes: list[str]) -> EvaluationResult:
+    def _begin_run(self, described: RunFile, scan: Scan, notes: list[str]) -> EvaluationResult:
         """Run in a new folder."""
         settings, earlier, source = self.settings, None, None
         if settings.reuse is not None:  # a damaged run is refused before a folder is made
@@ -114,7 +114,7 @@ class Execution:
         begun = replace(described, id=run.id, created=now(), created_ns=created_ns, parent=source)
         return _Work(self, run, signed(begun), scan, notes).finish(earlier, resumed=False)
 
-    def _resumed(self, run: Run, described: RunFile) -> RunFile:
+    def _resumed_manifest(self, run: Run, described: RunFile) -> RunFile:
         """Return the manifest of a run that goes on."""
         before, target = run.manifest(), self.target
         manifest = resumed(
@@ -316,14 +316,14 @@ class _Work:
             # Keep the journal's lock until the last file is written.
             journal = opened.enter_context(contextlib.closing(Journal(path, at_least=self.manifest.records or 0)))
             # First: a damaged journal is refused before anything is written.
-            cached = self._cached(journal) if resumed else CachedResults(parent=earlier)
+            cached = self._cached_results(journal) if resumed else CachedResults(parent=earlier)
             opened.callback(cached.close)
             opened.enter_context(self._ending(journal))
             self.run.write(replace(self.manifest, status="running", started=now()))
             if self.settings.on is not None:
                 since = path.stat().st_size
                 self.notes += self._run_elsewhere(self.settings.on, journal, cached)
-                cached = self._cached(journal, since, notes=[])  # with what the tasks have recorded
+                cached = self._cached_results(journal, since, notes=[])  # with what the tasks have recorded
                 opened.callback(cached.close)
             return self._run_here(journal, cached, opened)
 
@@ -339,7 +339,9 @@ class _Work:
                 raise
             raise stopped from error
 
-    def _cached(self, journal: Journal, since: int = sys.maxsize, notes: list[str] | None = None) -> CachedResults:
+    def _cached_results(
+        self, journal: Journal, since: int = sys.maxsize, notes: list[str] | None = None
+    ) -> CachedResults:
         """Return what a run that goes on may reuse: from its own journal, and from its parent's."""
         notes = self.notes if notes is None else notes
         accept = self.settings.accept_damage

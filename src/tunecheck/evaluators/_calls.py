@@ -109,14 +109,14 @@ def compare_calls(
     Raises:
         ValueError: the ground truth or the tool definitions cannot be read.
     """
-    definitions = cached_tools(_given(tool_definitions))
+    definitions = cached_tools(_value_or_none(tool_definitions))
     made = _read(response, definitions, format)
     wanted = _read_ground_truth(ground_truth, definitions, alternatives=policy.alternatives)
     return CallComparison(policy, made, wanted, match_calls(made.complete_calls, wanted.calls, policy, definitions))
 
 
 def _read(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
-    value = _given(value)
+    value = _value_or_none(value)
     reading = cached_reading(value, tools) if format == AUTO else read_calls(value, tools=tools, format=format)
     if not tools and isinstance(value, dict) and not reading.calls and not reading.problem and _is_single(value):
         return read_calls([value])  # {"f": {…}}: BFCL's form without the list; as a text it would be any JSON answer
@@ -124,7 +124,7 @@ def _read(value: object, tools: ToolDefinitions | None = None, format: str | Pro
 
 
 def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: bool) -> Reading:
-    value = _given(value)
+    value = _value_or_none(value)
     if alternatives and (answers := _possible_answers(jsontext.value_of(value) if isinstance(value, str) else value)):
         return Reading(calls=answers, format="bfcl")
     reading = _read(value, tools)
@@ -146,7 +146,7 @@ def _is_single(value: dict[str, JSON]) -> bool:
     return len(value) == 1 and all(isinstance(key, str) and isinstance(item, dict) for key, item in value.items())
 
 
-def _given(value: object) -> object:
+def _value_or_none(value: object) -> object:
     """Return the value, or None for an empty list or object and for the NaN of an empty pandas cell."""
     empty = isinstance(value, (list, tuple, dict)) and not value
     return None if empty or (isinstance(value, float) and value != value) else value
@@ -201,7 +201,7 @@ class CallEvaluator(Evaluator):
             self._task, values, lambda: compare_calls(*values, policy=self._policy, format=self._format)
         )
 
-    def _judged(self, passed: bool, faults: Iterable[Fault], properties: Mapping[str, JSON]) -> Verdict:
+    def _make_verdict(self, passed: bool, faults: Iterable[Fault], properties: Mapping[str, JSON]) -> Verdict:
         return verdict(self.primary, score=float(passed), passed=passed, properties=properties, faults=faults)
 
 
@@ -243,7 +243,7 @@ class FunctionCallMatchEvaluator(CallEvaluator):
         comparison = self.compare(response, ground_truth, tool_definitions)
         passed = comparison.functions_match
         faults = () if passed else comparison.function_faults
-        return self._judged(passed, faults, _function_properties(comparison, passed=passed))
+        return self._make_verdict(passed, faults, _function_properties(comparison, passed=passed))
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
         """Over all calls of the run: precision, recall and F1 by function name, and the rates of broken calls.
@@ -251,10 +251,10 @@ class FunctionCallMatchEvaluator(CallEvaluator):
         `unreadable_call_rate` is of all calls that were tried, `schema_invalid_call_rate` of those that were checked.
         Rates without a denominator are left out.
         """
-        return _rates(_summed(rows, _FUNCTIONS))
+        return _rates(_sum_properties(rows, _FUNCTIONS))
 
 
-def _summed(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[str]:
+def _sum_properties(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[str]:
     """Sum each number of the metric's properties over all rows. Numbers in a mapping are named `name.key`."""
     total: Counter[str] = Counter()
     for row in rows:
@@ -347,11 +347,11 @@ class ArgumentMatchEvaluator(CallEvaluator):
             return verdict(_ARGUMENTS, not_applicable=True)
         passed = comparison.arguments_match
         faults = () if passed else comparison.faults
-        return self._judged(passed, faults, _argument_properties(comparison.match))
+        return self._make_verdict(passed, faults, _argument_properties(comparison.match))
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
         """Over all calls with a partner: the share of right arguments, and how many are wrong in which way."""
-        total = _summed(rows, _ARGUMENTS)
+        total = _sum_properties(rows, _ARGUMENTS)
         metrics: dict[str, float] = {"argument_accuracy": total["right"] / total["total"]} if total["total"] else {}
         return metrics | {f"wrong_arguments.{name}": total[f"wrong.{name}"] for name in FAULTS}
 
@@ -415,14 +415,14 @@ class MatchEvaluator(CallEvaluator):
         if comparison.expects_call:
             return self._judge_calls(comparison)
         if comparison.has_call:
-            return self._scored(0.0, False, comparison.faults)
+            return self._match_verdict(0.0, False, comparison.faults)
         return self._judge_answer(comparison)
 
     def _judge_calls(self, comparison: CallComparison) -> Verdict:
         functions, arguments = comparison.functions_match, comparison.arguments_match
         passed = functions and arguments
         faults = () if passed else comparison.faults
-        return self._scored(float(passed), passed, faults, functions=functions, arguments=arguments)
+        return self._match_verdict(float(passed), passed, faults, functions=functions, arguments=arguments)
 
     def _judge_answer(self, comparison: CallComparison) -> Verdict:
         from tunecheck.evaluators._text import rouge_l_f  # rouge is loaded for answers only
@@ -431,12 +431,12 @@ class MatchEvaluator(CallEvaluator):
             raise ValueError("there is no ground truth: neither a call nor a text to compare the answer with")
         score = rouge_l_f(comparison.ground_truth.text, comparison.response.text, stemmer=True)
         if score >= self._threshold:
-            return self._scored(score, True)
-        return self._scored(
+            return self._match_verdict(score, True)
+        return self._match_verdict(
             score, False, [Fault(code="below_threshold.rouge_l", expected=self._threshold, actual=score)]
         )
 
-    def _scored(
+    def _match_verdict(
         self,
         score: float,
         passed: bool,

@@ -108,9 +108,9 @@ class CallScanner(PythonScanner):
             if not keyword:
                 raise
             self.position, self._depth = keyword.end(), 0
-            self._give(arguments, keyword[1], self._unquoted(keyword[1]))
+            self._give(arguments, keyword[1], self._unquoted_text(keyword[1]))
 
-    def _unquoted(self, name: str) -> JSON:
+    def _unquoted_text(self, name: str) -> JSON:
         """Read an argument that is no literal: words, or a list of words, if the definition says that it is text."""
         schema = self._collector.schema(self._tool)
         parameter = schema.property(name) if schema else None
@@ -133,8 +133,8 @@ class CallScanner(PythonScanner):
         self.position = end.start() + 1
         return self.text[start : end.start()]
 
-    def _unescaped(self, escape: re.Match[str]) -> str:
-        return "_" if escape[0] == "\\_" else super()._unescaped(escape)  # of Markdown; no literal has it
+    def _unescape(self, escape: re.Match[str]) -> str:
+        return "_" if escape[0] == "\\_" else super()._unescape(escape)  # of Markdown; no literal has it
 
     def _word(self) -> JSON:
         words = _WORDS.match(self.text, self.position) if self._texts else None

@@ -238,7 +238,7 @@ def _arguments(value: object) -> dict[str, JSON]:
     elif value is None or value == "":
         return {}
     elif isinstance(value, str):
-        read = _decoded(value)
+        read = _decode(value)
     else:
         read = exact(value)
     if not isinstance(read, dict):
@@ -246,7 +246,7 @@ def _arguments(value: object) -> dict[str, JSON]:
     return read
 
 
-def _decoded(text: str) -> JSON:
+def _decode(text: str) -> JSON:
     check_size(text)
     if text.isspace():
         return {}

@@ -281,7 +281,7 @@ def _take_envelope(value: _Object, collector: CallCollector, read_text: ReadText
     if isinstance(value.get("tool_uses", 0), (int, float)):  # none, or a count: data
         return _take_reply(value, collector, read_text)
     collector.format = collector.format or "tool_uses"
-    for use in _listed(value["tool_uses"], "tool_uses"):
+    for use in _as_list(value["tool_uses"], "tool_uses"):
         collector.add_tool_use("tool_uses", use)
     _add_content(value, collector)
     return True
@@ -349,7 +349,7 @@ def _take_message(message: _Object, collector: CallCollector, read_text: ReadTex
     if message["role"] not in _SPEAKERS:
         return
     before = len(collector.calls)
-    for call in _listed(message.get("tool_calls"), "tool_calls"):
+    for call in _as_list(message.get("tool_calls"), "tool_calls"):
         _take_tool_call(call, collector)
     if isinstance(message.get("function_call"), dict):
         LEGACY.take(message, collector)
@@ -387,7 +387,7 @@ def _add_content(value: _Object, collector: CallCollector) -> None:
         collector.add_text(content)
 
 
-def _listed(value: object, key: str) -> Iterable[object]:
+def _as_list(value: object, key: str) -> Iterable[object]:
     if value is None or value == "":
         return ()
     if not isinstance(value, (list, tuple)):

@@ -73,7 +73,7 @@ class ToolPrompt:
         listed = f"[{', '.join(defined)}]" if self.listed else "\n".join(defined)
         return (
             "You can call functions. These are their definitions, each with its parameters as JSON Schema:\n"
-            f"{_filled(self.tools, {'tools': listed})}\n\n"
+            f"{_fill(self.tools, {'tools': listed})}\n\n"
             "To call a function, write it in exactly this form, several of them one after the other:\n"
             f"{self.written([_EXAMPLE])}\n\n"
             "What the calls came to is told to you like this, and you may call again:\n"
@@ -84,22 +84,22 @@ class ToolPrompt:
     def written(self, calls: Iterable[FunctionCall]) -> str:
         """Return the calls as the family writes them."""
         each = self.between.join(self._call(index, call) for index, call in enumerate(calls))
-        return _filled(self.calls, {"calls": each})
+        return _fill(self.calls, {"calls": each})
 
     def results(self, results: Iterable[str]) -> str:
         """Return the results of calls as the family gets them."""
-        return "\n".join(_filled(self.result, {"result": result}) for result in results)
+        return "\n".join(_fill(self.result, {"result": result}) for result in results)
 
     def _call(self, index: int, call: FunctionCall) -> str:
         parameters = self.joined.join(self._parameter(key, value) for key, value in call.arguments.items())
         arguments = dumps(call.arguments).decode()
         given = {"name": call.name, "arguments": arguments, "parameters": parameters, "index": str(index)}
-        return _filled(self.call, given)
+        return _fill(self.call, given)
 
     def _parameter(self, key: str, value: JSON) -> str:
         text = self.nested.written(value) if self.nested else _plain(value)
         is_text = "true" if isinstance(value, str) else "false"
-        return _filled(
+        return _fill(
             self.parameter,
             {"key": key, "value": text, "python": repr(value), "is_text": is_text, "type": type_of(value)},
         )
@@ -109,6 +109,6 @@ def _plain(value: JSON) -> str:
     return value if isinstance(value, str) else dumps(value).decode()
 
 
-def _filled(template: str, values: Mapping[str, str]) -> str:
+def _fill(template: str, values: Mapping[str, str]) -> str:
     """Fill the places of a template. Other braces are text, and values are not searched for places."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)

@@ -52,11 +52,11 @@ def chosen(format: str | Profile, *, trust: Trust | None = None) -> Profile | No
         return None
     from tunecheck.formats._profiles import Profile
 
-    return format if isinstance(format, Profile) else _found(format, Path.cwd(), trust)
+    return format if isinstance(format, Profile) else _find_profile(format, Path.cwd(), trust)
 
 
 @functools.lru_cache(maxsize=64)
-def _found(name: str, workspace: Path, trust: Trust | None) -> Profile:
+def _find_profile(name: str, workspace: Path, trust: Trust | None) -> Profile:
     from tunecheck.formats._profiles import Profile
 
     profile = find("formats", name, workspace=workspace, trust=trust)

@@ -50,15 +50,15 @@ def take_named(value: object, collector: CallCollector) -> None:
 
 def name_in(item: _Object) -> object:
     """Return the name of the called function, under any of the usual keys."""
-    return first_of(item, "name", *_worded(item, NAMES))
+    return first_of(item, "name", *_keys_like(item, NAMES))
 
 
 def arguments_in(item: _Object) -> object:
     """Return the arguments of a call, under any of the usual keys."""
-    return first_of(item, *_worded(item, _ARGUMENTS))
+    return first_of(item, *_keys_like(item, _ARGUMENTS))
 
 
-def _worded(item: _Object, words: re.Pattern[str]) -> list[str]:
+def _keys_like(item: _Object, words: re.Pattern[str]) -> list[str]:
     return [key for key in item if isinstance(key, str) and words.fullmatch(key)]
 
 
@@ -83,7 +83,11 @@ def offered_calls(value: object, collector: CallCollector, read_text: ReadText) 
         offered = not reading.text and all(collector.knows(call.name) for call in reading.calls)
         return [(call.name, call.arguments) for call in reading.calls] if offered else []
     if isinstance(value, dict):
-        return _named(value, collector) or _under_names(value.items(), collector) or _held(value, collector, read_text)
+        return (
+            _read_named(value, collector)
+            or _under_names(value.items(), collector)
+            or _held(value, collector, read_text)
+        )
     if not isinstance(value, (list, tuple)):
         return []
     if len(value) == 2 and (pair := _under_names([(value[0], value[1])], collector)):
@@ -108,11 +112,11 @@ def _under_names(items: Iterable[tuple[object, object]], collector: CallCollecto
     return calls
 
 
-def _named(value: dict[object, object], collector: CallCollector) -> _Calls:
+def _read_named(value: dict[object, object], collector: CallCollector) -> _Calls:
     """Read `{"function": "f", "args": {…}}`, under any of the usual keys."""
     name = name_in(value)
     if isinstance(name, dict):
-        return _named(name, collector)
+        return _read_named(name, collector)
     return _under_names([(name, arguments_in(value))], collector)
 
 
@@ -124,7 +128,7 @@ def _held(value: dict[object, object], collector: CallCollector, read_text: Read
     (key,) = holders
     held, announced = value[key], isinstance(key, str) and bool(HOLDER.fullmatch(key))
     if isinstance(held, dict) and announced:
-        return _named(held, collector)
+        return _read_named(held, collector)
     if not isinstance(held, list) or not all(isinstance(item, dict) for item in held):
         return []
     return offered_calls(held, collector, read_text) if announced or len(value) == 1 else []

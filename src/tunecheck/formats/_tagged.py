@@ -88,7 +88,7 @@ class TaggedCalls:
     def _arguments(self, text: str, position: int, name: str, schema: Schema | None) -> tuple[dict[str, JSON], int]:
         """Read arguments, and return them with where they end."""
         arguments: dict[str, JSON] = {}
-        values = _Values(self, text)
+        values = _TagValues(self, text)
         while opening := self.argument.match(text, position):
             key = opening["key"].strip()
             if key in arguments:
@@ -96,13 +96,15 @@ class TaggedCalls:
             value, position = values.read(opening)
             kind = opening.groupdict().get("kind")
             arguments[key] = (
-                _of_kind(value, kind, key) if kind else _typed(value, schema and schema.property(key), guess=False)
+                _convert_to_kind(value, kind, key)
+                if kind
+                else _convert(value, schema and schema.property(key), guess=False)
             )
             position = skip_space(text, position)
         return arguments, position
 
 
-class _Values:
+class _TagValues:
     """Reads the values of one call, and looks at each part of the text once."""
 
     __slots__ = ("_closing", "_inside", "_shape", "_text")
@@ -141,7 +143,7 @@ class _Values:
         raise shape.unclosed(f"the argument {quoted(key)}", self._text, start)
 
 
-def _of_kind(value: str, kind: str, key: str) -> JSON:
+def _convert_to_kind(value: str, kind: str, key: str) -> JSON:
     if kind in ("string", "true"):
         return value
     try:
@@ -210,7 +212,7 @@ class TreeCalls:
         kinds = schema.types() if schema else frozenset[str]()
         if not text.strip() and (depth == 0 or kinds & {"array", "object"}):
             return [] if "array" in kinds else {}
-        return _typed(text, schema)
+        return _convert(text, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,15 +261,15 @@ class _BracedScanner(PythonScanner):
         self._skip()
         if self.text.startswith(("{", "["), self.position):
             return self._container(self.text[self.position])
-        quoted = self._quoted()
-        return _untyped(self._matched(self._BARE)) if quoted is None else quoted
+        quoted = self._read_quoted()
+        return _guess_value(self._read_match(self._BARE)) if quoted is None else quoted
 
     def _key(self) -> JSON:
         self._skip()
-        quoted = self._quoted()
-        return self._matched(self._KEY).strip('"') if quoted is None else quoted
+        quoted = self._read_quoted()
+        return self._read_match(self._KEY).strip('"') if quoted is None else quoted
 
-    def _quoted(self) -> str | None:
+    def _read_quoted(self) -> str | None:
         if not self.text.startswith(self._quote, self.position):
             return None
         start = self.position + len(self._quote)
@@ -277,7 +279,7 @@ class _BracedScanner(PythonScanner):
         self.position = end + len(self._quote)
         return self.text[start:end]
 
-    def _matched(self, pattern: re.Pattern[str]) -> str:
+    def _read_match(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self.text, self.position)
         if not match:
             self._fail("expected a value")
@@ -291,10 +293,10 @@ def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
         return {key: _typed_texts(item, schema and schema.property(key)) for key, item in value.items()}
     if isinstance(value, list):
         return [_typed_texts(item, schema and schema.item(place)) for place, item in enumerate(value)]
-    return _typed(value, schema) if isinstance(value, str) else value
+    return _convert(value, schema) if isinstance(value, str) else value
 
 
-def _typed(text: str, schema: Schema | None, *, guess: bool = True) -> JSON:
+def _convert(text: str, schema: Schema | None, *, guess: bool = True) -> JSON:
     """Convert a bare text to the type in its definition; without one, guess from its form, or keep the text."""
     if schema is None and not guess:
         return text
@@ -302,24 +304,24 @@ def _typed(text: str, schema: Schema | None, *, guess: bool = True) -> JSON:
     if "boolean" in kinds and text.strip().casefold() in ("true", "false"):
         return text.strip().casefold() == "true"
     if "string" not in kinds:
-        return _untyped(text)
+        return _guess_value(text)
     if "null" in kinds and text.strip() in _NOTHING:
         return None
     if kinds == {"string"} or kinds == {"string", "null"}:
         return text
-    value = _untyped(text)
+    value = _guess_value(text)
     return value if type_of(value) in kinds - {"integer", "number", "string"} else text
 
 
-def _untyped(text: str) -> JSON:
+def _guess_value(text: str) -> JSON:
     """Return the value of JSON or of a Python literal, else the text itself."""
     try:
         return decode(text)
     except UnreadableError:
-        return _unescaped(text) if '\\"' in text else _literal(text)
+        return _unescape(text) if '\\"' in text else _literal(text)
 
 
-def _unescaped(text: str) -> JSON:
+def _unescape(text: str) -> JSON:
     """Return the value of JSON that is escaped as in a text, else the text itself."""
     try:
         return decode(str(decode(f'"{text}"')))

@@ -283,14 +283,15 @@ class Aggregator:
 
         `rows` are read again only for evaluators with an `__aggregate__` of their own.
         """
-        counted = self._counted()
+        counted = self._counted_metrics()
         overall = self._metrics(list(self._cells.values()), rows, counted)
         by_group = {
-            column: self._by_column(position, rows, counted, overall) for position, column in enumerate(self._columns)
+            column: self._metrics_by_column(position, rows, counted, overall)
+            for position, column in enumerate(self._columns)
         }
         return overall, by_group
 
-    def _by_column(
+    def _metrics_by_column(
         self, position: int, rows: RowsView, counted: Sequence[str | None], overall: Metrics
     ) -> dict[str, Metrics]:
         by_value: dict[str, list[_Cell]] = {}
@@ -300,12 +301,12 @@ class Aggregator:
                 by_value.setdefault(value, []).append(cell)
         counts = {value: sum(cell.count for cell in cells) for value, cells in by_value.items()}
         return {
-            value: (overall if counts[value] == self.rows else self._of_group(cells, rows, counted))
+            value: (overall if counts[value] == self.rows else self._group_metrics(cells, rows, counted))
             | {"row_count": counts[value]}
             for value, cells in by_value.items()
         }
 
-    def _of_group(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
+    def _group_metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
         return self._metrics(cells, rows.only(sorted(chain.from_iterable(cell.rows for cell in cells))), counted)
 
     def _metrics(
@@ -320,7 +321,7 @@ class Aggregator:
                 metrics |= self._own.metrics(evaluator, rows, _keys(tallies))
         return metrics | _shares_of_causes(cells)
 
-    def _counted(self) -> list[str | None]:
+    def _counted_metrics(self) -> list[str | None]:
         """Return the metric of each evaluator that decides pass or fail; it is the same in every group."""
         counted = []
         for position, evaluator in enumerate(self._evaluators):

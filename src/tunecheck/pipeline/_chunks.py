@@ -108,7 +108,7 @@ class _Outbox:
     def __init__(self, room: int) -> None:
         self._news = threading.Condition()
         self._portion = Portion()
-        self._ended = False
+        self._end_work = False
         self._room = room
         self._in_flight: Counter[_Call] = Counter()
 
@@ -121,7 +121,7 @@ class _Outbox:
 
     async def begin(self, call: _Call) -> None:
         """Wait until a call may be made."""
-        while self._in_flight[call] >= self._room and not self._ended:  # noqa: ASYNC110 - another thread makes room
+        while self._in_flight[call] >= self._room and not self._end_work:  # noqa: ASYNC110 - another thread makes room
             await asyncio.sleep(_LOOKED_EVERY_S)
         with self._news:
             self._in_flight[call] += 1
@@ -129,7 +129,7 @@ class _Outbox:
     def end(self) -> None:
         """No more portions follow the present one."""
         with self._news:
-            self._ended = True
+            self._end_work = True
             self._news.notify()
 
     def portions(self) -> Iterator[Portion]:
@@ -140,8 +140,8 @@ class _Outbox:
         ended = False
         while not ended:
             with self._news:
-                self._news.wait_for(lambda: self._ended or self._portion != Portion(), _SIGN_OF_LIFE_S)
-                taken, self._portion, ended = self._portion, Portion(), self._ended
+                self._news.wait_for(lambda: self._end_work or self._portion != Portion(), _SIGN_OF_LIFE_S)
+                taken, self._portion, ended = self._portion, Portion(), self._end_work
             yield taken
             with self._news:
                 self._in_flight.subtract({"answered": taken.answered, "asked": taken.asked})
@@ -270,11 +270,11 @@ class ChunkRunner:
     def _portions(self, chunk: Chunk, plan: Plan) -> Iterator[Portion]:
         outbox = _Outbox(UNREAD * plan.concurrency)
         plan = replace(plan, rows=lambda: iter(chunk.rows), row_count=len(chunk.rows))
-        ended = self._loop.submit(self._ended(outbox, self._run(plan, chunk.known, outbox)))
+        ended = self._loop.submit(self._end_work(outbox, self._run(plan, chunk.known, outbox)))
         yield from outbox.portions()
         ended.result()
 
-    async def _ended(self, outbox: _Outbox, work: Coroutine[object, object, None]) -> None:
+    async def _end_work(self, outbox: _Outbox, work: Coroutine[object, object, None]) -> None:
         try:
             await work
         finally:

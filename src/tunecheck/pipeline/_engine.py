@@ -272,7 +272,7 @@ class Engine:
             self.plan.order.asked.add(state.row.index)
         if (known := self._cached.failure(state.row.index, "target")) is not None:
             state.errors["target"] = known
-            await self._answered(state)
+            await self._handle_answer(state)
             return
         try:
             columns = await self._columns(target, state.row)
@@ -286,9 +286,9 @@ class Engine:
             if is_our_own(error):
                 raise
             self._note_error(state, "target", failure(error))
-        await self._answered(state)
+        await self._handle_answer(state)
 
-    async def _answered(self, state: RowState) -> None:
+    async def _handle_answer(self, state: RowState) -> None:
         self.tally.answered += 1
         await self._ready.wait()
         self._evaluate(state)

@@ -240,11 +240,11 @@ class VerdictReader:
     def _faults(self, row: Mapping[str, JSON], threshold: float | None, reason: str) -> tuple[Fault, ...]:
         named = read_faults(row.get(self._properties))
         if not named and isinstance(differences := row.get(self._differences), list):
-            named = _judged(differences)
+            named = _judge_faults(differences)
         return named[:_MOST_FAULTS] or (_BELOW_THRESHOLD if threshold is not None and not reason else _OWN)
 
 
-def _judged(differences: list[JSON]) -> tuple[Fault, ...]:
+def _judge_faults(differences: list[JSON]) -> tuple[Fault, ...]:
     """Return the differences that a judge lists as faults with its own codes."""
     listed = [item for item in differences if isinstance(item, dict)]
     kinds = [item.get("kind") for item in listed[:_MOST_FAULTS]]

@@ -300,7 +300,7 @@ class JournalReader:
             for piece in damage.pieces
             if (found := _OF_ROW.search(piece))
         }
-        lost = {row: f"number {row + 1}" for row in islice(self._unanswered(rows), _MOST_NAMES + 1)} | lost
+        lost = {row: f"number {row + 1}" for row in islice(self._rows_without_answer(rows), _MOST_NAMES + 1)} | lost
         if not self._asked and not self._calls:
             return f"{damage}, no call among them"
         calls = damage.lost - sum(any(kind in piece for kind in _NO_CALLS) for piece in damage.pieces)
@@ -308,7 +308,7 @@ class JournalReader:
         names = f", of rows {', '.join([*lost.values()][:_MOST_NAMES])}{more}" if lost else ""
         return f"{damage}, which takes up to {counted(calls, 'call')} again{names}"
 
-    def _unanswered(self, rows: int) -> Iterator[int]:
+    def _rows_without_answer(self, rows: int) -> Iterator[int]:
         """Yield the rows without an answer that must have had one: they have verdicts, or the run was finished."""
         if not self._asked or not isinstance(self._answers, _ByRow):
             return

@@ -305,7 +305,7 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
     Raises:
         ConfigurationError: it has parameters that cannot be given by name, or none can be found.
     """
-    overloads = _declared(function) or _overloads(function)
+    overloads = _declared_signatures(function) or _overloads(function)
     if overloads:
         return Signature([_parameters(overload, what)[0] for overload in overloads])
     try:
@@ -316,7 +316,7 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
     return Signature([choice], takes_any)
 
 
-def _declared(function: Callable[..., object]) -> list[inspect.Signature]:
+def _declared_signatures(function: Callable[..., object]) -> list[inspect.Signature]:
     """Return the signatures that an instance lists as `signatures`."""
     listed = getattr(function, "signatures", None)
     return [each for each in listed if isinstance(each, inspect.Signature)] if isinstance(listed, list) else []

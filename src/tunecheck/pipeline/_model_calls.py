@@ -93,11 +93,11 @@ class RunCalls:
             RunError: the budget is spent, or the journal cannot be written.
         """
         key = call_key(endpoint, request, sample)
-        completion = await self._found(key) or await self._first(evaluator, key, endpoint, request)
+        completion = await self._find_answer(key) or await self._first(evaluator, key, endpoint, request)
         self.simulated = self.simulated or completion.simulated
         return completion
 
-    async def _found(self, key: str) -> Completion | None:
+    async def _find_answer(self, key: str) -> Completion | None:
         """Return the recorded or pending answer, or None if the call must be made."""
         while (shared := self._under_way.get(key)) is not None:
             await asyncio.wait([shared])
@@ -126,12 +126,12 @@ class RunCalls:
     async def _get(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
         recorded = self._cached.call(key)
         if recorded is not None:
-            return self._taken(key, recorded.value) if recorded.again else Completion.of_columns(recorded.value)
+            return self._record_answer(key, recorded.value) if recorded.again else Completion.of_columns(recorded.value)
         if self._shared is None:
             return await self._buy(evaluator, key, endpoint, request)
         bought = await self._shared.answer(key)
         if bought is not None:
-            return self._taken(key, bought)
+            return self._record_answer(key, bought)
         try:
             completion = await self._buy(evaluator, key, endpoint, request)
             bought = completion.columns()
@@ -139,7 +139,7 @@ class RunCalls:
             await self._shared.settle(key, bought)
         return completion
 
-    def _taken(self, key: str, columns: dict[str, JSON]) -> Completion:
+    def _record_answer(self, key: str, columns: dict[str, JSON]) -> Completion:
         """Record an answer that another run or task has paid for."""
         completion = Completion.of_columns(columns)
         self.masked += completion.masked

@@ -99,21 +99,21 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
     yield from by_answer
     if any(cause.code == "thinking_used_budget" for cause in by_answer):
         faults = tuple(fault for fault in faults if fault.code != "cut_off")  # the same, told less exactly
-    explained = [each for fault in faults for each in _explained(fault, answer)]
-    yield from _swapped(explained)
+    explained = [each for fault in faults for each in _explain(fault, answer)]
+    yield from _swap_faults(explained)
     for fault in explained:
-        yield from _of_fault(fault, answer)
+        yield from _causes_of_fault(fault, answer)
 
 
 def _fails(output: Mapping[str, object]) -> bool:
     return any(value == _FAILED and key.endswith(_RESULT) for key, value in output.items())
 
 
-def _explained(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
+def _explain(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
     """Return the fault, or more precise faults in its place."""
     if fault.code not in _UNEXPLAINED or fault.path is not None:
         return [fault]
-    if compared := [*_compared(answer)]:
+    if compared := [*_difference_faults(answer)]:
         return compared
     if fault.code == "call_count":
         more = len(answer.reading.calls) > len(answer.wanted.calls)
@@ -121,7 +121,7 @@ def _explained(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
     return [fault]
 
 
-def _swapped(faults: Sequence[Fault]) -> Iterator[Fault]:
+def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
     """Yield `wrong_function` if one call is missing and another one is extra."""
     missing = next((fault for fault in faults if fault.code == "missing_call"), None)
     extra = next((fault for fault in faults if fault.code == "extra_call"), None)
@@ -130,7 +130,7 @@ def _swapped(faults: Sequence[Fault]) -> Iterator[Fault]:
         yield Fault(code="wrong_function", call=missing.call, turn=missing.turn, expected=wanted, actual=made)
 
 
-def _of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
+def _causes_of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
     if _encoded_twice(fault, answer.tools):
         yield replace(fault, code="double_encoded")
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
@@ -140,7 +140,7 @@ def _of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
         yield fault if code == fault.code else replace(fault, code=code)
 
 
-def _compared(answer: GivenAnswer) -> Iterator[Fault]:
+def _difference_faults(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield the differences between the calls and the possible answers, which list the right values of arguments."""
     made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted.calls))
     if not made or not wanted:
@@ -201,7 +201,7 @@ class GivenAnswer:
             response = _response(columns, arguments)
         else:
             number = next((fault.turn for fault in faults if fault.turn is not None), len(turns))
-            response, columns = _last_item(columns["result"], number), _of_turn(columns, number)
+            response, columns = _last_item(columns["result"], number), _turn_columns(columns, number)
         tools = tools_of(*(source.get(name) for source in (arguments, row) for name in TOOL_COLUMNS))
         expects_call = not codes.isdisjoint(_UNSEEN - {"unreadable_call"}) or (kind == "call" and turns is None)
         return cls(
@@ -251,7 +251,7 @@ def _last_item(by_turn: JSON, number: int) -> JSON:
     return steps[-1] if isinstance(steps, list) and steps else None
 
 
-def _of_turn(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON]:
+def _turn_columns(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON]:
     """Return a conversation's columns for the last answer of a turn, without tokens, which are sums over answers."""
     usage = columns.get("usage")
     changed: dict[str, JSON] = {"usage": {**usage, "output_tokens": None} if isinstance(usage, dict) else None}
@@ -281,22 +281,22 @@ def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Re
 
 def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield the causes that the answer itself shows, in any order."""
-    yield from _of_ending(answer)
-    encoding = [*_of_encoding(answer.response)]
+    yield from _ending_faults(answer)
+    encoding = [*_encoding_faults(answer.response)]
     yield from encoding
-    lost = _of_lost_call(answer)
+    lost = _lost_call_fault(answer)
     if lost is not None:
         yield lost
     elif answer.reading.problem is not None:
         if not encoding:
             yield Fault(code="unreadable", message=answer.reading.problem)
     elif answer.reading.calls:
-        yield from _of_calls(answer)
+        yield from _call_faults(answer)
     else:
-        yield from _of_silence(answer)
+        yield from _silence_faults(answer)
 
 
-def _of_lost_call(answer: GivenAnswer) -> Fault | None:
+def _lost_call_fault(answer: GivenAnswer) -> Fault | None:
     """Return the fault of a call that the model made and the server kept back, if the answer shows one."""
     reading, reason = answer.reading, answer.columns.get("finish_reason")
     if reading.cause == "call_in_reasoning":
@@ -318,14 +318,14 @@ def _of_lost_call(answer: GivenAnswer) -> Fault | None:
 def reply_cause(columns: Mapping[str, JSON]) -> str:
     """Return the cause of an unusable reply, of a judge say."""
     answer = GivenAnswer.read(None, {}, columns, {}, ())
-    found = [*_of_ending(answer), *_of_silence(answer)]
+    found = [*_ending_faults(answer), *_silence_faults(answer)]
     return found[0].code if found else "unreadable"
 
 
 # -- how it ended
 
 
-def _of_ending(answer: GivenAnswer) -> Iterator[Fault]:
+def _ending_faults(answer: GivenAnswer) -> Iterator[Fault]:
     reason, error = answer.columns.get("finish_reason"), answer.columns.get("error")
     if isinstance(error, str):  # a recorded conversation that never got its answer
         yield Fault(code=error_cause(error), message=error)
@@ -360,7 +360,7 @@ def _ends_inside(answer: GivenAnswer) -> bool:
 # -- how its calls are written
 
 
-def _of_encoding(response: object) -> Iterator[Fault]:
+def _encoding_faults(response: object) -> Iterator[Fault]:
     """Yield faults of API calls with arguments that are no JSON object, or a JSON object encoded twice."""
     for name, arguments in _written_arguments(response):
         if (found := arguments_problem(arguments)) is not None:
@@ -383,19 +383,19 @@ def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
 
 def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
     """True if the value is the JSON text of an expected list or object."""
-    wanted = {type(each) for each in _accepted(fault)} & {list, dict}
+    wanted = {type(each) for each in _accepted_values(fault)} & {list, dict}
     if not wanted or not isinstance(fault.actual, str) or not fault.code.startswith("wrong_argument"):
         return False
     return type(value_of(fault.actual)) in wanted and not _is_text(fault, tools)
 
 
-def _accepted(fault: Fault) -> Sequence[object]:
+def _accepted_values(fault: Fault) -> Sequence[object]:
     return fault.expected if fault.any_of and isinstance(fault.expected, list) else [fault.expected]
 
 
 def _is_text(fault: Fault, tools: ToolDefinitions) -> bool:
     """True if the tool's schema has a string there and the ground truth has none."""
-    if any(isinstance(each, str) and each for each in _accepted(fault)):
+    if any(isinstance(each, str) and each for each in _accepted_values(fault)):
         return False
     wanted = plain_name(fault.call or "")
     definition = next((tools.get(name) for name in tools if plain_name(name) == wanted), None)
@@ -404,33 +404,33 @@ def _is_text(fault: Fault, tools: ToolDefinitions) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "string"
 
 
-def _of_calls(answer: GivenAnswer) -> Iterator[Fault]:
+def _call_faults(answer: GivenAnswer) -> Iterator[Fault]:
     of_turn = "empty_turn" in answer.codes  # a conversation's tools are its simulators'
     offered = next((call.name for call in answer.reading.calls if of_turn or answer.tools.spelled(call.name)), None)
     whole = "tool_calls" in answer.columns or not answer.columns  # of a conversation only steps are looked at
     if offered and answer.is_text and whole and not answer.codes.isdisjoint(_UNSEEN):
         yield Fault(code="call_left_in_text", call=offered, message=f"its form is {answer.reading.format}")
-    yield from islice(_of_names(answer), 1)  # looking for likenesses takes long, and one is enough
-    yield from _of_repetition(answer)
+    yield from islice(_name_faults(answer), 1)  # looking for likenesses takes long, and one is enough
+    yield from _repetition_faults(answer)
     if answer.expects_text:
         first = answer.reading.calls[0]
         yield Fault(code="extra_call", call=first.name, actual=first.arguments)
 
 
-def _of_names(answer: GivenAnswer) -> Iterator[Fault]:
+def _name_faults(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield faults for called names that no tool has: other spellings, or made up."""
     unknown = [*dict.fromkeys(call.name for call in answer.reading.calls if call.name not in answer.tools)]
     plain = {plain_name(tool): tool for tool in answer.tools} if unknown else {}
     for name in unknown if plain else ():
         tool = plain.get(plain_name(name))
         if tool is None:
-            yield _of_name(name, answer.tools)
+            yield _name_fault(name, answer.tools)
         elif not answer.codes.isdisjoint(_OF_NAMES):  # an evaluator may take one for the other
             how = "in another case" if name.casefold() == tool.casefold() else "dots and underscores are exchanged"
             yield Fault(code="unknown_function", call=name, expected=tool, message=f"{name} is {tool}: {how}")
 
 
-def _of_name(name: str, tools: ToolDefinitions) -> Fault:
+def _name_fault(name: str, tools: ToolDefinitions) -> Fault:
     """Return the fault for a name that is no spelling of a tool's name."""
     head, _, number = name.rpartition(":")
     bare = head if number.isdigit() else name
@@ -449,7 +449,7 @@ def _of_name(name: str, tools: ToolDefinitions) -> Fault:
     return Fault(code="unknown_function", call=name, message=words)
 
 
-def _of_repetition(answer: GivenAnswer) -> Iterator[Fault]:
+def _repetition_faults(answer: GivenAnswer) -> Iterator[Fault]:
     if len(answer.reading.calls) < _TIMES:
         return
     made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
@@ -464,7 +464,7 @@ def _of_repetition(answer: GivenAnswer) -> Iterator[Fault]:
 # -- what its text does
 
 
-def _of_silence(answer: GivenAnswer) -> Iterator[Fault]:
+def _silence_faults(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield the causes of a text without a call."""
     text = answer.said.strip()
     said = answer.columns.get("refusal")
@@ -474,7 +474,7 @@ def _of_silence(answer: GivenAnswer) -> Iterator[Fault]:
     elif answer.expects_call and asks_back(text):
         yield Fault(code="asked_back", actual=text)
     if not text and not said and (answer.expects_call or answer.expects_text):
-        yield _of_nothing(answer)
+        yield _empty_answer_fault(answer)
     elif answer.expects_call:
         about = Fault(code="answered_instead_of_calling")
         if answer.wanted.calls:
@@ -483,7 +483,7 @@ def _of_silence(answer: GivenAnswer) -> Iterator[Fault]:
         yield replace(about, actual=text) if answer.is_text else about
 
 
-def _of_nothing(answer: GivenAnswer) -> Fault:
+def _empty_answer_fault(answer: GivenAnswer) -> Fault:
     """Return the fault of an answer without a text and a call."""
     usage = answer.columns.get("usage")
     written = usage.get("output_tokens") if isinstance(usage, dict) else None

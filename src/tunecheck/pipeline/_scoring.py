@@ -137,7 +137,7 @@ def bind_evaluator(
     return BoundEvaluator(
         name=name,
         function=function,
-        awaited=_awaited(function),
+        awaited=_async_form(function),
         signature=signature,
         bind=make_binder(signature, mapping, f"evaluator {name!r}", only_mapped=only_mapped),
         asynchronous=asks_models or is_async(function),
@@ -195,7 +195,7 @@ def _instance(name: str, evaluator: object) -> Callable[..., object]:
 _AZURE = "azure.ai.evaluation."
 
 
-def _awaited(function: object) -> Callable[..., Coroutine[object, object, object]] | None:
+def _async_form(function: object) -> Callable[..., Coroutine[object, object, object]] | None:
     """Return the asynchronous form that Azure AI Evaluation's framework runs of its evaluators.
 
     Called directly, they make an event loop each time. A subclass with its own `__call__` runs that method.
@@ -270,7 +270,7 @@ def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
 
     An object that is not plain data (in a row made in memory) is passed on uncopied.
     """
-    return {name: value if type(value) in _SCALARS else _copied(value, 0) for name, value in arguments.items()}
+    return {name: value if type(value) in _SCALARS else _copy(value, 0) for name, value in arguments.items()}
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -278,12 +278,12 @@ _ALWAYS_PLAIN = frozenset({str, bool, type(None)})
 _DEEPEST_COPY = 200
 
 
-def _copied(value: object, depth: int) -> object:
+def _copy(value: object, depth: int) -> object:
     if depth > _DEEPEST_COPY or type(value) not in (dict, list, tuple):
         return value
     if isinstance(value, dict):
-        return {key: _copied(item, depth + 1) for key, item in value.items()}
-    copied = [_copied(item, depth + 1) for item in cast("list[object] | tuple[object, ...]", value)]
+        return {key: _copy(item, depth + 1) for key, item in value.items()}
+    copied = [_copy(item, depth + 1) for item in cast("list[object] | tuple[object, ...]", value)]
     return copied if type(value) is list else tuple(copied)
 
 

@@ -112,18 +112,18 @@ def can_be_sent(evaluator: BoundEvaluator) -> bool:
     if evaluator.asks_models:
         return False
     try:
-        pickled = _pickled(evaluator)
+        pickled = _pickle(evaluator)
     except Exception:  # noqa: BLE001 - pickling runs the object's own code, which may raise anything
         return False
     return b"__main__" not in pickled  # the worker's own __main__ is another one
 
 
-def _pickled(evaluator: Scorer) -> bytes:
+def _pickle(evaluator: Scorer) -> bytes:
     return pickle.dumps(Scorer(evaluator.name, evaluator.function, evaluator.pure, awaited=evaluator.awaited))
 
 
 def _loadable(evaluator: BoundEvaluator) -> Loadable:
-    pickled = _pickled(evaluator)
+    pickled = _pickle(evaluator)
     files = [
         (name, file)
         for name, module in sys.modules.items()
@@ -257,10 +257,10 @@ class ProcessExecutor:
         for position, arguments in enumerate(work.arguments):
             only: list[Arguments] = [None] * len(work.arguments)
             only[position] = arguments
-            outcomes.append(None if arguments is None else await self._alone(position, only))
+            outcomes.append(None if arguments is None else await self._call_alone(position, only))
         return outcomes
 
-    async def _alone(self, position: int, only: list[Arguments]) -> Outcome:
+    async def _call_alone(self, position: int, only: list[Arguments]) -> Outcome:
         """Make one call in a process that has nothing else to do."""
         name = self.evaluators[position].name
         async with self._one:

@@ -219,38 +219,38 @@ def load(candidate: Candidate) -> object:
     plugin = candidate.plugin
     extra = None if plugin is None else plugin.extra
     if extra is not None and plugin is not None and not all(map(find_spec, plugin.requires)):
-        raise MissingExtraError(_described(candidate), extra, candidate.distribution)
-    return _loaded(candidate, extra)
+        raise MissingExtraError(_describe(candidate), extra, candidate.distribution)
+    return _load(candidate, extra)
 
 
-def _loaded(candidate: Candidate, extra: str | None) -> object:
+def _load(candidate: Candidate, extra: str | None) -> object:
     try:
         return candidate.load()
     except (PluginError, MissingExtraError):
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
         if isinstance(error, ModuleNotFoundError) and extra is not None:
-            raise MissingExtraError(_described(candidate), extra, candidate.distribution) from error
-        raise PluginError(_broken(candidate, error)) from error
+            raise MissingExtraError(_describe(candidate), extra, candidate.distribution) from error
+        raise PluginError(_load_error(candidate, error)) from error
 
 
-def _described(candidate: Candidate) -> str:
+def _describe(candidate: Candidate) -> str:
     return f"{candidate.name!r} of the {candidate.kind.replace('_', ' ')}"
 
 
-def _broken(candidate: Candidate, error: BaseException) -> str:
+def _load_error(candidate: Candidate, error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"plugin {candidate.name!r} ({candidate.origin}) does not load: {type(error).__name__}: {text}"
 
 
 def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
     """Return all extensions of a kind without loading one: installed ones first, then the workspace's."""
-    found = [*_of_plugins(kind), *_of_small_packages(kind), *_of_files(kind, workspace or Path())]
+    found = [*_plugin_candidates(kind), *_package_candidates(kind), *_file_candidates(kind, workspace or Path())]
     # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
     return list({(each.name, each.origin): each for each in found}.values())
 
 
-def _of_plugins(kind: str) -> Iterator[Candidate]:
+def _plugin_candidates(kind: str) -> Iterator[Candidate]:
     for installed in installed_plugins():
         plugin = installed.plugin
         for name, extension in plugin.brings(kind).items():
@@ -266,19 +266,19 @@ def _of_plugins(kind: str) -> Iterator[Candidate]:
             )
 
 
-def _of_small_packages(kind: str) -> Iterator[Candidate]:
+def _package_candidates(kind: str) -> Iterator[Candidate]:
     for point in registered(kind):
         yield Candidate(kind, point.name, f"{point.value} of {distribution_of(point)}", point.load)
 
 
-def _of_files(kind: str, workspace: Path) -> Iterator[Candidate]:
+def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
     own = any(kind in installed.plugin.own_kinds for installed in installed_plugins())
     if own or kind in _OFFERED_BY_FILES:
         for path in _files(workspace, f"{kind}/*.py"):
             if path.stem.isidentifier() and not path.stem.startswith("_"):
                 yield Candidate(kind, path.stem, str(path), partial(offered_by, path), path)
     if kind == "evaluators":
-        for maker in _of_plugins("evaluator_files"):
+        for maker in _plugin_candidates("evaluator_files"):
             for path in _files(workspace, maker.name):
                 yield Candidate(kind, path.stem, str(path), partial(_made_from, maker, path), path)
 
@@ -308,7 +308,7 @@ def _that_load(candidates: Iterable[Candidate]) -> Iterator[object]:
     """Yield all extensions that load; an extension without its package is skipped."""
     for candidate in candidates:
         with suppress(MissingExtraError):
-            yield _loaded(candidate, None if candidate.plugin is None else candidate.plugin.extra)
+            yield _load(candidate, None if candidate.plugin is None else candidate.plugin.extra)
 
 
 def added_options() -> list[type[Any]]:

@@ -67,7 +67,7 @@ def read_prompty1(file: PromptFile) -> Prompt:
     sample = _sample(front)
     secrets = Redactor()
     inputs = _inputs(front, sample, template, secrets)
-    resolved = _resolved(front, "model", "parameters", secrets=secrets)
+    resolved = _resolve(front, "model", "parameters", secrets=secrets)
     parameters = request_parameters(front, resolved, "model", "parameters")
     written = front.mapping("model", "parameters")
     return Prompt(
@@ -107,7 +107,7 @@ def _samples(front: Front, number: JSON) -> dict[str, JSON]:
     return {"samples": number} if text == "all" and number is not None else {}
 
 
-def _resolved(front: Front, *path: str, secrets: Redactor | None = None) -> dict[str, JSON]:
+def _resolve(front: Front, *path: str, secrets: Redactor | None = None) -> dict[str, JSON]:
     given = front.mapping(*path)
     return {key: front.from_environment(value, (*path, key), secrets) for key, value in given.items()}
 
@@ -116,7 +116,7 @@ def _sample(front: Front) -> dict[str, JSON]:
     """Return the values of `sample:`, which may name a JSON or YAML file."""
     given = front.value("sample")
     if not isinstance(given, str):
-        return _resolved(front, "sample")
+        return _resolve(front, "sample")
     name = given.removeprefix("file:")
     if not name.lower().endswith((".json", ".yaml", ".yml")):
         raise front.error(("sample",), "must be a mapping, or the name of a JSON file")

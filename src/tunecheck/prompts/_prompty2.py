@@ -293,7 +293,7 @@ def _input(front: Front, item: Property, secrets: Redactor) -> PromptInput:
         default=default,
         required=item.default is None and not optional,
         sample=item.example,
-        insert=functools.partial(_inserted, item.kind) if item.kind in _RICH else None,
+        insert=functools.partial(_insertion, item.kind) if item.kind in _RICH else None,
     )
 
 
@@ -425,7 +425,7 @@ def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:
 # -- inputs that are not text
 
 
-def _inserted(kind: str, value: JSON) -> Inserted:
+def _insertion(kind: str, value: JSON) -> Inserted:
     """Return the messages or the part for such an input.
 
     Raises:

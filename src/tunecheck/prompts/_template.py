@@ -158,11 +158,11 @@ class _Rewriter(NodeTransformer):
 
     def _output(self, node: nodes.Expr) -> nodes.Expr:
         if isinstance(node, nodes.TemplateData):
-            return _filtered(nodes.Const(node.data, lineno=node.lineno), _own)
-        return _filtered(self._visited(_with_literals(node)), _written)
+            return _filter_node(nodes.Const(node.data, lineno=node.lineno), _own)
+        return _filter_node(self._visit(_with_literals(node)), _write)
 
     def visit_Assign(self, node: nodes.Assign) -> nodes.Assign:  # noqa: N802 - Jinja's name
-        node.node = self._visited(_with_literals(node.node))
+        node.node = self._visit(_with_literals(node.node))
         return node
 
     def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 - Jinja's name
@@ -171,10 +171,10 @@ class _Rewriter(NodeTransformer):
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:  # noqa: N802 - Jinja's name
-        texts = [_filtered(self._visited(child), _written) for child in node.nodes]
-        return _filtered(nodes.Tuple(texts, "load", lineno=node.lineno), _joined)
+        texts = [_filter_node(self._visit(child), _write) for child in node.nodes]
+        return _filter_node(nodes.Tuple(texts, "load", lineno=node.lineno), _join)
 
-    def _visited(self, node: nodes.Node) -> nodes.Expr:
+    def _visit(self, node: nodes.Node) -> nodes.Expr:
         visited = self.visit(node)
         assert isinstance(visited, nodes.Expr)
         return visited
@@ -183,7 +183,7 @@ class _Rewriter(NodeTransformer):
 def _with_literals(node: nodes.Node) -> nodes.Node:
     """Mark the literal texts of an expression as the template's own, if they may be written unchanged."""
     if isinstance(node, nodes.Const) and isinstance(node.value, str):
-        return _filtered(node, _own)
+        return _filter_node(node, _own)
     if isinstance(node, nodes.CondExpr):
         node.expr1 = _with_literals(node.expr1)  # type: ignore[assignment]
         node.expr2 = _with_literals(node.expr2) if node.expr2 else None  # type: ignore[assignment]
@@ -194,7 +194,7 @@ def _with_literals(node: nodes.Node) -> nodes.Node:
     return node
 
 
-def _filtered(node: nodes.Node, function: Callable[..., object]) -> nodes.Filter:
+def _filter_node(node: nodes.Node, function: Callable[..., object]) -> nodes.Filter:
     return nodes.Filter(node, _filter_name(function), [], [], None, None, lineno=node.lineno)
 
 
@@ -210,12 +210,12 @@ def _own(context: Context, text: str) -> Fragment:
 
 
 @pass_context
-def _joined(context: Context, texts: tuple[str, ...]) -> Fragment:
+def _join(context: Context, texts: tuple[str, ...]) -> Fragment:
     return join(texts)
 
 
 @pass_context
-def _written(context: Context, value: object) -> str:
+def _write(context: Context, value: object) -> str:
     if isinstance(value, Fragment):
         return value
     if isinstance(value, Undefined):
@@ -252,5 +252,5 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         self.nunjucks = language == "nunjucks"
         # Without `random`, by which a prompt would not be itself twice.
         known: dict[str, Callable[..., object]] = {name: each for name, each in FILTERS.items() if name != "random"}
-        self.filters = known | {_filter_name(function): function for function in (_own, _joined, _written)}
+        self.filters = known | {_filter_name(function): function for function in (_own, _join, _write)}
         self.globals = {"range": safe_range, "dict": dict, "namespace": Namespace, "cycler": Cycler, "joiner": Joiner}

@@ -78,18 +78,18 @@ def side_by_side(sides: AnswerComparison) -> SideBySide:
     accepted = _possible_answers(sides.ground_truth) if alternatives is not False or judged is None else ()
     if accepted:
         wanted = Reading(calls=accepted, format="bfcl")
-        made = replace(made, calls=tuple(_renamed(made.calls, accepted)))
+        made = replace(made, calls=tuple(_rename_calls(made.calls, accepted)))
     asked = sides.ground_truth is not None
     are_lists = bool(accepted) or alternatives is True
     lines = _lines(wanted.calls, made.calls, judged, "extra" if asked else "alone", alternatives=are_lists)
     actual = _words(made, sides.response, sides.text)
     confused: Iterable[tuple[str, str]] = ()
     if asked:
-        confused = _confused(lines) if wanted.calls and made.calls else _answered(wanted, made, actual)
+        confused = _confusions(lines) if wanted.calls and made.calls else _answer_confusion(wanted, made, actual)
     return SideBySide(
         _words(wanted, sides.ground_truth, None),
         actual,
-        [*_shown(lines, alternatives=are_lists)][:_MOST_CALLS],
+        [*_line_cells(lines, alternatives=are_lists)][:_MOST_CALLS],
         names_of(wanted.calls),
         names_of(made.calls),
         [*confused],
@@ -119,7 +119,7 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
     return tuple(calls) if any(call.arguments for call in calls) else ()
 
 
-def _renamed(calls: Iterable[FunctionCall], accepted: Sequence[FunctionCall]) -> Iterator[FunctionCall]:
+def _rename_calls(calls: Iterable[FunctionCall], accepted: Sequence[FunctionCall]) -> Iterator[FunctionCall]:
     """Rename called functions to their expected names: `math.hcf` is offered, and called, as `math_hcf`."""
     names = {tool_name(call.name): call.name for call in accepted}
     for call in calls:
@@ -170,12 +170,12 @@ def _lines(
     faults = judged.faults if judged is not None else ()
     names = [call.name for call in wanted]
     if names == [call.name for call in made] and len({*names}) == len(names):  # only one pairing is possible
-        lines = [_CallLine(one, other, _unfaulted(judged)) for one, other in zip(wanted, made, strict=True)]
+        lines = [_CallLine(one, other, _status_without_fault(judged)) for one, other in zip(wanted, made, strict=True)]
         _give_faults(lines, faults)
         return lines
     codes = {fault.code for fault in faults}
     match = match_calls(made, wanted, _policy(alternatives=alternatives, ordered="call_out_of_order" in codes))
-    lines = [_line(pair, _unfaulted(judged)) for pair in match.pairs]
+    lines = [_line(pair, _status_without_fault(judged)) for pair in match.pairs]
     lines += [_line(pair, "moved") for pair in match.moved]
     missing, left = [*match.missing], [*match.extra]
     for pair in match.misnamed:
@@ -216,7 +216,7 @@ def _give_faults(lines: Sequence[_CallLine], faults: Iterable[Fault]) -> None:
             about.status = "differs" if about.status in ("same", "named", "beside") else about.status
 
 
-def _confused(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
+def _confusions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
     """Yield expected functions with the functions that were called instead."""
     missing, extra = [], []
     for line in lines:
@@ -236,7 +236,7 @@ def _argument(path: str, names: Iterable[str]) -> str | None:
     return max(known, key=len, default=None)
 
 
-def _shown(lines: Iterable[_CallLine], *, alternatives: bool) -> Iterator[JSON]:
+def _line_cells(lines: Iterable[_CallLine], *, alternatives: bool) -> Iterator[JSON]:
     for line in lines:
         if line.expected is not None and line.actual is not None:
             yield _pair(line.expected, line.actual, line.status, line.faults, alternatives=alternatives)
@@ -246,7 +246,7 @@ def _shown(lines: Iterable[_CallLine], *, alternatives: bool) -> Iterator[JSON]:
             yield [None, shown_call(line.actual), line.status, []]
 
 
-def _unfaulted(judged: JudgedCalls | None) -> str:
+def _status_without_fault(judged: JudgedCalls | None) -> str:
     """Return the status of paired calls without a fault."""
     if judged is None:
         return "beside"
@@ -260,11 +260,11 @@ def _pair(one: FunctionCall, other: FunctionCall, status: str, faults: Sequence[
         name = _argument(fault.path or "", [*one.arguments, *other.arguments])
         if name is not None:
             marks.setdefault(name, _MARKS.get(fault.code, "wrong") if name == fault.path else "wrong")
-        notes.append([cut(fault.path or fault.call or "", 300), _in_short(fault)])
+        notes.append([cut(fault.path or fault.call or "", 300), _short_text(fault)])
     return [shown_call(one, marks, alternatives=alternatives), shown_call(other, marks), status, notes[:_MOST_NOTES]]
 
 
-def _in_short(fault: Fault) -> str:
+def _short_text(fault: Fault) -> str:
     head, _, kind = fault.code.partition(".")
     if head == "wrong_argument" and kind:
         return kind.replace("_", " ")
@@ -275,20 +275,20 @@ def shown_call(call: FunctionCall, marks: Mapping[str, str] | None = None, *, al
     """Return a call as `[name, [[argument, value, mark], …]]`, with values as JSON text."""
     marks = marks or {}
     arguments: list[JSON] = [
-        [cut(name, 200), _accepted(value) if alternatives else as_json(value), marks.get(name, "")]
+        [cut(name, 200), _accepted_text(value) if alternatives else as_json(value), marks.get(name, "")]
         for name, value in list(call.arguments.items())[:_MOST_ARGUMENTS]
     ]
     return [cut(call.name, 200), arguments]
 
 
-def _accepted(value: JSON) -> str:
+def _accepted_text(value: JSON) -> str:
     if not isinstance(value, list):
         return as_json(value)
     shown = [as_json(each) for each in value if each != ""]
     return cut(" | ".join([*shown, *(["(may be left out)"] if "" in value else [])]))
 
 
-def _answered(wanted: Reading, made: Reading, actual: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
+def _answer_confusion(wanted: Reading, made: Reading, actual: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
     """Yield the confusion of a row if at least one side has no readable call."""
     other = UNREADABLE if made.problem is not None else ANSWER if actual else NO_CALL
     if wanted.calls:

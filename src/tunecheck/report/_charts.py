@@ -28,7 +28,7 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
         "confusion": _confusion(coded["confused"]),
         "causes": _causes(coded["causes"]),
         **{name: _bars(coded[name]) for name in ("reasons", "errors", "differences")},
-        **{name.removesuffix("_ms"): _measured(numbers) for name, numbers in table.figures.items()},
+        **{name.removesuffix("_ms"): _histogram(numbers) for name, numbers in table.figures.items()},
         "spent": _spent(run.metrics.get("usage")),
     }
     return {name: chart for name, chart in drawn.items() if chart}
@@ -87,7 +87,7 @@ def _sum(values: Sequence[float]) -> float:
         return math.inf
 
 
-def _measured(numbers: Iterable[float]) -> JSON:
+def _histogram(numbers: Iterable[float]) -> JSON:
     """Return the histogram and the quantiles of latencies or lengths."""
     values = sorted(number for number in numbers if math.isfinite(number) and number >= 0)
     if not values or values[-1] == 0:
@@ -104,7 +104,7 @@ def _measured(numbers: Iterable[float]) -> JSON:
 
 def _confusion(confused: Coded) -> JSON:
     """Return expected against called functions: the most confused ones, and all others together."""
-    counts = _counted(confused)
+    counts = _count_values(confused)
     pairs = {tuple(map(str, loads(text))): count for text, count in counts.items() if text.startswith("[")}  # type: ignore[arg-type]
     if not any(expected != called for expected, called in pairs):
         return None
@@ -123,13 +123,13 @@ def _confusion(confused: Coded) -> JSON:
 
 def _bars(coded: Coded) -> JSON:
     """Return `[value, rows]`, the most frequent first."""
-    counts = _counted(coded)
+    counts = _count_values(coded)
     return [[name, count] for name, count in counts.most_common(_MOST_BARS)]
 
 
 def _causes(coded: Coded) -> JSON:
     """Return `[title, rows, advice]` of each cause, by side: serving first, the most frequent cause first."""
-    counts = _counted(coded)
+    counts = _count_values(coded)
     sides: dict[str, JSON] = {}
     for side in ("serving", "unknown", "model"):
         listed = [cause for cause in causes().values() if cause.side == side and counts[cause.title]]
@@ -139,7 +139,7 @@ def _causes(coded: Coded) -> JSON:
     return sides
 
 
-def _counted(coded: Coded) -> Counter[str]:
+def _count_values(coded: Coded) -> Counter[str]:
     return Counter(dict(zip(coded.values, map(len, coded.rows_by_value()), strict=True)))
 
 

@@ -77,7 +77,7 @@ class DetailReader:
         verdicts = columns.verdicts(row)
         sides = self._sides(verdicts, parts)
         calls = SideBySide() if sides is None else side_by_side(sides)
-        shown = self._answered(row, columns, verdicts, parts, calls)
+        shown = self._answer_detail(row, columns, verdicts, parts, calls)
         if not parts.is_conversation:
             shown |= {"messages": shown_messages(parts.asked.messages), "expected": calls.expected}
         shown["cause"] = _cause(row)
@@ -97,7 +97,7 @@ class DetailReader:
         parts = self._parts(number, row, columns)
         sides = self._sides(verdicts, parts)
         calls = other.calls if sides is None or sides == other.sides else side_by_side(sides)
-        return self._answered(row, columns, verdicts, parts, calls)
+        return self._answer_detail(row, columns, verdicts, parts, calls)
 
     def _parts(self, number: int, row: Mapping[str, JSON], columns: Columns) -> _Parts:
         data = {name: row[key] for name, key in columns.inputs}
@@ -115,7 +115,7 @@ class DetailReader:
         tools = self._run.tools(parts.data, parts.target)
         return AnswerComparison(parts.ground_truth, parts.response, parts.target.get("text"), judged, tools)
 
-    def _answered(
+    def _answer_detail(
         self, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], parts: _Parts, calls: SideBySide
     ) -> dict[str, JSON]:
         pairs = zip(columns.evaluators, verdicts, strict=True)
@@ -142,12 +142,12 @@ class DetailReader:
         hidden = _SHOWN_ELSEWHERE.union(*(each.columns for each in parts.panels.values()))
         for name, value in parts.data.items():
             if name not in parts.asked.used and value != row_id and not any(value is other for other in elsewhere):
-                yield [cut(name, 200), self._kept(value)]
+                yield [cut(name, 200), self._keep(value)]
         for name, value in parts.target.items():
             if name not in hidden and value is not None and not any(value is other for other in elsewhere):
-                yield [cut(name, 200), self._kept(value)]
+                yield [cut(name, 200), self._keep(value)]
 
-    def _kept(self, value: JSON) -> JSON:
+    def _keep(self, value: JSON) -> JSON:
         """Return a value as text, or the number of a long one among the shared texts."""
         if not isinstance(value, (str, list, dict)):
             return as_json(value)

@@ -181,10 +181,10 @@ class RowIndex:
 
 def rounded(numbers: Iterable[float]) -> list[JSON]:
     """Return numbers for the page: few digits, null for none, whole numbers without a point."""
-    return [_rounded(number) for number in numbers]
+    return [_round(number) for number in numbers]
 
 
-def _rounded(number: float) -> JSON:
+def _round(number: float) -> JSON:
     if not math.isfinite(number):
         return None
     if number == int(number) and abs(number) < 1e15:

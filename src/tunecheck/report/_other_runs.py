@@ -136,10 +136,10 @@ class OtherRuns:
         found = self.comparison
         return {
             "confidence": found.confidence,
-            "decision": _decided(found.decision),
+            "decision": _decision_data(found.decision),
             "best": None if found.best is None else found.best.as_json(),
             "regressed": "" if found.best is None else regression_text(found.best, new.id),
-            "runs": [_described(each, new) for each in self._others],
+            "runs": [_describe(each, new) for each in self._others],
             "held": [_held(each, found.base) | {"alike": self._alike(each)} for each in found.against],
             "history": [each.as_json() for each in found.history],
         }
@@ -166,7 +166,7 @@ def _telling(row: ResultRow) -> Mapping[str, JSON]:
     return {key: row[key] for key in reversed(row) if key not in _INCIDENTAL}
 
 
-def _described(other: OtherRun, new: ReportedRun) -> JSON:
+def _describe(other: OtherRun, new: ReportedRun) -> JSON:
     own = other.outcomes
     return {
         "run": other.run.id,
@@ -176,7 +176,7 @@ def _described(other: OtherRun, new: ReportedRun) -> JSON:
     }
 
 
-def _decided(decision: Decision) -> dict[str, JSON]:
+def _decision_data(decision: Decision) -> dict[str, JSON]:
     _, *lines = decision_lines(decision)
     said: dict[str, JSON] = {"head": head_of(decision), "lines": [[text, effect] for text, effect in lines]}
     return decision.as_json() | said
@@ -190,8 +190,8 @@ def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
     return {
         "run": against.new.id,
         "pairs": pairs.paired,
-        "only_in_base": _named(pairs.only_in_base),
-        "only_in_new": _named(pairs.only_in_new),
+        "only_in_base": _name_ids(pairs.only_in_base),
+        "only_in_new": _name_ids(pairs.only_in_new),
         "warnings": [shared_text(against, base), *stopped],
         "metrics": [each.as_json() for each in sorted(against.metrics.values(), key=lambda each: not each.primary)],
         "parts": parts,
@@ -201,5 +201,5 @@ def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
     }
 
 
-def _named(ids: Sequence[str]) -> JSON:
+def _name_ids(ids: Sequence[str]) -> JSON:
     return {"count": len(ids), "first": [*ids[:_MOST_NAMED]]}

@@ -149,10 +149,10 @@ def facts_of(run: ReportedRun) -> Iterator[JSON]:
 def evaluated(table: RunTable, declared: Mapping[str, EvaluatorEntry]) -> list[Evaluated]:
     """Return a run's evaluators in order."""
     own = (each for each in table.evaluators.values() if not declared or each.name not in table.derived)
-    return [_evaluated(each, table, declared.get(each.name)) for each in own]
+    return [_describe_evaluator(each, table, declared.get(each.name)) for each in own]
 
 
-def _evaluated(own: JudgedColumns, table: RunTable, entry: EvaluatorEntry | None) -> Evaluated:
+def _describe_evaluator(own: JudgedColumns, table: RunTable, entry: EvaluatorEntry | None) -> Evaluated:
     """Describe an evaluator by its declaration, else by its columns."""
     options, name = own.arguments, own.name
     kind, has_policies = ((entry and entry.type) or "").rpartition(".")[2], options.keys() >= _POLICIES

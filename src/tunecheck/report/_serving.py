@@ -77,7 +77,7 @@ class _Pages:
         names = [request.match_info["run"], *request.query.getall("against", [])][:_MOST_COMPARED]
         runs = await asyncio.to_thread(self._runs, names)
         async with self._making:  # one at a time: making a page uses a whole core
-            page = await asyncio.to_thread(self._made, runs)
+            page = await asyncio.to_thread(self._make_page, runs)
         return web.Response(body=page, content_type="text/html", charset="utf-8")
 
     def _runs(self, names: list[str]) -> list[Run]:
@@ -87,7 +87,7 @@ class _Pages:
             raise web.HTTPNotFound(text=f"there is no run {missing[0][:200]!r} here")
         return [known[name] for name in names]
 
-    def _made(self, runs: list[Run]) -> bytes:
+    def _make_page(self, runs: list[Run]) -> bytes:
         asked = [*map(_stamp, runs)]
         if asked != self._shown:
             with tempfile.TemporaryDirectory(prefix="tunecheck-view-") as folder:

@@ -92,7 +92,7 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
             turn["left_out"] = len(steps) - _MOST_STEPS
         expected = _item(ground_truth, at)
         if isinstance(expected, list):
-            turn["expected"] = _expected(expected, called)
+            turn["expected"] = _expected_calls(expected, called)
         if at + 1 < len(states):
             turn["changes"] = [*_shown_changes(_states(states[at]), _states(states[at + 1]))]
         shown.append(turn)
@@ -145,7 +145,7 @@ def _written_call(call: JSON) -> Reading:
     return read_python_calls(call) if isinstance(call, str) else read_calls(call)
 
 
-def _expected(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
+def _expected_calls(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
     """Return the ground truth's calls as `[call, made]`: True if the model made the same call in this turn.
 
     This is not a verdict: another way to the same end is correct, too.

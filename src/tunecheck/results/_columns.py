@@ -29,7 +29,7 @@ NameOf = Callable[[str], "tuple[str, str] | None"]
 def evaluator_names(declared: Mapping[str, EvaluatorEntry] | None) -> NameOf:
     """What splits `<evaluator>.<key>`: by the declared names, which may hold dots; without them at the first dot."""
     if declared is None:
-        return _at_the_first_dot
+        return _split_at_first_dot
     names = sorted(declared, key=len, reverse=True)
 
     def split(rest: str) -> tuple[str, str] | None:
@@ -39,7 +39,7 @@ def evaluator_names(declared: Mapping[str, EvaluatorEntry] | None) -> NameOf:
     return split
 
 
-def _at_the_first_dot(rest: str) -> tuple[str, str] | None:
+def _split_at_first_dot(rest: str) -> tuple[str, str] | None:
     name, _, key = rest.partition(".")
     return (name, key) if name and key else None
 
@@ -127,7 +127,7 @@ class EvaluatorPart:
         column.has_results = column.has_results or min(words) != _NEITHER
         column.fill(start)
         column.values.extend(map(_AS_NUMBER.__getitem__, words))
-        column.reasons.extend([0 if word else _hashed(row.get(reason)) for word, row in zip(words, rows, strict=True)])
+        column.reasons.extend([0 if word else _hash(row.get(reason)) for word, row in zip(words, rows, strict=True)])
         return words
 
     def _numbers(self, rows: Sequence[Mapping[str, JSON]], start: int, key: str, column: MetricColumn) -> list[float]:
@@ -161,7 +161,7 @@ def number_of(value: JSON) -> float:
         return math.nan
 
 
-def _hashed(reason: JSON) -> int:
+def _hash(reason: JSON) -> int:
     """A number that equal reasons share; never 0."""
     return hash(reason if isinstance(reason, str) else dumps(reason)) or 1
 

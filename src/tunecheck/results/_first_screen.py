@@ -56,14 +56,16 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     for kind, of in sorted(kinds.items(), reverse=True) if len(kinds) > 1 else ():  # calls before answers
         count = _count(_mapping(of).get("row_count"))
         groups.append(_Group(f"{clean(kind, 20)} ({count:,})", _mapping(of), count))
-    figures = {name: [_figure(run, manifest, name, each.metrics) for each in groups] for name in _ordered(manifest)}
+    figures = {
+        name: [_figure(run, manifest, name, each.metrics) for each in groups] for name in _order_evaluators(manifest)
+    }
     if failures is None:
         failures = read_failures(run.rows(), {name: entry.primary for name, entry in manifest.evaluators.items()})
     said = [f"{stopped_text(manifest.stopped)}."] if manifest.stopped is not None else []
     if summary.get("simulated") is True:
         some = 0 < failures.simulated_answers < rows
         said.append(f"SIMULATED answers in {counted(failures.simulated_answers, 'row')}." if some else f"{SIMULATED}.")
-    said += [_passed(own[0], metrics) for own in [*figures.values()][:1]]
+    said += [_passed_sentence(own[0], metrics) for own in [*figures.values()][:1]]
     if failed := _count(summary.get("failed_rows")):
         said.append(f"{counted(failed, 'row')} ended in an error.")
     causes = sorted(in_order(failures.causes), key=lambda code: cause_named(code).side == "model")
@@ -73,7 +75,7 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     return FirstScreen(" ".join(said), _main_cause(failures, causes), next_step, _table(figures, causes, groups))
 
 
-def _ordered(manifest: RunFile) -> list[str]:
+def _order_evaluators(manifest: RunFile) -> list[str]:
     """Return the evaluators, the primary one first: the declared one, else `match`, else the first."""
     names = [*manifest.evaluators]
     declared = (manifest.dataset.primary or "").partition(".")[0]
@@ -86,7 +88,7 @@ def _figure(run: Run, manifest: RunFile, name: str, metrics: Metrics) -> MainFig
     return main_figure_of(name, entry, metrics, is_uncalibrated=is_uncalibrated(run.folder.parent, entry))
 
 
-def _passed(figure: MainFigure, metrics: Metrics) -> str:
+def _passed_sentence(figure: MainFigure, metrics: Metrics) -> str:
     name = figure.evaluator
     scored, left = (_count(metrics.get(f"{name}.{key}")) for key in ("scored_count", "not_applicable_count"))
     if figure.value is None:

@@ -183,7 +183,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
     if isinstance(run, Run):
         return _run_folder(run)
     if isinstance(run, Mapping):
-        return _given(run, name)
+        return _open_given(run, name)
     path = Path(run)
     if os.path.lexists(path / "run.json"):
         return _run_folder(Run(path))
@@ -203,7 +203,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
 
 def _foreign(path: Path) -> OpenedRun | None:
     """A file or folder that is not a run folder of ours: a plug-in's, else Azure's."""
-    opened = _of_plugins(path, None)
+    opened = _open_with_plugins(path, None)
     azure = path / _AZURE if path.is_dir() else path
     if opened is None and azure.is_file() and azure.suffix == ".json":
         name = azure.parent.name if path.is_dir() or azure.name == _AZURE else azure.stem
@@ -211,13 +211,13 @@ def _foreign(path: Path) -> OpenedRun | None:
     return opened
 
 
-def _of_plugins(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
+def _open_with_plugins(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
     for source in plugins.sources():
         opened = source(path, opened)
     return opened
 
 
-def _given(run: Mapping[str, object], name: str) -> OpenedRun:
+def _open_given(run: Mapping[str, object], name: str) -> OpenedRun:
     rows = run.get("rows")
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         raise ConfigurationError('a run as an object has "rows": what evaluate() returned')
@@ -227,7 +227,7 @@ def _given(run: Mapping[str, object], name: str) -> OpenedRun:
 def _run_folder(run: Run) -> OpenedRun:
     manifest = run.manifest()
     if not run.results.is_file():
-        raise ConfigurationError(f"run {run.id} has no results: it {_ended(run)}")
+        raise ConfigurationError(f"run {run.id} has no results: it {_end_problem(run)}")
     status = run.status() if manifest.status else "finished"
     # A run that was finished once and resumed has its rows of then.
     since = f"{run.id} is not finished ({status}): its rows are those of before" if status != "finished" else None
@@ -248,7 +248,7 @@ def _run_folder(run: Run) -> OpenedRun:
         manifest.dataset.name,
         calls=_calls_read(run),
     )
-    return _of_plugins(run.folder, opened) or opened
+    return _open_with_plugins(run.folder, opened) or opened
 
 
 def _calls_read(run: Run) -> CallsRead | None:
@@ -260,7 +260,7 @@ def _calls_read(run: Run) -> CallsRead | None:
         return None
 
 
-def _ended(run: Run) -> str:
+def _end_problem(run: Run) -> str:
     status = run.status()
     if status == "finished":
         return "is finished, and eval_results.jsonl is gone"

@@ -138,7 +138,7 @@ class AzureFile:
             raise DataError(f'{self.path}: no results: expected an object {{"rows": […], "metrics": {{…}}}}')
         for number, row in enumerate(rows):
             if only is None or number in only:
-                yield _checked(row, f"{self.path}: row {number + 1}")
+                yield _check_row(row, f"{self.path}: row {number + 1}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +170,10 @@ class GivenRows:
                 written = loads(dumps(row))  # a float's NaN becomes null, as in a file
             except TypeError as error:
                 raise DataError(f"row {number + 1}: {error}") from None
-            yield _checked(written, f"row {number + 1}")
+            yield _check_row(written, f"row {number + 1}")
 
 
-def _checked(row: JSON, where: str) -> ResultRow:
+def _check_row(row: JSON, where: str) -> ResultRow:
     if not isinstance(row, dict):
         raise DataError(f"{where} is not a JSON object: damaged or half-written; copy or write it again")
     return row

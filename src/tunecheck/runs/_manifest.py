@@ -215,7 +215,7 @@ ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON
 
 def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> ValueReader:
     """Return a function that finds a parameter's value: by the run's mapping, else in a column of its name."""
-    mapped = next(_mapped(manifest, parameter), None)
+    mapped = next(_mapped_values(manifest, parameter), None)
     if mapped is None:
         return lambda data, target: next((each[key] for key in columns for each in (target, data) if key in each), None)
     if isinstance(mapped, Constant):
@@ -225,7 +225,7 @@ def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> V
     return lambda data, target: reference.value_in(data, target)  # type: ignore[return-value]  # rows hold JSON
 
 
-def _mapped(manifest: RunFile, parameter: str) -> Iterator[Mapped]:
+def _mapped_values(manifest: RunFile, parameter: str) -> Iterator[Mapped]:
     layers = manifest.mapping
     for name in dict.fromkeys(["default", *layers]):
         if parameter in layers.get(name, {}):

@@ -197,9 +197,9 @@ def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
     safe = _UNSAFE.sub("-", name).strip("-.")[:60] or "evaluation"
     if _RESERVED.match(safe):
         safe = safe.replace(".", "-", 1)
-    known = _by_second(results_dir)
+    known = _folders_by_second(results_dir)
     second = max([f"{utc_now():%Y%m%dT%H%M%SZ}", *known])
-    created_ns = max([time.time_ns(), *(_created(run)[0] + 1 for run in known.get(second, ()))])
+    created_ns = max([time.time_ns(), *(_creation_time(run)[0] + 1 for run in known.get(second, ()))])
     folder = results_dir / f"{safe}-{second}-{secrets.token_hex(3)}"
     try:
         folder.mkdir(parents=True)
@@ -210,12 +210,12 @@ def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
 
 def list_runs(results_dir: Path) -> Iterator[Run]:
     """Yield all runs in a folder, the oldest first."""
-    for _, folders in sorted(_by_second(results_dir).items()):
+    for _, folders in sorted(_folders_by_second(results_dir).items()):
         runs = [folder for folder in folders if os.path.lexists(folder / "run.json")]
-        yield from map(Run, sorted(runs, key=_created) if len(runs) > 1 else runs)
+        yield from map(Run, sorted(runs, key=_creation_time) if len(runs) > 1 else runs)
 
 
-def _by_second(results_dir: Path) -> dict[str, list[Path]]:
+def _folders_by_second(results_dir: Path) -> dict[str, list[Path]]:
     """Return the folders in a folder by the second in their names, under `""` if there is none."""
     try:
         names = os.listdir(results_dir)  # noqa: PTH208 - names are enough, and there may be many
@@ -228,7 +228,7 @@ def _by_second(results_dir: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _created(folder: Path) -> tuple[int, str]:
+def _creation_time(folder: Path) -> tuple[int, str]:
     """Return the creation time of a run, to order runs with the same second in their names."""
     try:
         created = Run(folder).manifest().created_ns or 0
@@ -244,14 +244,14 @@ def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
         ConfigurationError: There is no such run, or there are several.
         RunError: The storage cannot be read.
     """
-    found = _found(run, results_dir)
+    found = _find(run, results_dir)
     mirror = mirror_at(found.folder.parent)
     if mirror is not None:
         mirror.complete(found.id)
     return found
 
 
-def _found(run: str | os.PathLike[str], results_dir: Path) -> Run:
+def _find(run: str | os.PathLike[str], results_dir: Path) -> Run:
     path = Path(run)
     name = os.fspath(run)
     if not name:

@@ -82,7 +82,7 @@ def _read_journal(run: Run, manifest: RunFile) -> JournalReader:
 
 def _damaged_results(run: Run, manifest: RunFile, recorded: JournalReader) -> Iterator[str]:
     """Yield what is wrong with a finished run's files: changes since it wrote them, and contradictions."""
-    changed = [_changed(path, manifest) for path in (run.results, run.table, run.metrics_file)]
+    changed = [_change_of_file(path, manifest) for path in (run.results, run.table, run.metrics_file)]
     yield from (each for each in changed if each is not None)
     if run.metrics().get("rows") != manifest.row_count:
         yield f"metrics.json is of {run.metrics().get('rows')} rows, and the run has {manifest.row_count}"
@@ -108,7 +108,7 @@ def refuse_changed(run: Run, manifest: RunFile) -> None:
     Raises:
         RunError: They have changed.
     """
-    changed = _changed(run.results, manifest)
+    changed = _change_of_file(run.results, manifest)
     if changed is not None:
         raise damaged(run, changed)
 
@@ -122,12 +122,12 @@ def changed_since(run: Run, manifest: RunFile) -> str | None:
     for path in (run.results, run.metrics_file):
         if not path.is_file():
             continue
-        if _has_other_size(path, manifest) or (path.stat().st_mtime_ns > ended and _changed(path, manifest)):
+        if _has_other_size(path, manifest) or (path.stat().st_mtime_ns > ended and _change_of_file(path, manifest)):
             return f"{run.id}: {path.name} is not as the run wrote it: see `tunecheck runs {run.id} --verify`"
     return None
 
 
-def _changed(path: Path, manifest: RunFile) -> str | None:
+def _change_of_file(path: Path, manifest: RunFile) -> str | None:
     written = (manifest.sha256 or {}).get(path.name)
     if written is None:
         return None

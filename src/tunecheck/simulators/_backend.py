@@ -125,9 +125,9 @@ class Backend:
         try:
             given: Mapping[str, JSON] = call.arguments
             if any(holds_calls(value) for value in given.values()):
-                given = {name: self._made(value) for name, value in given.items()}
+                given = {name: self._make_argument(value) for name, value in given.items()}
             arguments = operation.bind(*_split(given, operation, positional))
-            return success(self._done(owner, operation, arguments))
+            return success(self._perform(owner, operation, arguments))
         except _ArgumentFailedError as failed:
             return failed.result
         except _OverdueError:
@@ -139,16 +139,16 @@ class Backend:
             text = " ".join(str(error).split())[:1000]
             return failure(f"{operation.name} failed: {type(error).__name__}{': ' if text else ''}{text}")
 
-    def _done(self, owner: str, operation: Operation, arguments: Mapping[str, JSON]) -> object:
+    def _perform(self, owner: str, operation: Operation, arguments: Mapping[str, JSON]) -> object:
         simulator = self.simulators[owner]
         work = partial(operation.method, simulator, **arguments)
         if simulator.bounded and not operation.waits:
             return work()
         if operation.waits:
-            work = partial(asyncio.run, _awaited(work))  # in a thread of its own, which has no event loop
+            work = partial(asyncio.run, _await_result(work))  # in a thread of its own, which has no event loop
         return _run_with_time_limit(work, self.time_limit_s)
 
-    def _made(self, value: JSON) -> JSON:
+    def _make_argument(self, value: JSON) -> JSON:
         """Return an argument with the results of the calls in it."""
         if isinstance(value, FunctionCall):
             result = self.call(value)
@@ -156,9 +156,9 @@ class Backend:
                 raise _ArgumentFailedError(result)
             return cast("JSON", result.value)
         if isinstance(value, dict):
-            return {key: self._made(item) for key, item in value.items()}
+            return {key: self._make_argument(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return type(value)(self._made(item) for item in value)
+            return type(value)(self._make_argument(item) for item in value)
         return value
 
     def states(self) -> dict[str, dict[str, object]]:
@@ -278,7 +278,7 @@ def _split(
     )
 
 
-async def _awaited(work: Callable[[], object]) -> object:
+async def _await_result(work: Callable[[], object]) -> object:
     value = work()
     return await value if inspect.isawaitable(value) else value
 

@@ -83,7 +83,7 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
         remark = labelled.problem or "there are no rows"
         return Estimate(None, None, None, n, confidence, method, remark=remark)
     share, counts = passed / rows, _as_counts(labelled)
-    value = float(_by_other_rows(share, counts))
+    value = float(_rogan_gladen_rate(share, counts))
     right, wrong = labelled.sensitivity(), labelled.false_passes()
     assert right.value is not None and wrong.value is not None
     terms = ((1.0, share, rows), (value, right.value, right.of), (1 - value, wrong.value, wrong.of))
@@ -111,7 +111,7 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
     known, n, counts = labelled.total, round(rows) + labelled.total, _as_counts(labelled)
     if not known:
         return Estimate(None, None, None, n, confidence, method, remark="no row has a label")
-    value, power = (float(each) for each in _by_own_rows(passed, rows, counts))
+    value, power = (float(each) for each in _prediction_powered_rate(passed, rows, counts))
     truth, seen = ((labelled.pass_pass + other) / known for other in (labelled.pass_fail, labelled.fail_pass))
     rest, both = passed / rows if rows else seen, labelled.pass_pass / known - truth * seen
     rectified = truth * (1 - truth) - 2 * power * both + power**2 * seen * (1 - seen)
@@ -125,7 +125,7 @@ def _as_counts(labelled: LabelCounts) -> Floats:
     return numpy.array(astuple(labelled), dtype=float)
 
 
-def _by_other_rows(rate: Floats | float, counts: Floats) -> Floats:
+def _rogan_gladen_rate(rate: Floats | float, counts: Floats) -> Floats:
     """Rogan and Gladen's rate, from the judge's; NaN where the labels correct nothing."""
     pass_pass, pass_fail, fail_pass, fail_fail = counts
     with numpy.errstate(divide="ignore", invalid="ignore"):
@@ -134,7 +134,7 @@ def _by_other_rows(rate: Floats | float, counts: Floats) -> Floats:
     return numpy.where(right > wrong, numpy.clip(corrected, 0.0, 1.0), numpy.nan)
 
 
-def _by_own_rows(passed: Floats | float, rows: float, counts: Floats) -> tuple[Floats, Floats]:
+def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats) -> tuple[Floats, Floats]:
     """The rate of prediction-powered inference, and its λ."""
     pass_pass, pass_fail, fail_pass, _ = counts
     known = counts.sum(axis=0)
@@ -205,7 +205,7 @@ def limits_under(
     drawn = numpy.array([hits, good - hits, false, known - good - false], dtype=float)
     rate = numpy.clip(truth * right + (1 - truth) * wrong, 0.0, 1.0)
     seen: Floats = numpy.array(random.binomial(whole, rate, size), dtype=float) * (rows / whole)
-    value = _by_own_rows(seen, rows, drawn)[0] if shared else _by_other_rows(seen / rows, drawn)
+    value = _prediction_powered_rate(seen, rows, drawn)[0] if shared else _rogan_gladen_rate(seen / rows, drawn)
     at_truth, at_value = (
         _score(numpy.clip(at, _NEARLY, 1 - _NEARLY), seen, rows - seen, drawn, shared=shared)
         for at in (numpy.broadcast_to(truth, size), value)
@@ -270,14 +270,14 @@ def _rates_under(
     for _ in range(_HALVINGS):
         seen = (low + high) / 2
         pull = passed / seen - failed / (1 - seen)
-        right = _pulled(counts[0], counts[1], share * pull)
-        wrong = _pulled(counts[2], counts[3], (1 - share) * pull)
+        right = _pulled_rate(counts[0], counts[1], share * pull)
+        wrong = _pulled_rate(counts[2], counts[3], (1 - share) * pull)
         above = share * right + (1 - share) * wrong > seen
         low, high = numpy.where(above, seen, low), numpy.where(above, high, seen)
     return right, wrong, pull
 
 
-def _pulled(hits: Floats, misses: Floats, pull: Floats) -> Floats:
+def _pulled_rate(hits: Floats, misses: Floats, pull: Floats) -> Floats:
     """The rate r with hits / r − misses / (1 − r) + pull = 0, within 0 and 1."""
     linear = hits + misses - pull
     root = numpy.sqrt(numpy.maximum(linear**2 + 4 * pull * hits, 0.0))

@@ -79,7 +79,7 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
     if error is None:
         value, remark = None, comparison.difference.remark or "there is no spread to judge by"
     elif isinstance(comparison, PairedBinary):
-        value, remark = _of_verdicts(comparison, error, power, alpha)
+        value, remark = _smallest_of_verdicts(comparison, error, power, alpha)
     elif error == 0:
         value, remark = None, "all differences are the same: they show no spread"
     else:
@@ -88,7 +88,9 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
     return SmallestDifference(value, power, alpha, remark)
 
 
-def _of_verdicts(comparison: PairedBinary, error: float, power: float, alpha: float) -> tuple[float | None, str | None]:
+def _smallest_of_verdicts(
+    comparison: PairedBinary, error: float, power: float, alpha: float
+) -> tuple[float | None, str | None]:
     n, b, c = comparison.n, comparison.b, comparison.c
     rows, degrees = float(n), None
     if comparison.clusters is not None:

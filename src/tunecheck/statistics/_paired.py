@@ -262,13 +262,13 @@ def flip_scores(values: Floats, seed: int, flips: int = FLIPS) -> Flips:
         sums = numpy.zeros(1)
         for value in values:
             sums = numpy.concatenate((sums + value, sums - value))
-        return _counted(sums, values, "exact")
+        return _count_flips(sums, values, "exact")
     squares = values**2
     if len(values) > _DRAWN and squares.sum() ** 2 >= _ALIKE * (squares @ squares):
         p_value = normal_two_sided(float(values.sum()) / math.sqrt(float(squares.sum())))
         return Flips(p_value, p_value, "normal limit")
     sums = _drawn_sums(values, seed, flips)
-    return _counted(numpy.append(sums, values.sum()), values, f"{flips:,} draws")
+    return _count_flips(numpy.append(sums, values.sum()), values, f"{flips:,} draws")
 
 
 def _drawn_sums(values: Floats, seed: int, flips: int) -> Floats:
@@ -284,7 +284,7 @@ def _drawn_sums(values: Floats, seed: int, flips: int) -> Floats:
     return sums
 
 
-def _counted(sums: Floats, values: Floats, how: str) -> Flips:
+def _count_flips(sums: Floats, values: Floats, how: str) -> Flips:
     """Shares of sums as large as the observed one; added up in another order, an equal sum is off by rounding."""
     tie = _TIE * float(numpy.abs(values).sum())
     observed, sizes = abs(float(values.sum())), numpy.abs(sums)

@@ -15,12 +15,12 @@ class Result:
 
     def as_json(self) -> dict[str, JSON]:
         """All fields by name, as plain JSON values."""
-        found = plain(to_builtins(self, enc_hook=_told))
+        found = plain(to_builtins(self, enc_hook=_json_value))
         assert isinstance(found, dict)
         return found
 
 
-def _told(value: object) -> object:
+def _json_value(value: object) -> object:
     return str(value) if isinstance(value, Path) else plain(value)
 
 

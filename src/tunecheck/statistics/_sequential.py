@@ -177,8 +177,8 @@ class EarlyTest:
         if n == 0:
             return Estimate(None, None, None, 0, self._confidence, ANY_STOPPING, remark="there are no rows")
         changes = self._changes()
-        low = _refuted(changes, self._enough)
-        high = -_refuted(-changes, self._enough)
+        low = _largest_refuted(changes, self._enough)
+        high = -_largest_refuted(-changes, self._enough)
         if self._walk is not None and self._walk.left:
             better, worse = int((changes > 0).sum()), int((changes < 0).sum())
             low, high = tango(worse, better, n, self._walk.bound / math.sqrt(better + worse))
@@ -228,7 +228,7 @@ class _Capital:
         self.logarithm = float(numpy.logaddexp.reduce(self._logarithms))
 
 
-def _refuted(changes: Floats, enough: float) -> float:
+def _largest_refuted(changes: Floats, enough: float) -> float:
     """The largest mean, from −1, that bets on a larger one refute: their capital falls as the mean grows."""
     mean, capital = float(changes.mean()), _capital_of(changes)
     return -1.0 if mean == -1 else turning_point(lambda claimed: capital(claimed) < enough, -1.0, mean)[0]
@@ -278,9 +278,9 @@ class _Promise:
         self._squares += change * change
         self._whole = self._whole and change in (-1.0, 0.0, 1.0)
         refuted = numpy.logaddexp.reduce(self._logarithms, axis=1) >= self._enough
-        return bool(refuted.any()) and bool((refuted & self._shown()).any())
+        return bool(refuted.any()) and bool((refuted & self._shown_means()).any())
 
-    def _shown(self) -> NDArray[numpy.bool_]:
+    def _shown_means(self) -> NDArray[numpy.bool_]:
         """At which mean differences the complete run's limit lies above the margin."""
         n, seen = self.total, self._seen
         share = self._squares / seen

@@ -14,21 +14,21 @@ _STYLE = "text-align:left;padding:2px 10px 2px 0"
 
 def html(view: View) -> str:
     """The parts and the notes in one `<div>`."""
-    return f"<div>{''.join(_written(view))}</div>"
+    return f"<div>{''.join(_write_view(view))}</div>"
 
 
-def _written(view: View) -> Iterator[str]:
+def _write_view(view: View) -> Iterator[str]:
     for part in view.parts:
         if isinstance(part, Chart):
             yield _chart(part.intervals)
         elif isinstance(part, Table):
             yield _table(part)
         else:
-            yield from (f"<p>{_escaped(line, 600)}</p>" for line in part.lines)
-    yield from (f"<p>{_escaped(f'note: {note}', 600)}</p>" for note in view.notes)
+            yield from (f"<p>{_escape_sentence(line, 600)}</p>" for line in part.lines)
+    yield from (f"<p>{_escape_sentence(f'note: {note}', 600)}</p>" for note in view.notes)
 
 
-def _escaped(sentence: Sentence, most: int = 200) -> str:
+def _escape_sentence(sentence: Sentence, most: int = 200) -> str:
     from html import escape  # and with it the names of all characters
 
     return escape(clean(text_of(sentence), most))
@@ -36,9 +36,9 @@ def _escaped(sentence: Sentence, most: int = 200) -> str:
 
 def _table(table: Table) -> str:
     def line(tag: str, cells: Sequence[Sentence]) -> str:
-        return "<tr>" + "".join(f'<{tag} style="{_STYLE}">{_escaped(cell)}</{tag}>' for cell in cells) + "</tr>"
+        return "<tr>" + "".join(f'<{tag} style="{_STYLE}">{_escape_sentence(cell)}</{tag}>' for cell in cells) + "</tr>"
 
-    title, below = (f"<p>{_escaped(said)}</p>" if said else "" for said in (table.title, table.below))
+    title, below = (f"<p>{_escape_sentence(said)}</p>" if said else "" for said in (table.title, table.below))
     body = "".join(line("td", row) for row in table.rows[:_MOST_ROWS])
     more = len(table.rows) - _MOST_ROWS
     left = f"<p>and {more:,} more</p>" if more > 0 else ""
@@ -69,7 +69,7 @@ def _chart(intervals: Sequence[Interval]) -> str:
 def _lines(intervals: Sequence[Interval], at: Callable[[float], str]) -> Iterator[str]:
     for number, each in enumerate(intervals):
         y = _LINE * number + _LINE // 2 + 2
-        yield f'<text x="0" y="{y + 4}" fill="currentColor">{_escaped(each.label, 32)}</text>'
+        yield f'<text x="0" y="{y + 4}" fill="currentColor">{_escape_sentence(each.label, 32)}</text>'
         if each.low is not None and each.high is not None:
             ends = f'x1="{at(each.low)}" x2="{at(each.high)}" y1="{y}" y2="{y}"'
             yield f'<line {ends} stroke="#3b7dd8" stroke-width="3"/>'

@@ -27,10 +27,10 @@ def markdown(view: View) -> str:
     """The title, the parts and the notes."""
     notes = ["\n".join(f"- {code(note, 400)}" for note in view.notes)] if view.notes else []
     parts = ["\n".join(_part(part)) for part in view.parts if not isinstance(part, Chart)]
-    return without_log_commands("\n\n".join([f"### {_written(view.title)}", *parts, *notes]) + "\n")
+    return without_log_commands("\n\n".join([f"### {_write_sentence(view.title)}", *parts, *notes]) + "\n")
 
 
-def _written(sentence: Sentence) -> str:
+def _write_sentence(sentence: Sentence) -> str:
     return "".join(_piece(each.text, each.style, foreign=each.foreign) for each in words_of(sentence)).strip()
 
 
@@ -47,11 +47,11 @@ def _part(part: Text | Table) -> Iterator[str]:
     if isinstance(part, Table):
         yield from _table(part)
         return
-    yield from (f"- {_written(line)}" if len(part.lines) > 1 else _written(line) for line in part.lines)
+    yield from (f"- {_write_sentence(line)}" if len(part.lines) > 1 else _write_sentence(line) for line in part.lines)
 
 
 def _table(table: Table) -> Iterator[str]:
-    title = _written(table.title)
+    title = _write_sentence(table.title)
     if table.folded:
         yield f"<details><summary>{title}</summary>\n"
     elif title:
@@ -61,10 +61,10 @@ def _table(table: Table) -> Iterator[str]:
     yield "|" + "|".join("---" if table.alignment(at) == "left" else "--:" for at in range(count)) + "|"
     yield from (_row(cells, count) for cells in table.rows)
     if text_of(table.below):
-        yield f"\n{_written(table.below)}"
+        yield f"\n{_write_sentence(table.below)}"
     if table.folded:
         yield "\n</details>"
 
 
 def _row(cells: Sequence[Sentence], count: int) -> str:
-    return f"| {' | '.join([*map(_written, cells), *[''] * (count - len(cells))])} |"
+    return f"| {' | '.join([*map(_write_sentence, cells), *[''] * (count - len(cells))])} |"

@@ -74,7 +74,7 @@ class KnownValues:
         self._names: list[str] = []
         self._texts: list[str] = []
         self._numbers: set[float] = set()
-        self._derived: list[float] | None = None
+        self._derive: list[float] | None = None
 
     def say(self, text: str) -> None:
         """Add a user message."""
@@ -99,7 +99,7 @@ class KnownValues:
             self.words.update(words(folded))
             self._numbers.update(numbers(folded))
         if len(self._numbers) > before:
-            self._derived = None
+            self._derive = None
 
     def has_text(self, text: str) -> bool:
         """True if the conversation contains the text, in any letter case."""
@@ -130,9 +130,9 @@ class KnownValues:
             or _near(size, sorted(self._numbers))
         ):
             return True
-        if self._derived is None:
-            self._derived = sorted({*_derived(sorted(self._numbers))})
-        return _near(size, self._derived)
+        if self._derive is None:
+            self._derive = sorted({*_derive(sorted(self._numbers))})
+        return _near(size, self._derive)
 
     def numbers(self) -> set[float]:
         return self._numbers
@@ -151,7 +151,7 @@ def _near(value: float, known: Sequence[float]) -> bool:
     return any(abs(value - each) < least or value == round(each) for each in candidates)
 
 
-def _derived(known: list[float]) -> Iterator[float]:
+def _derive(known: list[float]) -> Iterator[float]:
     for each in known:
         yield from (each * factor for factor in _FACTORS)
     if known:

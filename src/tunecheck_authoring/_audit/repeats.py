@@ -76,8 +76,8 @@ class KnownRows:
         if same is not None and same.is_made_with(row) and same.path == row.path:
             return
         if same is not None and same.path != row.path and same.offered == row.offered:
-            evidence = f"{same.name} asks the same, with the same functions; its calls are {_shown(same.path)}"
-            yield found(row.name, "conflicting_answers", f"{evidence}, here {_shown(row.path)}")
+            evidence = f"{same.name} asks the same, with the same functions; its calls are {_path_text(same.path)}"
+            yield found(row.name, "conflicting_answers", f"{evidence}, here {_path_text(row.path)}")
         elif same is not None and same.offered == row.offered:
             yield found(row.name, "near_duplicate", f"{same.name} says the same and asks for the same calls", fix=_DROP)
         elif same is None and (near := self._near(row, but_for_its_chat=True)) is not None:
@@ -94,7 +94,7 @@ class KnownRows:
             yield found(row.name, "in_training_data", evidence, fix=_DROP)
         elif row.path in self._by_path:
             evidence = f"{self._by_path[row.path].name} of the training data has the same calls, asked for otherwise"
-            yield found(row.name, "in_training_data", f"{evidence}: {_shown(row.path)}", certainty="look")
+            yield found(row.name, "in_training_data", f"{evidence}: {_path_text(row.path)}", certainty="look")
 
     def _near(self, row: KnownRow, *, but_for_its_chat: bool = False) -> tuple[KnownRow, float] | None:
         others = [*{id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()]
@@ -149,5 +149,5 @@ def _digest(text: str, size: int = 16) -> bytes:
     return blake2b(text.encode("utf-8", "replace"), digest_size=size).digest()
 
 
-def _shown(path: Sequence[str]) -> str:
+def _path_text(path: Sequence[str]) -> str:
     return ", ".join(path) or "none"

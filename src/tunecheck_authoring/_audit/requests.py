@@ -32,13 +32,13 @@ _SHORTEST = 3
 
 def request_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """Yield requests that neither their turn nor its neighbours carry out, and quotations that no call uses."""
-    yield from _unused(dialogue)
+    yield from _find_unused(dialogue)
     if dialogue.is_conversation:
         for turn, asked in enumerate(dialogue.asked):
-            yield from _unanswered(dialogue, turn, asked)
+            yield from _find_unanswered(dialogue, turn, asked)
 
 
-def _unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[AuditFinding]:
+def _find_unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[AuditFinding]:
     calls = dialogue.of_turn(turn)
     if any(call.changes for call in calls) or (not calls and dialogue.of_turn(turn + 1)):  # asked back, then done
         return
@@ -68,7 +68,7 @@ def _parts(name: str) -> list[str]:
     return words_of(name.rpartition(".")[2]) or [name]
 
 
-def _unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
+def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """Yield quoted texts that no argument, no result and no configuration contains."""
     if not dialogue.calls or dialogue.is_source:
         return

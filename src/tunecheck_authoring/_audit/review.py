@@ -77,7 +77,7 @@ class Review:
         Raises:
             ConfigurationError: an edited row is no row, several rows have its id, or the file cannot be written.
         """
-        edited = {name: _edited(name, text) for name, text in decisions.edited.items()}
+        edited = {name: _edit(name, text) for name, text in decisions.edited.items()}
         accepted: dict[str, list[AuditFinding]] = {}
         for number in decisions.accepted:
             if not 0 <= number < len(self.findings):
@@ -135,7 +135,7 @@ def _place(row: dict[str, Any], made: Replacement) -> list[JSON] | None:
     return calls if isinstance(calls, list) and made.old in calls else None
 
 
-def _edited(name: str, text: str) -> dict[str, JSON]:
+def _edit(name: str, text: str) -> dict[str, JSON]:
     try:
         row = loads(text)
     except ValueError as error:

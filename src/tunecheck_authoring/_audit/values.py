@@ -39,20 +39,20 @@ def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
     for turn in range(turns):
         given.say(dialogue.asked[turn] if turn < len(dialogue.asked) else "")
         for call in dialogue.of_turn(turn):
-            yield from _of_call(dialogue, call, given)
+            yield from _findings_of_call(dialogue, call, given)
             given.answer(call.result)
 
 
-def _of_call(dialogue: Dialogue, call: TruthCall, given: KnownValues) -> Iterator[AuditFinding]:
+def _findings_of_call(dialogue: Dialogue, call: TruthCall, given: KnownValues) -> Iterator[AuditFinding]:
     definition = dialogue.tools.spelled(call.name)
     described = "" if definition is None else f"{definition.description} {dumps(dict(definition.parameters)).decode()}"
     for parameter, values in argument_values(call.right):
         texts = [value for value in values if isinstance(value, str)]
         figures = [float(each) for each in values if _is_figure(each)]
         if len(texts) == len(values) and texts:
-            yield from _of_texts(dialogue, call, parameter, texts, given, described.casefold())
+            yield from _findings_of_texts(dialogue, call, parameter, texts, given, described.casefold())
         elif len(figures) == len(values) and figures:
-            yield from _of_figures(dialogue, call, parameter, figures, given, described)
+            yield from _findings_of_figures(dialogue, call, parameter, figures, given, described)
 
 
 def _is_figure(value: object) -> TypeGuard[int | float]:
@@ -60,7 +60,7 @@ def _is_figure(value: object) -> TypeGuard[int | float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
-def _of_texts(
+def _findings_of_texts(
     dialogue: Dialogue, call: TruthCall, parameter: str, texts: list[str], given: KnownValues, described: str
 ) -> Iterator[AuditFinding]:
     cut = _cut(texts, given)
@@ -77,12 +77,12 @@ def _of_texts(
             evidence = f"{parameter} of {call.name} is {text!r}; the user said {quoted!r}"
             yield _replacing(dialogue, call, "nearly_quoted", evidence, text, quoted)
             return
-        copied = _copied(text, given.results) if dialogue.is_conversation else None
+        copied = _copied_result(text, given.results) if dialogue.is_conversation else None
         if copied is not None:
             evidence = f"{parameter} of {call.name} is {text!r}; an earlier result is {copied!r}"
             yield _replacing(dialogue, call, "stale_copy", evidence, text, copied)
             return
-        meant = _mistyped(text, given)
+        meant = _known_word_near(text, given)
         if meant is not None:
             evidence = f"{parameter} of {call.name} is {text!r}, which nothing gives; {meant!r} is given"
             is_word = text.isalpha() and not dialogue.is_conversation  # it may be the user's that is misspelt
@@ -146,7 +146,7 @@ def _fills(text: str, template: str) -> bool:
     return len(parts) > 1 and re.fullmatch(rf"{pattern}", text, re.DOTALL | re.IGNORECASE) is not None
 
 
-def _copied(text: str, results: Sequence[str]) -> str | None:
+def _copied_result(text: str, results: Sequence[str]) -> str | None:
     """Return an earlier result that a long text resembles, or None if a result contains it apart from white space."""
     if not _LONG <= len(text) <= _LONGEST:
         return None
@@ -172,7 +172,7 @@ def _ratio_reaches(text: str, other: str, least: float) -> bool:
     return matcher.quick_ratio() >= least and matcher.ratio() >= least
 
 
-def _mistyped(text: str, given: KnownValues) -> str | None:
+def _known_word_near(text: str, given: KnownValues) -> str | None:
     """Return a known word at edit distance one, if the text is a single unknown word."""
     word = text.casefold()
     if len(word) < _SHORTEST + 1 or len(words(word)) != 1 or len(given.words) > _MOST_WORDS:
@@ -221,7 +221,7 @@ def _is_known(word: str, given: KnownValues) -> bool:
     return any(len(known) >= _SHORTEST and shortens(known, word) for known in given.words)
 
 
-def _of_figures(
+def _findings_of_figures(
     dialogue: Dialogue, call: TruthCall, parameter: str, figures: list[float], given: KnownValues, described: str
 ) -> Iterator[AuditFinding]:
     if any(given.has_number(each) for each in figures) or not set(figures).isdisjoint(numbers(described)):

@@ -144,7 +144,7 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
         "",
         *_table("variant", Counter(row.variant for row in rows)),
         *_table("function", Counter({each: used.functions[each] for each in graph.functions if used.functions[each]})),
-        *_section("Functions that no row uses", _unused(graph, authored)),
+        *_section("Functions that no row uses", _unused_functions(graph, authored)),
         *_section("Rejected", [f"{count:,} {reason}" for reason, count in reasons.most_common(_MOST_LISTED)]),
     ]
     return "\n".join(lines).rstrip() + "\n"
@@ -160,7 +160,7 @@ def plain_turns(plain: Counter[str]) -> list[str]:
     )
 
 
-def _unused(graph: GraphFile, authored: Authored) -> list[str]:
+def _unused_functions(graph: GraphFile, authored: Authored) -> list[str]:
     said: dict[str, str] = {}
     for each in authored.rejected:
         if each.function is not None:

@@ -136,7 +136,7 @@ class _Search:
         session = self.world.session([self.owner(witness.call.name)], witness.configuration)
         for each in witness.before:
             session.call(each)
-        return session.call(_changed(witness.call, arguments))
+        return session.call(_change_call(witness.call, arguments))
 
     def works(self, witness: Witness) -> bool:
         return succeeded(witness.call.name, self.again(witness))
@@ -264,7 +264,7 @@ def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
     return junk is not None and not succeeded(witness.call.name, search.again(witness, **{parameter: junk}))
 
 
-def _changed(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionCall:
+def _change_call(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionCall:
     return FunctionCall(call.name, {**call.arguments, **arguments})
 
 
@@ -304,7 +304,7 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
             and any(fits(schema, atom.value) for atom in search.results[producer])
         ):
             continue
-        session = _prepared(search, witness, None if producer is None else witnesses[producer])
+        session = _prepare_session(search, witness, None if producer is None else witnesses[producer])
         by_pattern: dict[str, list[str | int | float]] = defaultdict(list)
         for atom, _ in available(session):
             is_from = atom.pattern.partition(".")[0] == (producer or function.simulator)
@@ -314,7 +314,7 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
         for pattern, values in by_pattern.items():
             own = witness.call.arguments.get(parameter)
             for value in dict.fromkeys([*(each for each in values if each == own), *values[:_TRIED_VALUES]]):
-                works = succeeded(function.name, session.call(_changed(witness.call, {parameter: value})))
+                works = succeeded(function.name, session.call(_change_call(witness.call, {parameter: value})))
                 session.take_back(made)
                 if works:
                     found.add(pattern)
@@ -330,7 +330,7 @@ def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
     return several and not {*words_of(atom.pattern)}.isdisjoint({*words_of(parameter)} - _KEYS)
 
 
-def _prepared(search: _Search, witness: Witness, producer: Witness | None) -> TrialSession:
+def _prepare_session(search: _Search, witness: Witness, producer: Witness | None) -> TrialSession:
     """Return a session after the calls of the producer, if any, and those that the witness needs."""
     session = search.world.session([search.owner(witness.call.name)], witness.configuration)
     for call in (*((*producer.before, producer.call) if producer is not None else ()), *witness.before):

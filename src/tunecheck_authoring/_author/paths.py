@@ -191,7 +191,7 @@ class _Walk:
         """Make one call that succeeds and does something new."""
         for name in candidates:
             for _ in range(_DRAWS):
-                planned = self._planned(self._world.functions[name])
+                planned = self._plan_call(self._world.functions[name])
                 if planned.call not in self._session.calls and self._make(turn, planned):
                     return True
         return False
@@ -228,7 +228,7 @@ class _Walk:
         self._random.shuffle(pairs)
         for maker, name in pairs:
             made = len(self._session.calls)
-            refused = self._session.call(self._planned(self._world.functions[name]).call).result
+            refused = self._session.call(self._plan_call(self._world.functions[name]).call).result
             self._session.take_back(made)
             if refused.error and self._step(turn, [maker]) and self._step(turn, [name]):
                 self._recoveries[str(turn)] = refused.text
@@ -237,7 +237,7 @@ class _Walk:
                 return True  # the first call alone is a valid turn
         return False
 
-    def _planned(self, function: Function) -> PlannedCall:
+    def _plan_call(self, function: Function) -> PlannedCall:
         found = [*available(self._session)]
         graph = self._graph.functions[function.name]
         arguments: dict[str, Argument] = {}

@@ -233,12 +233,12 @@ class AuthorPipeline:
         if models is not None:
             inputs += [models.writer, dict(self._personas)]
         refused: list[Weakness] = []
-        tasks = self._bench.content("tasks.jsonl", list[AuthoredTask], inputs, lambda: self._sampled(refused))
+        tasks = self._bench.content("tasks.jsonl", list[AuthoredTask], inputs, lambda: self._sample(refused))
         check_tasks(tasks, self._world)
         self._tasks = [task if task.words else render_task(self._world, task, plan.seed) for task in tasks]
         self._refused = self._bench.content("refused.jsonl", list[Weakness], None, lambda: refused)
 
-    def _sampled(self, refused: list[Weakness]) -> list[AuthoredTask]:
+    def _sample(self, refused: list[Weakness]) -> list[AuthoredTask]:
         plan, models = self._plan, self._plan.models
 
         def weakness(task: AuthoredTask) -> Weakness | None:
@@ -256,9 +256,9 @@ class AuthorPipeline:
         kinds = self._plan.variants
         inputs: JSON = [[*kinds], self._plan.seed]
         kind: type[list[Line]] = list[QuestionLine] if self._plan.questions else list[RowLine]  # type: ignore[assignment]
-        self._candidates = self._bench.content("variants.jsonl", kind, inputs, lambda: [*self._varied(kinds)])
+        self._candidates = self._bench.content("variants.jsonl", kind, inputs, lambda: [*self._vary(kinds)])
 
-    def _varied(self, kinds: Sequence[Variant]) -> Iterator[Line]:
+    def _vary(self, kinds: Sequence[Variant]) -> Iterator[Line]:
         made: Counter[str] = Counter()
         for task in self._tasks:
             for row in self._rows_of(task, sorted(kinds, key=made.__getitem__)):  # the rarest kinds first
@@ -273,7 +273,7 @@ class AuthorPipeline:
         return RowAuthor(self._world, self._graph, plan.seed).rows(plan.name, task, kinds)
 
     def make_rows(self) -> None:
-        plan, authored = self._plan, self._authored()
+        plan, authored = self._plan, self._author_rows()
         if not authored.rows:
             raise ConfigurationError(f"{plan.work}: no row holds; see rejected.jsonl and review.jsonl")
         used = {row.task for row in authored.rows}
@@ -290,7 +290,7 @@ class AuthorPipeline:
         report.plain = authored.plain
         report.rejected.update(each.reason for each in authored.rejected if each.variant != "task")
 
-    def _authored(self) -> Authored:
+    def _author_rows(self) -> Authored:
         """Return the valid and the rejected rows."""
         plan, authored = self._plan, Authored()
         for row in self._candidates:

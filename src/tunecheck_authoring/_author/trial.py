@@ -113,12 +113,12 @@ class Trial:
             for at, call in enumerate(turn):
                 rest = [*turn[:at], *turn[at + 1 :]]
                 yield call, f"without {canonical_text([call])}", [*turns[:number], rest, *turns[number + 1 :]]
-                for changed in self._changed(call, random):
+                for changed in self._change_calls(call, random):
                     own = [*turn[:at], changed, *turn[at + 1 :]]
                     text = f"{canonical_text([changed])} for {canonical_text([call])}"
                     yield call, text, [*turns[:number], own, *turns[number + 1 :]]
 
-    def _changed(self, call: FunctionCall, random: Random) -> Iterator[FunctionCall]:
+    def _change_calls(self, call: FunctionCall, random: Random) -> Iterator[FunctionCall]:
         function = self._world.functions.get(call.name)
         for name, value in call.arguments.items():
             schema = function.parameters.get(name, {}) if function is not None else {}

@@ -131,7 +131,7 @@ def plain_values(
     described: list[JSON] = [double or single for double, single in _QUOTED.findall(description)]
     described = described or [*_AS.findall(description)]
     by_format = shipped().by_format.get(str(schema.get("format")), [])
-    known: list[Sequence[JSON]] = [[schema.get("example")], _listed(schema.get("examples")), by_format, described]
+    known: list[Sequence[JSON]] = [[schema.get("example")], _as_list(schema.get("examples")), by_format, described]
     of = [f"{singular(each)} " for each in words_of(function)]
     words = [each for word in words_of(name) for each in (word, singular(word))]
     known += (shipped().by_word.get(about + word, []) for about in (*of, "") for word in words)
@@ -139,14 +139,14 @@ def plain_values(
         fitting = [value for value in values if value is not None and fits(schema, value)]
         if fitting:
             return fitting
-    return _by_type(place, schema, random, function, held)
+    return _values_by_type(place, schema, random, function, held)
 
 
-def _listed(value: JSON) -> list[JSON]:
+def _as_list(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
 
 
-def _by_type(place: str, schema: Schema, random: Random, function: str, held: Held) -> Sequence[JSON]:
+def _values_by_type(place: str, schema: Schema, random: Random, function: str, held: Held) -> Sequence[JSON]:
     kind = schema.get("type")
     if kind == "array":
         items = cast("Schema", schema.get("items") or {})
@@ -154,7 +154,7 @@ def _by_type(place: str, schema: Schema, random: Random, function: str, held: He
         return [random.sample([*choices], min(2, len(choices))) for _ in range(3)]
     if kind == "object":
         properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
-        required = {str(each) for each in _listed(schema.get("required"))}
+        required = {str(each) for each in _as_list(schema.get("required"))}
         chosen = [key for key in properties if key in required] or [*properties][:2]
         made: dict[str, JSON] = {}
         for key in chosen:
@@ -174,7 +174,7 @@ def _by_type(place: str, schema: Schema, random: Random, function: str, held: He
 def others(value: JSON, schema: Schema) -> list[JSON]:
     """Return other values of the same type, close to this one, as a wrong argument may have."""
     if isinstance(schema.get("enum"), list):
-        allowed = [each for each in _listed(schema["enum"]) if each != value][:3]
+        allowed = [each for each in _as_list(schema["enum"]) if each != value][:3]
         return [*allowed[:1], *([f"{value} 2"] if isinstance(value, str) else []), *allowed[1:]]
     if isinstance(value, bool):
         return [not value]

@@ -102,7 +102,7 @@ def _plain(asks: Sequence[Ask], in_order: bool) -> str:
 
 def _polite(asks: Sequence[Ask], in_order: bool) -> str:
     """Could you cancel an order? The order id is 7."""
-    said = [f"{ask.request}?{_stated(ask)}" for ask in asks]
+    said = [f"{ask.request}?{_details_sentence(ask)}" for ask in asks]
     return "Could you " + (" After that, could you " if in_order else " Could you also ").join(said)
 
 
@@ -114,7 +114,7 @@ def _brief(asks: Sequence[Ask], in_order: bool) -> str:
 
 def _needing(asks: Sequence[Ask], in_order: bool) -> str:
     """I need you to cancel an order. The order id is 7."""
-    said = [f"need you to {ask.request}.{_stated(ask)}" for ask in asks]
+    said = [f"need you to {ask.request}.{_details_sentence(ask)}" for ask in asks]
     return "I " + (" After that, I " if in_order else " I also ").join(said)
 
 
@@ -137,14 +137,14 @@ VOICES: Mapping[str, Voice] = {
 def _details(ask: Ask, say: Callable[[str, str], str], before: str, after: str = "", between: str | None = None) -> str:
     """Return the words for the parameters, if there are any: as a list, or separated by `between`."""
     said = [say(label, value) for label, value in ask.details]
-    return f"{before}{_listed(said) if between is None else between.join(said)}{after}" if said else ""
+    return f"{before}{_join_texts(said) if between is None else between.join(said)}{after}" if said else ""
 
 
-def _stated(ask: Ask) -> str:
+def _details_sentence(ask: Ask) -> str:
     return f" The {format_values(ask.details)}." if ask.details else ""
 
 
-def _listed(texts: Sequence[str]) -> str:
+def _join_texts(texts: Sequence[str]) -> str:
     """`a, b and c`."""
     return " and ".join([", ".join(texts[:-1]), *texts[-1:]] if len(texts) > 1 else texts)
 
@@ -157,12 +157,12 @@ def format_value(label: str, value: str) -> str:
 def format_values(details: Sequence[tuple[str, str]]) -> str:
     """`name is "Ida", the year is 2026 and the tags are "a" and "b"`."""
     first, *others = [format_value(*each) for each in details]
-    return _listed([first, *(f"the {each}" for each in others)])
+    return _join_texts([first, *(f"the {each}" for each in others)])
 
 
 def format_targets(details: Sequence[tuple[str, str]]) -> str:
     """`the name "Ida" and the year 2026`: new values of parameters."""
-    return _listed([f"the {label} {text}" for label, text in details])
+    return _join_texts([f"the {label} {text}" for label, text in details])
 
 
 def _with(label: str, value: str) -> str:
@@ -221,9 +221,9 @@ def value_text(value: JSON) -> str:
             return f'"{value}"'
         case list():
             one = "one with " if any(isinstance(each, dict) for each in value) else ""
-            return _listed([f"{one}{value_text(each)}" for each in value]) or "an empty list"
+            return _join_texts([f"{one}{value_text(each)}" for each in value]) or "an empty list"
         case dict():
-            return _listed([f"{_label(key, each)} {value_text(each)}" for key, each in value.items()])
+            return _join_texts([f"{_label(key, each)} {value_text(each)}" for key, each in value.items()])
     return str(value)
 
 

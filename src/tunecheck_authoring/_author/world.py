@@ -256,14 +256,14 @@ def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
     if sample:
         return dict(sample)
     try:
-        state = {key: shown(value) for key, value in _loaded(simulator, {}).state().items()}
-        again = {key: shown(value) for key, value in _loaded(simulator, state).state().items()}
+        state = {key: shown(value) for key, value in _load(simulator, {}).state().items()}
+        again = {key: shown(value) for key, value in _load(simulator, state).state().items()}
     except Exception:  # noqa: BLE001 - a user's simulator may refuse the configuration with any exception
         return {}
     return state if canonical(again) == canonical(state) else {}
 
 
-def _loaded(simulator: type[Simulator], configuration: Mapping[str, JSON]) -> Simulator:
+def _load(simulator: type[Simulator], configuration: Mapping[str, JSON]) -> Simulator:
     fresh = simulator()
     fresh.load(configuration)
     return fresh

@@ -71,10 +71,10 @@ def reworded(
     written = models.write(requests)
     texts = {each.id: written.get(each.id, "").strip() for each in requests}
     problems = {each.id: problem for each in requests if (problem := _problem(texts[each.id], each)) is not None}
-    return [_in_words(task, voices[task.id], texts, problems) for task in tasks]
+    return [_reword(task, voices[task.id], texts, problems) for task in tasks]
 
 
-def _in_words(task: AuthoredTask, voice: str, texts: Mapping[str, str], problems: Mapping[str, str]) -> AuthoredTask:
+def _reword(task: AuthoredTask, voice: str, texts: Mapping[str, str], problems: Mapping[str, str]) -> AuthoredTask:
     ids = [_id(task, at) for at in range(len(task.words))]
     words = [plain if each in problems else texts[each] for each, plain in zip(ids, task.words, strict=True)]
     plain = {str(at): problems[each] for at, each in enumerate(ids) if each in problems}

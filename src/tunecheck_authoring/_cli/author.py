@@ -76,7 +76,7 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     from tunecheck_authoring._author.pipeline import author as author_dataset
 
     own = _made_services(options)
-    plan = _plan(options, [*map(_simulator, options.simulator or ()), *own], _shown(options, invocation.typed))
+    plan = _plan(options, [*map(_simulator, options.simulator or ()), *own], _command_line(options, invocation.typed))
     with _backends(options) as backends:
         report = author_dataset(plan, backends)
     if options.json:
@@ -119,7 +119,7 @@ def _backends(options: AuthorOptions) -> AbstractContextManager[Backends]:
     return recording_backends(options.mcp, options.name.replace("-", "_"), backends)
 
 
-def _shown(options: AuthorOptions, command: str) -> str:
+def _command_line(options: AuthorOptions, command: str) -> str:
     """The command line for the data set's card, without the secrets of a server's command."""
     if options.mcp is None:
         return command

@@ -216,7 +216,7 @@ class _ServerProcess:
         threading.Thread(target=self._receive, name="tunecheck-mcp", daemon=True).start()
 
     def send(self, message: Message, time_limit_s: float) -> Message | None:
-        text = _IN_FOLDER.sub(lambda _: _escaped(self.folder), dumps(message).decode())
+        text = _IN_FOLDER.sub(lambda _: _escape_path(self.folder), dumps(message).decode())
         pipe = cast("IO[bytes]", self._process.stdin)
         with contextlib.suppress(BrokenPipeError):  # it has ended, which the empty line below says
             pipe.write(text.encode() + b"\n")
@@ -226,7 +226,7 @@ class _ServerProcess:
             if not line:
                 self._lines.put(line)  # the next message finds the end, too
                 raise ValueError("it ended; try the command by itself to see why")
-            answer = _object(line.decode("utf-8", "replace").replace(_escaped(self.folder), FOLDER))
+            answer = _object(line.decode("utf-8", "replace").replace(_escape_path(self.folder), FOLDER))
             if answer.get("id") == message["id"] and "method" not in answer:
                 return answer
         return None
@@ -251,7 +251,7 @@ class _ServerProcess:
         self._lines.put(b"")
 
 
-def _escaped(folder: Path) -> str:
+def _escape_path(folder: Path) -> str:
     return dumps(str(folder)).decode()[1:-1]
 
 

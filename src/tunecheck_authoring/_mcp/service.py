@@ -51,7 +51,7 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
             raise ConfigurationError(f"--mcp {shown_server(server)}: it offers no tools")
         tools: dict[str, JSON] = {}
         for tool in offered:
-            tools[unused(identifier(str(tool["name"])), tools)] = _described(tool)
+            tools[unused(identifier(str(tool["name"])), tools)] = _describe(tool)
         writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
         tried = _Tried(session, dict(zip(tools, offered, strict=True)), writes)
         shown = tried.showing_all()
@@ -63,7 +63,7 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
     return True
 
 
-def _described(tool: Message) -> dict[str, JSON]:
+def _describe(tool: Message) -> dict[str, JSON]:
     schema = tool.get("inputSchema")
     parameters = {name: each for name, each in schema.items() if name != "$schema"} if isinstance(schema, dict) else {}
     description = one_line(str(tool.get("description") or tool.get("title") or ""))

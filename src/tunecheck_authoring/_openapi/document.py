@@ -39,7 +39,7 @@ class ApiDocument:
         self.path = path
         with told_as(ConfigurationError, path):
             raw = read_regular(path, _MAX_BYTES)
-        content = _parsed(raw, path)
+        content = _parse(raw, path)
         if not isinstance(content, dict) or not isinstance(content.get("paths"), dict):
             raise ConfigurationError(f"{path}: not an OpenAPI file: it has no paths")
         version = str(content.get("openapi") or content.get("swagger") or "")
@@ -89,7 +89,7 @@ class ApiDocument:
         return _SchemaWriter(self).schema(value, ())
 
 
-def _parsed(raw: bytes, path: Path) -> JSON:
+def _parse(raw: bytes, path: Path) -> JSON:
     if raw.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
         try:
             return loads(raw.removeprefix(b"\xef\xbb\xbf"))
@@ -112,20 +112,20 @@ class _SchemaWriter:
         if depth > _DEEPEST or self.parts > _MOST_PARTS or (name and name in above):
             return _open(node)
         above = (*above, name) if name else above
-        node = self._joined(node, above, depth)
-        options = [each for key in ("oneOf", "anyOf") for each in _listed(node.get(key))]
+        node = self._join_schemas(node, above, depth)
+        options = [each for key in ("oneOf", "anyOf") for each in _as_list(node.get(key))]
         if options:
-            return {**self._alternatives(options, above, depth), **_said(node)}
+            return {**self._alternatives(options, above, depth), **_description(node)}
         return self._simple(node, above, depth)
 
-    def _joined(self, node: Node, above: tuple[str, ...], depth: int) -> Node:
+    def _join_schemas(self, node: Node, above: tuple[str, ...], depth: int) -> Node:
         """Join the parts of `allOf` and the schema's other keys."""
         joined: dict[str, JSON] = {}
-        for each in _listed(node.get("allOf")):
+        for each in _as_list(node.get("allOf")):
             part = self.document.named(each)[1]
             self.parts += 1
             if depth < _DEEPEST and self.parts < _MOST_PARTS:
-                _join(joined, self._joined(part, above, depth + 1))
+                _join(joined, self._join_schemas(part, above, depth + 1))
         _join(joined, {key: value for key, value in node.items() if key != "allOf"})
         return joined
 
@@ -137,18 +137,18 @@ class _SchemaWriter:
             joined: Schema = {}
             for each in plain:
                 _join(joined, {key: value for key, value in each.items() if key != "required"})
-            needed = [set(map(str, _listed(each.get("required")))) for each in plain]
+            needed = [set(map(str, _as_list(each.get("required")))) for each in plain]
             joined["required"] = [*sorted(set.intersection(*needed))]
             return joined
         return plain[0] if len(plain) == 1 else {"anyOf": [*plain]} if plain else {}
 
     def _simple(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
-        schema: Schema = {**_open(node), **_said(node)}
+        schema: Schema = {**_open(node), **_description(node)}
         schema |= {key: node[key] for key in _NUMBERS if isinstance(node.get(key), (int, float))}
         schema |= {key: node[key] for key in ("format", "pattern") if isinstance(node.get(key), str)}
         if isinstance(node.get("default"), (str, int, float)):
             schema["default"] = node["default"]
-        choices = _listed(node.get("enum")) or ([node["const"]] if "const" in node else [])
+        choices = _as_list(node.get("enum")) or ([node["const"]] if "const" in node else [])
         choices = [each for each in choices if each is not None and not isinstance(each, (dict, list))]
         if choices:
             schema["enum"] = choices
@@ -168,7 +168,7 @@ class _SchemaWriter:
                 schema["readOnly"] = True
             properties[name] = schema
         required: list[JSON] = [
-            each for each in _listed(node.get("required")) if isinstance(each, str) and each in properties
+            each for each in _as_list(node.get("required")) if isinstance(each, str) and each in properties
         ]
         return {"properties": properties, "required": required}
 
@@ -180,7 +180,7 @@ def _open(node: Node) -> Schema:
     return {"type": named[0]} if len(named) == 1 else {}
 
 
-def _said(node: Node) -> Schema:
+def _description(node: Node) -> Schema:
     said: Schema = {}
     text = node.get("description") or node.get("title")
     if isinstance(text, str) and text.strip():
@@ -203,11 +203,11 @@ def _is_plain(value: JSON) -> bool:
 
 def _values(value: JSON) -> Iterator[JSON]:
     """Yield examples from a list, or from objects by name that may wrap the value."""
-    for each in value.values() if isinstance(value, dict) else _listed(value):
+    for each in value.values() if isinstance(value, dict) else _as_list(value):
         yield each.get("value") if isinstance(each, dict) else each
 
 
-def _listed(value: JSON) -> list[JSON]:
+def _as_list(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
 
 

@@ -170,7 +170,7 @@ def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Para
     body_name = ""
     for (place, name), parameter in given.items():
         if place in ("path", "query") or (place == "header" and name.lower() not in _CLIENTS_OWN | _keys(document)):
-            schema = _described(document.schema(parameter.get("schema") or parameter), parameter)
+            schema = _describe(document.schema(parameter.get("schema") or parameter), parameter)
             required = place == "path" or parameter.get("required") is True
             _add(parameters, Parameter(schema, cast("Place", place), name, required))
         elif place == "formData":
@@ -192,7 +192,7 @@ def _keys(document: ApiDocument) -> set[str]:
     return {str(document.at(each).get("name")).lower() for each in document.at(schemes).values()}
 
 
-def _described(schema: Schema, parameter: Node) -> Schema:
+def _describe(schema: Schema, parameter: Node) -> Schema:
     text, example = parameter.get("description"), parameter.get("example")
     if isinstance(text, str) and text.strip():
         schema["description"] = one_line(text)

@@ -101,7 +101,7 @@ class Resources(TableSimulator):
         for name, content in config.items():
             if name not in self.resources:
                 raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}")
-            for record in self._listed(name, content):
+            for record in self._records_of(name, content):
                 self._keep(name, self._key_of(name, record), dict(copied(record)))
 
     def state(self) -> dict[str, object]:
@@ -114,7 +114,7 @@ class Resources(TableSimulator):
     def sample(cls) -> Mapping[str, JSON]:
         return cls.configuration
 
-    def _listed(self, name: str, content: JSON) -> list[Record]:
+    def _records_of(self, name: str, content: JSON) -> list[Record]:
         records = content if self.resources[name].key is not None else [content]
         if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
             raise DataError(f"initial_config.{name} must be a list of records, each of them an object")
@@ -192,16 +192,16 @@ class Resources(TableSimulator):
                 return key
 
     def _read(self, action: Action, arguments: Record) -> Record:
-        return {**copied(self._found(action, arguments)), **_repeated(action, arguments)}
+        return {**copied(self._find_record(action, arguments)), **_repeat_arguments(action, arguments)}
 
     def _update(self, action: Action, arguments: Record) -> Record:
-        record = self._found(action, arguments)
+        record = self._find_record(action, arguments)
         chosen = {*action.chosen_by(), *action.ignores}
         record.update(copied({name: value for name, value in arguments.items() if name not in chosen}))
         return copied(record)
 
     def _delete(self, action: Action, arguments: Record) -> Record:
-        self._found(action, arguments)
+        self._find_record(action, arguments)
         key = arguments.get(action.key or "")
         del self._records[action.resource][_ONLY if action.key is None else str(key)]
         return {"deleted": key if action.key is not None else action.resource}
@@ -211,10 +211,10 @@ class Resources(TableSimulator):
         most = arguments.get(action.limit or "")
         if isinstance(most, int) and most >= 0:
             found = found[:most]
-        return {action.answers or action.resource: found, **_repeated(action, arguments)}
+        return {action.answers or action.resource: found, **_repeat_arguments(action, arguments)}
 
     def _act(self, name: str, action: Action, arguments: Record) -> Record:
-        record = self._found(action, arguments)
+        record = self._find_record(action, arguments)
         given = {key: value for key, value in arguments.items() if key not in {*action.chosen_by(), *action.ignores}}
         if action.sets:
             record.update(copied({**given, **action.sets}))
@@ -222,7 +222,7 @@ class Resources(TableSimulator):
             record[name] = copied(given) or True
         return copied(record)
 
-    def _found(self, action: Action, arguments: Record) -> Record:
+    def _find_record(self, action: Action, arguments: Record) -> Record:
         """Return the selected record."""
         kind, records = self.resources[action.resource], self._records[action.resource]
         if action.key is None:
@@ -230,12 +230,12 @@ class Resources(TableSimulator):
                 raise SimulatorError(f"it is not said which {action.resource}")
             return records.setdefault(_ONLY, {})
         record = records.get(str(arguments.get(action.key)))
-        if record is None or not all(_holds(record, *match) for match in _given(action.matches, arguments)):
+        if record is None or not all(_holds(record, *match) for match in _given_values(action.matches, arguments)):
             raise _no_such(action.resource, kind.key, arguments.get(action.key))
         return record
 
     def _meant(self, action: Action, arguments: Record) -> Iterator[Record]:
-        matches = [*_given(action.matches, arguments)]
+        matches = [*_given_values(action.matches, arguments)]
         text = str(arguments.get(action.search or "", "")).casefold()
         for record in self._records[action.resource].values():
             if all(_holds(record, *match) for match in matches) and (not text or _mentions(record, text)):
@@ -252,7 +252,7 @@ def _no_such(resource: str, key: str | None, value: JSON) -> SimulatorError:
     return SimulatorError(f"there is no {resource} with {key} {quoted(value)}")
 
 
-def _given(matches: Mapping[str, str], arguments: Record) -> list[tuple[str, JSON]]:
+def _given_values(matches: Mapping[str, str], arguments: Record) -> list[tuple[str, JSON]]:
     return [(name, arguments[parameter]) for parameter, name in matches.items() if parameter in arguments]
 
 
@@ -273,6 +273,6 @@ def _mentions(value: JSON, text: str) -> bool:
     return isinstance(value, str) and text in value.casefold()
 
 
-def _repeated(action: Action, arguments: Record) -> Record:
+def _repeat_arguments(action: Action, arguments: Record) -> Record:
     silent = {*action.chosen_by(), *action.ignores, *action.refers}
     return {name: arguments[name] for name in action.required if name in arguments and name not in silent}

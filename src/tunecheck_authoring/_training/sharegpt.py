@@ -90,7 +90,7 @@ def _results(turns: Turns, given: list[str]) -> None:
     results: list[JSON] = [part for value in given for part in _parts(value)]
     waiting = turns.waiting
     if len(results) == 1 and waiting > 1:
-        results = _shared(given[0], waiting)
+        results = _share_value(given[0], waiting)
     for result in results:
         turns.result(result)
 
@@ -101,7 +101,7 @@ def _parts(value: str) -> Iterator[str]:
     yield from (piece.split(_CLOSE)[0].strip() for piece in pieces[1:]) if len(pieces) > 1 else [value]
 
 
-def _shared(value: str, calls: int) -> list[JSON]:
+def _share_value(value: str, calls: int) -> list[JSON]:
     items = value_of(value)
     return items if isinstance(items, list) and len(items) == calls else [value, *[""] * (calls - 1)]
 

@@ -70,7 +70,7 @@ def job(options: JobOptions, invocation: Invocation) -> int:
     given = _evaluate_options(options.arguments)
     name = options.name or _name(given.dataset)
     folder = options.out or Path("azureml") / name
-    file = _write(_described(options, given, name), folder, overwrite=options.overwrite)
+    file = _write(_describe(options, given, name), folder, overwrite=options.overwrite)
     where = AzureWorkspace(
         workspace=options.workspace, resource_group=options.resource_group, subscription=options.subscription
     )
@@ -102,7 +102,7 @@ def _evaluate_options(arguments: list[str]) -> Options:
     return options
 
 
-def _described(options: JobOptions, given: Options, name: str) -> CommandJob:
+def _describe(options: JobOptions, given: Options, name: str) -> CommandJob:
     from tunecheck_azure._azureml.job_files import CommandJob, is_storage
 
     wheel = options.wheel

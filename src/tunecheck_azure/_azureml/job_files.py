@@ -81,13 +81,13 @@ class CommandJob:
 
     def _command(self, workspace: Path) -> str:
         # For the shell of a Linux container, whatever system this one is.
-        words = [shlex.quote(_checked(word)) for word in self.arguments]
+        words = [shlex.quote(_check_word(word)) for word in self.arguments]
         dataset = f"${{{{inputs.{_DATA_INPUT}}}}}"
         if not is_input(self.dataset, workspace):
-            dataset = shlex.quote(_checked(self.dataset))
+            dataset = shlex.quote(_check_word(self.dataset))
         results = f"--results-dir ${{{{outputs.{_RESULTS_OUTPUT}}}}}"
         if self.output is not None and is_storage(self.output):
-            results = f"--results-dir {shlex.quote(_checked(self.output))}"
+            results = f"--results-dir {shlex.quote(_check_word(self.output))}"
         elsewhere = ["--on ray:auto"] if self.instances > 1 else []
         return " ".join(["tunecheck evaluate --dataset", dataset, *words, results, *elsewhere])
 
@@ -118,7 +118,7 @@ def is_input(dataset: str, workspace: Path) -> bool:
     return is_remote(dataset) or not (workspace / dataset).resolve().is_relative_to(workspace.resolve())
 
 
-def _checked(word: str) -> str:
+def _check_word(word: str) -> str:
     if "${{" in word:
         raise ConfigurationError(
             f"{word!r}: Azure ML fills in ${{{{…}}}} of a job's command itself; write it otherwise"

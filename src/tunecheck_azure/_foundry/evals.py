@@ -66,7 +66,7 @@ class EvalsUpload(RunUpload):
             self._known.result_of = self._contents.fingerprint
             self._record.save()
         self._ensure_run()
-        return self._completed()
+        return self._completion()
 
     def is_there(self) -> bool:
         return self._service.found(FIND, self._run_url) is not None
@@ -74,14 +74,14 @@ class EvalsUpload(RunUpload):
     def _evaluation(self) -> str:
         definition = read_definition(self._artifact(DEFINITION).path)
         own = value_at(definition, "metadata", HASH)
-        for found in self._listed(FIND_EVALUATION, self._base):
+        for found in self._list_entries(FIND_EVALUATION, self._base):
             if value_at(found, "metadata", HASH) == own and isinstance(id_ := value_at(found, "id"), str):
                 return id_
         reply = self._service.json(CREATE_EVALUATION, "POST", self._base, definition)
         return reply.text("id")
 
     def _find_run(self) -> bool:
-        for found in self._listed(FIND, self._runs_url):
+        for found in self._list_entries(FIND, self._runs_url):
             if value_at(found, "metadata", MARKER) == self._known.marker:
                 self._known.run_id = str(value_at(found, "id"))
                 return True
@@ -135,7 +135,7 @@ class EvalsUpload(RunUpload):
         self._known.run_id = self._known.result_id = None
         self._record.save()
 
-    def _completed(self) -> str | None:
+    def _completion(self) -> str | None:
         for wait_s in _WAITS_S:
             reply = self._service.json(COMPLETE, "GET", self._run_url)
             status = value_at(reply.body, "status")
@@ -149,7 +149,7 @@ class EvalsUpload(RunUpload):
             time.sleep(wait_s)
         raise COMPLETE.failed(f"it is still {status}", unsure=True)
 
-    def _listed(self, step: UploadStep, url: str) -> Iterator[JSON]:
+    def _list_entries(self, step: UploadStep, url: str) -> Iterator[JSON]:
         """The entries of a list of the API, newest first, page by page."""
         after: dict[str, str] = {}
         for _ in range(_MOST_PAGES):

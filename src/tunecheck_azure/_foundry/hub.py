@@ -74,7 +74,7 @@ class HubUpload(RunUpload):
         return info is not None and value_at(info, "lifecycle_stage") != "deleted"
 
     def _tracking_host(self) -> str:
-        reply = self._service.json(WORKSPACE, "GET", self._managed())
+        reply = self._service.json(WORKSPACE, "GET", self._management_url())
         address = value_at(reply.body, "properties", "mlFlowTrackingUri")
         host = urlsplit(address).netloc if isinstance(address, str) else ""
         if not host:
@@ -116,7 +116,7 @@ class HubUpload(RunUpload):
 
     def _send_files(self, artifacts: list[Artifact]) -> None:
         listed = self._service.json(
-            STORAGE, "GET", self._managed("datastores", isDefault="True", count="1", orderByAsc="false")
+            STORAGE, "GET", self._management_url("datastores", isDefault="True", count="1", orderByAsc="false")
         )
         store = ServiceReply(STORAGE, listed.status, value_at(listed.body, "value", 0))
         name = store.text("name")
@@ -137,7 +137,7 @@ class HubUpload(RunUpload):
 
     def _with_secret(self, store: str, account: str, address: str, prefix: str) -> BlobFolder:
         body: JSON = {"expirableSecret": True, "expireAfterHours": 1}
-        url = self._managed("datastores", store, "listSecrets")
+        url = self._management_url("datastores", store, "listSecrets")
         reply = self._service.json(SECRETS, "POST", url, body)
         sort = str(value_at(reply.body, "secretsType")).lower()
         secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(sort, ""))
@@ -158,7 +158,7 @@ class HubUpload(RunUpload):
             "dataPath": {"dataStoreName": store, "relativePath": prefix + artifact.name},
         }
         try:
-            self._service.json(step, "POST", self._tracked("artifact/v2.0", "artifacts/register"), body)
+            self._service.json(step, "POST", self._tracking_url("artifact/v2.0", "artifacts/register"), body)
         except UploadError as error:
             if error.status != 409:  # an attempt before got through unanswered
                 raise
@@ -169,7 +169,7 @@ class HubUpload(RunUpload):
         own = properties(self._contents, self._known.marker)
         body: JSON = {"runId": self._run_id, "properties": {**own, "_azureml.evaluation_run": "promptflow.BatchRun"}}
         path = f"experimentids/{self._known.experiment_id}/runs/{self._run_id}"
-        self._service.json(PROPERTIES, "PATCH", self._tracked("history/v1.0", path), body)
+        self._service.json(PROPERTIES, "PATCH", self._tracking_url("history/v1.0", path), body)
 
     def _log_metrics(self) -> None:
         keys = metric_keys(self._contents.metrics)
@@ -191,13 +191,13 @@ class HubUpload(RunUpload):
 
     # -- addresses
 
-    def _managed(self, *path: str, **query: str) -> str:
+    def _management_url(self, *path: str, **query: str) -> str:
         below = "".join(f"/{part}" for part in path)
         options = urlencode({"api-version": API_VERSION, **query})
         return f"{self._project.resource_manager}{self._project.scope}{below}?{options}"
 
-    def _tracked(self, service: str, path: str) -> str:
+    def _tracking_url(self, service: str, path: str) -> str:
         return f"https://{self._host}/{service}{self._project.scope}/{path}"
 
     def _runs(self, path: str) -> str:
-        return self._tracked("mlflow/v2.0", f"api/2.0/mlflow/runs/{path}")
+        return self._tracking_url("mlflow/v2.0", f"api/2.0/mlflow/runs/{path}")

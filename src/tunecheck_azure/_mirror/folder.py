@@ -105,7 +105,11 @@ class MirrorFolder:
                     continue
                 if part is not None:
                     parts.setdefault(file, []).append(int(part["number"]))
-                elif f"/{_GROWING}" not in name and not self._changed(state, file) and _version(state, file) != version:
+                elif (
+                    f"/{_GROWING}" not in name
+                    and not self._has_changed(state, file)
+                    and _version(state, file) != version
+                ):
                     self._fetch(state, file)
             problems = [self._fetch_parts(state, file, numbers) for file, numbers in parts.items()]
             self._forget(state, there)
@@ -155,7 +159,7 @@ class MirrorFolder:
 
         return sorted(safe, key=place)
 
-    def _changed(self, state: MirrorState, name: str) -> bool:
+    def _has_changed(self, state: MirrorState, name: str) -> bool:
         here, known = self._stat(name), state.files.get(name)
         if here is None:
             return False
@@ -176,11 +180,11 @@ class MirrorFolder:
         with told_as(RunError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, stored.content)
-        self._synced(state, name, stored.version)
+        self._mark_synced(state, name, stored.version)
 
     def _ship(self, state: MirrorState, name: str) -> bool:
         """Ship a file, if it has changed."""
-        if not self._changed(state, name):
+        if not self._has_changed(state, name):
             return False
         journal = f"{name.partition('/')[0]}/{_GROWING}"
         if journal in state.growing and self.store.read(_part(journal, state.growing[journal].number)) is not None:
@@ -193,7 +197,7 @@ class MirrorFolder:
             state.files[name] = SyncedFile(stored, *before)
         return True
 
-    def _synced(self, state: MirrorState, name: str, version: str) -> None:
+    def _mark_synced(self, state: MirrorState, name: str, version: str) -> None:
         here = self._stat(name)
         if here is not None:
             state.files[name] = SyncedFile(version, *here)
@@ -235,7 +239,7 @@ class MirrorFolder:
             )
         if here is None or here.size != known.size:  # not grown from what is there: both went on, or it was removed
             if here is not None:
-                self._moved(path)
+                self._move_aside(path)
             known = ShippedParts()
         with told_as(RunError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -258,9 +262,9 @@ class MirrorFolder:
         with self._state() as state:
             state.files = {name: known for name, known in state.files.items() if not name.startswith(f"{run}/")}
             state.growing = {name: known for name, known in state.growing.items() if not name.startswith(f"{run}/")}
-            return self._moved(self.folder / run)
+            return self._move_aside(self.folder / run)
 
-    def _moved(self, path: Path) -> Path:
+    def _move_aside(self, path: Path) -> Path:
         number = 0
         while (aside := self.folder / _UNSHIPPED / f"{path.relative_to(self.folder)}-{number}").exists():
             number += 1
@@ -271,7 +275,7 @@ class MirrorFolder:
 
     def _forget(self, state: MirrorState, there: dict[str, str]) -> None:
         """Remove files that were removed in the storage and have not changed here."""
-        for name in [name for name in state.files if name not in there and not self._changed(state, name)]:
+        for name in [name for name in state.files if name not in there and not self._has_changed(state, name)]:
             del state.files[name]
             with told_as(RunError, self.folder / name, "cannot be removed"):
                 (self.folder / name).unlink(missing_ok=True)

@@ -107,7 +107,7 @@ class BfclSource(Source):
         number = 0
         known: list[str] = []
         for category in self._categories:
-            picked = self._picked(self._rows(category, builder), known)
+            picked = self._pick(self._rows(category, builder), known)
             for row in islice(picked, self._limit):
                 number += 1
                 if digest is not None:
@@ -120,7 +120,7 @@ class BfclSource(Source):
             first = min(missing)
             raise DataError(f"{self.label}: there is no row {first[:100]!r}{did_you_mean(first[:100], known)}")
 
-    def _picked(self, rows: Iterator[Record], known: list[str]) -> Iterator[Record]:
+    def _pick(self, rows: Iterator[Record], known: list[str]) -> Iterator[Record]:
         for row in rows:
             if self._ids:
                 known.append(str(row["id"]))

@@ -113,14 +113,14 @@ def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
         prompts: as `read_prompts` gives them.
         functions: function documents, as a row's `functions`.
     """
-    call_format = _filled(
+    call_format = _fill(
         prompt(prompts, _STYLE + "tool_call_no_tag"),
         {"output_format": prompt(prompts, _OUTPUT_FORMAT), "param_types": prompt(prompts, _PARAMETER_TYPES)},
     )
-    available = _filled(
+    available = _fill(
         prompt(prompts, _STYLE + "available_tools"), {"format": "json", "functions": json.dumps(functions, indent=4)}
     )
-    return _filled(
+    return _fill(
         prompt(prompts, _TEMPLATE),
         {
             "persona": prompt(prompts, _STYLE + "persona"),
@@ -138,6 +138,6 @@ def prompt(prompts: Mapping[str, str], name: str) -> str:
     return prompts[name]
 
 
-def _filled(template: str, values: Mapping[str, str]) -> str:
+def _fill(template: str, values: Mapping[str, str]) -> str:
     """Return the filled template; `str.format` would look into attributes and fail on a brace."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)

@@ -208,17 +208,17 @@ def _schema(schema: JSON, wording: PromptWording, depth: int) -> JSON:
     if isinstance(properties, dict):
         parts: dict[str, JSON] = {}
         for name, part in properties.items():
-            parts[name] = typed = _typed(part, wording, depth + 1)
+            parts[name] = typed = _convert_type(part, wording, depth + 1)
             if isinstance(typed, dict) and isinstance(part, dict) and part.get("type") == "float":
                 typed.update(description=_description(part) + wording.floating, format="float")
         converted["properties"] = parts
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
-            converted[key] = _typed(schema[key], wording, depth + 1)
+            converted[key] = _convert_type(schema[key], wording, depth + 1)
     return converted
 
 
-def _typed(schema: JSON, wording: PromptWording, depth: int) -> JSON:
+def _convert_type(schema: JSON, wording: PromptWording, depth: int) -> JSON:
     if not isinstance(schema, dict):
         return schema
     declared = schema.get("type")

@@ -225,7 +225,7 @@ class GorillaFileSystem(Simulator):
             file_name: Name of a file or directory in this directory.
         """
         self._volume.entry(file_name, "rm")
-        return self._removed(file_name)
+        return self._removal_result(file_name)
 
     @tool
     def rmdir(self, dir_name: str) -> dict[str, str]:
@@ -239,7 +239,7 @@ class GorillaFileSystem(Simulator):
             raise SimulatorError(f"rmdir: '{dir_name}' is not a directory")
         if directory.contents:
             raise SimulatorError(f"rmdir: '{dir_name}' is not empty")
-        return self._removed(dir_name)
+        return self._removal_result(dir_name)
 
     @tool
     def cp(self, source: str, destination: str) -> dict[str, str]:
@@ -267,12 +267,12 @@ class GorillaFileSystem(Simulator):
         self._volume.move(source, node, directory, name)
         return {"result": f"'{source}' moved to '{place}'"}
 
-    def _removed(self, name: str) -> dict[str, str]:
+    def _removal_result(self, name: str) -> dict[str, str]:
         self._volume.remove(name)
         return {"result": f"'{name}' removed"}
 
     def _file(self, name: str, command: str) -> File:
-        entry = self._volume.entry(_allowed(name, command), command)
+        entry = self._volume.entry(_allow_name(name, command), command)
         if isinstance(entry, Directory):
             raise SimulatorError(f"{command}: '{name}' is a directory")
         return entry
@@ -284,7 +284,7 @@ class GorillaFileSystem(Simulator):
         return _text(entry)
 
     def _free(self, name: str, command: str) -> str:
-        if _allowed(name, command) in self._volume.current.contents:
+        if _allow_name(name, command) in self._volume.current.contents:
             raise SimulatorError(f"{command}: there is already something named '{name}'")
         return name
 
@@ -317,7 +317,7 @@ def _short(name: object) -> str:
     return name
 
 
-def _allowed(name: object, command: str) -> str:
+def _allow_name(name: object, command: str) -> str:
     if not _FORBIDDEN.isdisjoint(_short(name)):
         raise SimulatorError(f"{command}: '{name}' holds a character that no name may have: \" % * / : < > ? \\ |")
     return str(name)

@@ -68,7 +68,7 @@ class MathAPI(Simulator):
             a: The first number.
             b: The second number.
         """
-        return {"result": _tried(lambda: a + b, _TWO)}
+        return {"result": _try(lambda: a + b, _TWO)}
 
     @tool
     def subtract(self, a: float, b: float) -> dict[str, float]:
@@ -78,7 +78,7 @@ class MathAPI(Simulator):
             a: The number to take from.
             b: The number to take away.
         """
-        return {"result": _tried(lambda: a - b, _TWO)}
+        return {"result": _try(lambda: a - b, _TWO)}
 
     @tool
     def multiply(self, a: float, b: float) -> dict[str, float]:
@@ -100,7 +100,7 @@ class MathAPI(Simulator):
         """
         if b == 0:
             raise SimulatorError("nothing can be divided by 0")
-        return {"result": _tried(lambda: a / b, _TWO)}
+        return {"result": _try(lambda: a / b, _TWO)}
 
     @tool
     def power(self, base: float, exponent: float) -> dict[str, float | complex]:
@@ -112,7 +112,7 @@ class MathAPI(Simulator):
         """
         if isinstance(base, int) and isinstance(exponent, int) and (base.bit_length() - 1) * exponent > _MAX_BITS:
             raise SimulatorError("the result has too many digits")
-        return {"result": _tried(lambda: base**exponent, _TWO)}
+        return {"result": _try(lambda: base**exponent, _TWO)}
 
     @tool
     def percentage(self, part: float, whole: float) -> dict[str, float]:
@@ -124,7 +124,7 @@ class MathAPI(Simulator):
         """
         if whole == 0:
             raise SimulatorError("there is no percentage of a whole of 0")
-        return {"result": _tried(lambda: part / whole * 100, _TWO)}
+        return {"result": _try(lambda: part / whole * 100, _TWO)}
 
     @tool
     def absolute_value(self, number: float) -> dict[str, float]:
@@ -133,7 +133,7 @@ class MathAPI(Simulator):
         Args:
             number: The number.
         """
-        return {"result": _tried(lambda: abs(number), "the number must be a number")}
+        return {"result": _try(lambda: abs(number), "the number must be a number")}
 
     @tool
     def round_number(self, number: float, decimal_places: int = 0) -> dict[str, float]:
@@ -146,7 +146,7 @@ class MathAPI(Simulator):
         if isinstance(number, int) and isinstance(decimal_places, int) and -decimal_places > _MAX_BITS:
             return {"result": 0}
         refusal = "the number must be a number, and the decimal places a whole one"
-        return {"result": _tried(lambda: round(number, decimal_places), refusal)}
+        return {"result": _try(lambda: round(number, decimal_places), refusal)}
 
     @tool
     def square_root(self, number: float, precision: int) -> dict[str, decimal.Decimal]:
@@ -183,7 +183,7 @@ class MathAPI(Simulator):
         Args:
             numbers: The numbers.
         """
-        return {"result": _of_list(numbers, sum, "sum")}
+        return {"result": _apply_to_list(numbers, sum, "sum")}
 
     @tool
     def mean(self, numbers: list[float]) -> dict[str, float]:
@@ -192,7 +192,7 @@ class MathAPI(Simulator):
         Args:
             numbers: The numbers.
         """
-        return {"result": _of_list(numbers, _mean, "mean")}
+        return {"result": _apply_to_list(numbers, _mean, "mean")}
 
     @tool
     def standard_deviation(self, numbers: list[float]) -> dict[str, float]:
@@ -201,7 +201,7 @@ class MathAPI(Simulator):
         Args:
             numbers: The numbers.
         """
-        return {"result": _of_list(numbers, _deviation, "standard deviation")}
+        return {"result": _apply_to_list(numbers, _deviation, "standard deviation")}
 
     @tool
     def min_value(self, numbers: list[float]) -> dict[str, float]:
@@ -210,7 +210,7 @@ class MathAPI(Simulator):
         Args:
             numbers: The numbers.
         """
-        return {"result": _of_list(numbers, min, "least")}
+        return {"result": _apply_to_list(numbers, min, "least")}
 
     @tool
     def max_value(self, numbers: list[float]) -> dict[str, float]:
@@ -219,7 +219,7 @@ class MathAPI(Simulator):
         Args:
             numbers: The numbers.
         """
-        return {"result": _of_list(numbers, max, "greatest")}
+        return {"result": _apply_to_list(numbers, max, "greatest")}
 
     @tool
     def si_unit_conversion(self, value: float, unit_in: str, unit_out: str) -> dict[str, float]:
@@ -262,7 +262,7 @@ def _number(value: float, refusal: str) -> float:
     return value
 
 
-def _tried(work: Callable[[], _Result], refusal: str) -> _Result:
+def _try(work: Callable[[], _Result], refusal: str) -> _Result:
     """Return what the work gives; a TypeError becomes a refusal."""
     try:
         return work()
@@ -270,10 +270,10 @@ def _tried(work: Callable[[], _Result], refusal: str) -> _Result:
         raise SimulatorError(refusal) from None
 
 
-def _of_list(numbers: list[float], work: Callable[[list[float]], _Result], what: str) -> _Result:
+def _apply_to_list(numbers: list[float], work: Callable[[list[float]], _Result], what: str) -> _Result:
     if not numbers:
         raise SimulatorError(f"an empty list has no {what}")
-    return _tried(lambda: work(numbers), "the list must hold numbers and nothing else")
+    return _try(lambda: work(numbers), "the list must hold numbers and nothing else")
 
 
 def _mean(numbers: list[float]) -> float:
@@ -301,14 +301,14 @@ def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
         raise SimulatorError(f"the precision may be {MAX_PRECISION} digits at most")
     context = MPContext()  # one for the call, so that no precision outlives it
     context.dps = digits
-    number, of_base = _checked(value), _checked(base)
+    number, of_base = _check_number(value), _check_number(base)
     try:
         return Shown(repr(context.log(number) / context.log(of_base)))
     except ZeroDivisionError:
         raise SimulatorError("there is no logarithm to the base 1") from None
 
 
-def _checked(value: JSON) -> int | float | str:
+def _check_number(value: JSON) -> int | float | str:
     """Return the value if it is a number that is read quickly."""
     if isinstance(value, int) and value.bit_length() > _MAX_LOGARITHM_BITS:
         raise SimulatorError("a number of thousands of digits is too large")

@@ -211,8 +211,8 @@ class TradingBot(ConfiguredService):
             raise SimulatorError(f"nothing is known about a stock '{symbol}'")
         stock = self.data["stocks"][symbol].copy()
         if self._padding is not None:
-            stock["MA(5)"] = _listed(self._padding, "MA_5_EXTENSION")
-            stock["MA(20)"] = _listed(self._padding, "MA_20_EXTENSION")
+            stock["MA(5)"] = _name_list(self._padding, "MA_5_EXTENSION")
+            stock["MA(20)"] = _name_list(self._padding, "MA_20_EXTENSION")
         found: dict[str, Any] = stock
         return found
 
@@ -225,7 +225,7 @@ class TradingBot(ConfiguredService):
         """
         symbols = list(figures()["trading"]["sectors"].get(sector, ()))
         if self._padding is not None and symbols:
-            symbols += _listed(self._padding, _SECTORS_PADDING[sector])
+            symbols += _name_list(self._padding, _SECTORS_PADDING[sector])
         return {"stock_list": symbols}
 
     @tool
@@ -265,7 +265,7 @@ class TradingBot(ConfiguredService):
         """List the symbols on the watchlist."""
         self._require_login("see the watchlist")
         if self._padding is not None:
-            found: dict[str, list[str]] | list[str] = self.data["watch_list"] + _listed(
+            found: dict[str, list[str]] | list[str] = self.data["watch_list"] + _name_list(
                 self._padding, "WATCH_LIST_EXTENSION"
             )
             return found
@@ -308,7 +308,7 @@ def _moment(text: str, form: str) -> datetime:
     return datetime.strptime(text, form)  # noqa: DTZ007 - see _OPENING
 
 
-def _listed(padding: Mapping[str, JSON], name: str) -> list[str]:
+def _name_list(padding: Mapping[str, JSON], name: str) -> list[str]:
     values = padding[name]
     assert isinstance(values, list)
     return values.copy()  # type: ignore[return-value]  # symbols, and one item that is none

@@ -129,7 +129,7 @@ class TriggerResponse(Kind):
             raise NoExpectationError
         threshold = trigger_threshold(given)
         pairs = zip(expected[:_MOST_REPLIES], replies(given), strict=False)
-        said = [_said(wanted, reply, threshold) for wanted, reply in pairs]
+        said = [_is_said(wanted, reply, threshold) for wanted, reply in pairs]
         reasons = tuple(f"reply {number}: {'said' if right else 'not said'}" for number, right in enumerate(said, 1))
         return Score(sum(said) / len(expected), reasons)
 
@@ -198,7 +198,7 @@ def has_sentence(wanted: str, reply: str, threshold: float) -> bool:
     return wanted.lower() in reply.lower() or _likeness(wanted, reply) > threshold
 
 
-def _said(wanted: str, reply: str, threshold: float) -> bool:
+def _is_said(wanted: str, reply: str, threshold: float) -> bool:
     reply = plain_words(reply)
     in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", plain_words(wanted))[:100]))
     if match := re.search(rf"\b{in_order}\b", reply, re.I):

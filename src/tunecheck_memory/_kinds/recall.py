@@ -113,7 +113,7 @@ class KeyValuePairs(Kind):
         random = making.random(self.title, example)
         pairs: list[tuple[str, JSON]] = [(_identifier(random), _identifier(random)) for _ in range(self.num_kv_pairs)]
         asked = random.randrange(len(pairs))
-        tree, path, value = _grouped(random, pairs, asked, self.nested_levels)
+        tree, path, value = _nest(random, pairs, asked, self.nested_levels)
         keys = " within the key ".join(f'"{key}"' for key in path)
         statement = _TABLE.format(pairs=dumps(tree).decode())
         return scripted_test(self, example, [statement], [_TABLE_QUESTION.format(path=keys)], [value])
@@ -127,7 +127,7 @@ def _identifier(random: Random) -> str:
     return str(UUID(int=random.getrandbits(128), version=4))
 
 
-def _grouped(
+def _nest(
     random: Random, entries: list[tuple[str, JSON]], asked: int, levels: int
 ) -> tuple[dict[str, JSON], list[str], JSON]:
     """Nest the entries; return the object, the keys from the wanted one to the outermost, and its value."""

@@ -37,7 +37,7 @@ def read_yes(text: str, key: str) -> bool:
         return value
     word = value.strip().lower() if isinstance(value, str) else ""
     if word not in ("true", "yes", "false", "no"):
-        raise OrderFailedError(f"The judge's reply has no yes or no under {key!r}: {_shown(text)}")
+        raise OrderFailedError(f"The judge's reply has no yes or no under {key!r}: {_short_text(text)}")
     return word in ("true", "yes")
 
 
@@ -58,20 +58,20 @@ def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
     try:
         reply = converted(_object(text), _Order)
     except msgspec.ValidationError:
-        raise OrderFailedError(f"The judge's reply is not an order: {_shown(text)}") from None
+        raise OrderFailedError(f"The judge's reply is not an order: {_short_text(text)}") from None
     if not (reply.order and reply.has_ordered_something):
         raise OrderFailedError("Nothing was ordered.")
-    return [_named(item, menu, wanted, text) for item in reply.order]
+    return [_name_item(item, menu, wanted, text) for item in reply.order]
 
 
-def _named(item: _Item, menu: Menu, wanted: Wanted, text: str) -> str:
+def _name_item(item: _Item, menu: Menu, wanted: Wanted, text: str) -> str:
     name = str(item.item or "").strip()[:_MOST_NAME]
     if item.is_drink != (wanted == "drinks"):
         asked = "something to drink" if wanted == "drinks" else "something to eat"
         raise OrderFailedError(f"Asked for {asked}, the agent ordered {name or 'something else'}.")
     if wanted == "drinks":
         if not name:
-            raise OrderFailedError(f"The judge's reply names no drink: {_shown(text)}")
+            raise OrderFailedError(f"The judge's reply names no drink: {_short_text(text)}")
         return name
     if item.off_menu is True and not (name and menu.has(name)):
         raise OrderFailedError(f"{name or 'What was ordered'} is not on the menu.")
@@ -95,11 +95,11 @@ def _object(text: str) -> Mapping[str, JSON]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise OrderFailedError(f"The judge's reply cannot be read: {_shown(text)}")
+        raise OrderFailedError(f"The judge's reply cannot be read: {_short_text(text)}")
     return value
 
 
-def _shown(text: str) -> str:
+def _short_text(text: str) -> str:
     line = " ".join(text[:400].split())
     return json.dumps(line[:120] + ("…" if len(line) > 120 or len(text) > 400 else ""), ensure_ascii=False)
 
@@ -158,41 +158,41 @@ class _Visit:
             yield Say(words.setup)
             yield Wait(percentage=20)
             line, reply = yield from self._ask(words.menu_line, menu=self._menu.text)
-            yield from self._judged("follows_role", "The agent did not play the guest.", line=line, reply=reply)
-            drinks = yield from self._ordered("drinks", line, reply)
-            self._point(f"The agent played the guest and ordered {_listed(drinks)}.")
+            yield from self._ask_judge("follows_role", "The agent did not play the guest.", line=line, reply=reply)
+            drinks = yield from self._take_order("drinks", line, reply)
+            self._point(f"The agent played the guest and ordered {_join_items(drinks)}.")
             yield Wait(percentage=40)
-            line, reply = yield from self._ask(words.drink_served, list=_listed(drinks))
-            order = yield from self._ordered("dishes", line, reply)
-            self._point(f"The agent ordered {_listed(order)}.")
-            yield self._say(words.order_taken, list=_listed(order))
+            line, reply = yield from self._ask(words.drink_served, list=_join_items(drinks))
+            order = yield from self._take_order("dishes", line, reply)
+            self._point(f"The agent ordered {_join_items(order)}.")
+            yield self._say(words.order_taken, list=_join_items(order))
             yield Wait(percentage=60)
             out = self._random.choice(order)
             line, reply = yield from self._ask(words.unavailable, item=out)
-            others = yield from self._ordered("dishes", line, reply)
+            others = yield from self._take_order("dishes", line, reply)
             if repeated := [dish for dish in others if dish in order]:
                 raise OrderFailedError(f"The agent ordered {repeated[0]} again.")
             self._point("The agent ordered something else.")
             order.remove(out)
             order.extend(others)
-            yield self._say(words.changed, list=_listed(others))
+            yield self._say(words.changed, list=_join_items(others))
             yield Wait(percentage=80)
-            missing, served = self._swapped(order, out)
-            line, reply = yield from self._ask(words.served, list=_listed(served))
+            missing, served = self._swap_dish(order, out)
+            line, reply = yield from self._ask(words.served, list=_join_items(served))
             failed = "The agent did not notice the wrong dish."
-            yield from self._judged("noticed", failed, line=line, reply=reply, ordered=[*order], served=[*served])
+            yield from self._ask_judge("noticed", failed, line=line, reply=reply, ordered=[*order], served=[*served])
             self._point("The agent noticed the wrong dish.")
             yield self._say(words.apology)
             yield Wait(percentage=90)
             line, reply = yield from self._ask(words.amended, item=missing)
             failed = "The agent did not recall its drink."
-            yield from self._judged("recalls", failed, line=line, reply=reply, drinks=[*drinks])
+            yield from self._ask_judge("recalls", failed, line=line, reply=reply, drinks=[*drinks])
             self._point("The agent recalled its drink.")
         except OrderFailedError as error:
             self._reasons.append(str(error))
         return Points(self._points, _MOST_POINTS, tuple(self._reasons))
 
-    def _swapped(self, order: Sequence[str], out: str) -> tuple[str, list[str]]:
+    def _swap_dish(self, order: Sequence[str], out: str) -> tuple[str, list[str]]:
         """Return a dish of the order, and the order with another dish of its section in its place."""
         shuffled = list(order)
         self._random.shuffle(shuffled)
@@ -212,13 +212,13 @@ class _Visit:
         replied = yield said
         return said.message, (replied.text or "")[:_MOST_REPLY]
 
-    def _judged(self, purpose: str, failed: str, **values: JSON) -> Generator[Step, Replied, None]:
+    def _ask_judge(self, purpose: str, failed: str, **values: JSON) -> Generator[Step, Replied, None]:
         """Ask the judge a question; `failed` is the reason if it says no."""
         replied = yield AskJudge(f"restaurant_{purpose}", values)
         if not read_yes(replied.text or "", purpose):
             raise OrderFailedError(failed)
 
-    def _ordered(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
+    def _take_order(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
         values: dict[str, JSON] = {"line": line, "reply": reply, "menu": self._menu.text, "wanted": wanted}
         replied = yield AskJudge("restaurant_extraction", values)
         return read_order(replied.text or "", self._menu, wanted)
@@ -228,7 +228,7 @@ class _Visit:
         self._reasons.append(reason)
 
 
-def _listed(items: Sequence[str]) -> str:
+def _join_items(items: Sequence[str]) -> str:
     """Return the items as in speech: "a, b and c"."""
     *before, last = items
     return f"{', '.join(before)} and {last}" if before else last

@@ -91,7 +91,7 @@ class WordJudge:
         Raises:
             ConfigurationError: Only a model can answer this question.
         """
-        values, said = request.values, _spoken(_text(request.values, "reply"))
+        values, said = request.values, _spoken_words(_text(request.values, "reply"))
         answer: dict[str, JSON]
         match request.purpose:
             case "restaurant_follows_role":
@@ -114,7 +114,7 @@ class WordJudge:
         return dumps(answer).decode()
 
 
-def _spoken(reply: str) -> str:
+def _spoken_words(reply: str) -> str:
     """Return what the guest says in lower case, without stage directions, emphasis, labels and the waiter's lines."""
     text = re.sub(r"[ \t\r\f\v]+", " ", reply[:_MOST].translate(_QUOTES))
     other = _OTHERS_TURN.search(text)

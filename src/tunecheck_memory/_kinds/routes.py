@@ -347,7 +347,7 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
     open_ = [each for each in placed if not each.fact and not each.move.is_complete]
     facts = [each for each in placed if each.fact]
     if not legs:
-        return _from_facts(text, open_, facts, route, places)
+        return _leg_from_facts(text, open_, facts, route, places)
     reached = {to for _, to in legs}
     for each in open_:
         # A direction that is repeated with its distance is no leg; a direction to another place is.
@@ -361,7 +361,7 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
     return legs
 
 
-def _from_facts(
+def _leg_from_facts(
     text: str, open_: list[_PlacedMove], facts: list[_PlacedMove], route: Route, places: Places
 ) -> list[_Leg]:
     """Return the leg of a step with two parts: "Head north to the Museum, which is 3 km away"."""

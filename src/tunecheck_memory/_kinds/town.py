@@ -126,7 +126,7 @@ class Locations(TownKind):
             return Score(0.0, ("the reply gives no direction with a distance",))
         there = Route(wanted).displacement()
         right = any(math.dist(route.displacement(), there) < _NEAR_KM for route in (Route(said), Route(said[-1:])))
-        return Score(float(right), (f"the reply leads {_shown(*Route(said).displacement())}",))
+        return Score(float(right), (f"the reply leads {_position_text(*Route(said).displacement())}",))
 
 
 _FIRST = "Right in the middle of the town where I grew up stands the {start}."
@@ -167,7 +167,7 @@ class LocationsDirections(TownKind):
         places, text = Places([*names, destination]), plain_words(reply)
         routes = read_routes(text, places)
         lies = None if routes else where_it_lies(text, places)
-        return _leads(routes, wanted) if lies is None else _compared(lies, wanted)
+        return _leads(routes, wanted) if lies is None else _compare(lies, wanted)
 
 
 _STEP = re.compile(r"From (.+?), go (.+?) to (.+?)\.?\s*")
@@ -203,14 +203,14 @@ def _leads(routes: list[Route], wanted: tuple[float, float]) -> Score:
     if not whole:
         return Score(0.0, ("a step of the route has no distance or no direction",), sure=False)
     route = next((route for route in whole if route.arrives), whole[0])
-    return _compared(route.displacement(), wanted)
+    return _compare(route.displacement(), wanted)
 
 
-def _compared(said: tuple[float, float], wanted: tuple[float, float]) -> Score:
+def _compare(said: tuple[float, float], wanted: tuple[float, float]) -> Score:
     east, north = said
     right = math.dist(said, wanted) < _NEAR_KM
-    leads = f"the route leads {_shown(east, north)}"
-    return Score(float(right), (leads if right else f"{leads}, not {_shown(*wanted)}",))
+    leads = f"the route leads {_position_text(east, north)}"
+    return Score(float(right), (leads if right else f"{leads}, not {_position_text(*wanted)}",))
 
 
 def _one_way(reply: str, step: re.Match[str]) -> Score:
@@ -223,10 +223,10 @@ def _one_way(reply: str, step: re.Match[str]) -> Score:
     lies = where_it_lies(text, places)
     if any(route.complete and route.legs for route in routes):
         return _leads(routes, wanted)
-    return _compared(lies, wanted) if lies is not None else _leads(_in_two_parts(text, places) or routes, wanted)
+    return _compare(lies, wanted) if lies is not None else _leads(_read_two_parts(text, places) or routes, wanted)
 
 
-def _in_two_parts(text: str, places: Places) -> list[Route]:
+def _read_two_parts(text: str, places: Places) -> list[Route]:
     """Return a way with separate direction and distance: "Direction: East. Distance: 4 km"."""
     routes = moves(places.masked(text))
     ways = {move.eighths for move in routes if move.eighths is not None}
@@ -236,7 +236,7 @@ def _in_two_parts(text: str, places: Places) -> list[Route]:
     return [Route([Move(lengths.pop(), ways.pop(), 0, 0)], arrives=True)]
 
 
-def _shown(east: float, north: float) -> str:
+def _position_text(east: float, north: float) -> str:
     parts = [
         f"{abs(way):g} km {names[way < 0]}"
         for way, names in ((round(east, 2), ("east", "west")), (round(north, 2), ("north", "south")))

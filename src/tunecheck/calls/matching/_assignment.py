@@ -19,11 +19,11 @@ def assign(costs: Sequence[Sequence[int]]) -> Positions:
     rows, columns = len(costs), len(costs[0])
     if rows > columns:
         return sorted((row, column) for column, row in assign([*zip(*costs, strict=True)]))
-    row_of = _augmented(costs, rows, columns)
+    row_of = _augmenting_path(costs, rows, columns)
     return sorted((row - 1, column - 1) for column, row in enumerate(row_of) if column and row)
 
 
-def _augmented(costs: Sequence[Sequence[int]], rows: int, columns: int) -> list[int]:
+def _augmenting_path(costs: Sequence[Sequence[int]], rows: int, columns: int) -> list[int]:
     """For each column, counted from 1, its row, counted from 1 (0: none). Column 0 holds the row being placed."""
     row_of = [0] * (columns + 1)
     row_price = [0] * (rows + 1)
@@ -86,10 +86,10 @@ def align(costs: Sequence[Sequence[int | None]]) -> Positions:
                 pairs, total = below[column + 1]
                 choice = min(choice, (pairs - 1, total + cost))
             line[column] = choice
-    return _retraced(costs, best)
+    return _trace_back(costs, best)
 
 
-def _retraced(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int, int]]]) -> Positions:
+def _trace_back(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int, int]]]) -> Positions:
     pairs: Positions = []
     row = column = 0
     while row < len(best) - 1 and column < len(best[0]) - 1:

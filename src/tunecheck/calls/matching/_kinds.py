@@ -50,7 +50,7 @@ def kind_of_wrong(expected: JSON, actual: JSON) -> str:
             return "number_as_text"
     if same_moment(expected, actual):
         return "date_or_time_format"
-    return "number_conversion" if _rounded(expected, actual) or same_quantity(expected, actual) else "other"
+    return "number_conversion" if _is_rounding(expected, actual) or same_quantity(expected, actual) else "other"
 
 
 def closeness(expected: str, actual: str) -> float:
@@ -67,7 +67,7 @@ def plain_words(text: str) -> str:
     return "".join(_BETWEEN_LETTERS.sub("", folded).split())
 
 
-def _rounded(expected: float | str, actual: float | str) -> bool:
+def _is_rounding(expected: float | str, actual: float | str) -> bool:
     """Whether one is a whole number and the other the float that is next to it."""
     whole, real = (expected, actual) if isinstance(expected, int) else (actual, expected)
     if not isinstance(whole, int) or not isinstance(real, float) or abs(whole) >= _LARGEST:
@@ -188,10 +188,10 @@ def same_number_in_text(number: float, text: str) -> bool:
     """Whether the text is that number in digits or as a word: `5` and `"5"`, `"05"`, `"5.0"`, `"five"`."""
     digits = _LEADING.sub(r"\1", text.strip())
     written = number_of_text(digits)
-    return number == (written if written is not None else next(iter(_in_words(text, whole=True)), None))
+    return number == (written if written is not None else next(iter(_number_words(text, whole=True)), None))
 
 
-def _in_words(text: str, *, whole: bool = False) -> Iterator[int | str]:
+def _number_words(text: str, *, whole: bool = False) -> Iterator[int | str]:
     """Yield the number in words at the start of a text, and the rest: `two hundred and five km`. Nothing without one.
 
     `whole`: nothing may follow.
@@ -223,7 +223,7 @@ def same_quantity(expected: float | str, actual: float | str) -> bool:
     within half a percent for physical units, or where one is the other in degrees Fahrenheit, to half a degree.
     """
     pairs = ((one, other) for one in _quantities(expected) for other in _quantities(actual))
-    return any(_converted(one, other) for one, other in pairs)
+    return any(_is_conversion(one, other) for one, other in pairs)
 
 
 def _quantities(value: float | str) -> tuple[_Quantity, ...]:
@@ -233,7 +233,7 @@ def _quantities(value: float | str) -> tuple[_Quantity, ...]:
 
 
 def _read(text: str) -> Iterator[_Quantity]:
-    said = " ".join(map(str, _in_words(text))) or text
+    said = " ".join(map(str, _number_words(text))) or text
     match = _QUANTITY.fullmatch(said.strip()) if len(text) <= _MOST_NUMBER_CHARACTERS else None
     if match is None:
         return
@@ -243,7 +243,7 @@ def _read(text: str) -> Iterator[_Quantity]:
     sign = -1 if match["sign"] in ("-", "−") else 1
     power = Fraction(10) ** int(match["power"] or 0)
     for value in _values(match["digits"]):
-        yield from _with_unit(sign * value * power, unit)
+        yield from _read_quantities(sign * value * power, unit)
 
 
 def _values(digits: str) -> Iterator[Fraction]:
@@ -259,7 +259,7 @@ def _values(digits: str) -> Iterator[Fraction]:
         yield Fraction(f"{whole}.{rest or 0}")
 
 
-def _with_unit(value: Fraction, unit: str) -> Iterator[_Quantity]:
+def _read_quantities(value: Fraction, unit: str) -> Iterator[_Quantity]:
     if unit in _PERCENT:
         yield from (_Quantity(value), _Quantity(value / 100))
         return
@@ -279,7 +279,7 @@ def _dimension(unit: str) -> tuple[str, Fraction] | None:
     return None
 
 
-def _converted(one: _Quantity, other: _Quantity) -> bool:
+def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
     if not one.unit and not other.unit:
         return _bare_converted(one.value, other.value)
     if one.unit and other.unit:

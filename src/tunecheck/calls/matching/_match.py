@@ -85,7 +85,7 @@ def match_calls(
         definitions: the tools; they give defaults, number types, names of positional arguments and schemas.
     """
     policy = policy or MatchPolicy()
-    actual, expected = _respelled(actual, expected, policy, definitions)
+    actual, expected = _respell(actual, expected, policy, definitions)
     if definitions:
         actual, expected = (
             [named_arguments(call, definitions) if "0" in call.arguments else call for call in calls]
@@ -153,7 +153,7 @@ def _validate_calls(
 # -- names: functions that a policy takes for the same, positional arguments
 
 
-def _respelled(
+def _respell(
     actual: Sequence[FunctionCall],
     expected: Sequence[FunctionCall],
     policy: MatchPolicy,
@@ -211,7 +211,7 @@ def argument_faults(match: Match) -> Iterator[Fault]:
     """Yield the faults of the arguments of paired calls."""
     for pair in (*match.pairs, *match.moved):
         for difference in pair.differences:
-            yield _of_argument(pair.expected.name, difference)
+            yield _argument_fault(pair.expected.name, difference)
 
 
 def schema_faults(match: Match) -> Iterator[Fault]:
@@ -227,7 +227,7 @@ def schema_faults(match: Match) -> Iterator[Fault]:
         yield Fault(code="unchecked_call", message=note)
 
 
-def _of_argument(call: str, one: Difference) -> Fault:
+def _argument_fault(call: str, one: Difference) -> Fault:
     return Fault(
         code=f"wrong_argument.{one.kind}" if one.fault == "wrong" else f"{one.fault}_argument",
         call=call,

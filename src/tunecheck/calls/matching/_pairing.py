@@ -111,10 +111,10 @@ class _Pairs:
             return positions + list(zip(wanted, made, strict=False))
         schema = self._schema(name)
         costs = [[self._cost(row, column, schema) for column in made] for row in wanted]
-        best = assign(costs) if len(wanted) == len(made) else self._solved(assign, costs)  # equal: no call is left over
+        best = assign(costs) if len(wanted) == len(made) else self._solve(assign, costs)  # equal: no call is left over
         return positions + [(wanted[row], made[column]) for row, column in best]
 
-    def _solved(self, solve: Callable[[list[list[_Cost]]], Positions], costs: list[list[_Cost]]) -> Positions:
+    def _solve(self, solve: Callable[[list[list[_Cost]]], Positions], costs: list[list[_Cost]]) -> Positions:
         """Return the best pairs by these costs, independent of which side is the expected one.
 
         A solver breaks ties by the side that its rows are on. The choice decides which calls are left over, and so
@@ -122,7 +122,7 @@ class _Pairs:
         """
         if not costs or len(costs) == len(costs[0]) == 1 or not self._actual_first:
             return solve(costs)
-        return _turned(solve([list(column) for column in zip(*costs, strict=True)]))
+        return _transpose(solve([list(column) for column in zip(*costs, strict=True)]))
 
     @cached_property
     def _actual_first(self) -> bool:
@@ -137,9 +137,9 @@ class _Pairs:
         if rows * columns > MOST_PAIRS:
             self.pairing.notes.append(f"{rows} calls against {columns} were aligned by their names alone")
             names = [call.name for call in self.expected], [call.name for call in self.actual]
-            pairs = _turned(_next_by_name(*reversed(names))) if self._actual_first else _next_by_name(*names)
+            pairs = _transpose(_next_by_name(*reversed(names))) if self._actual_first else _next_by_name(*names)
         else:
-            pairs = self._solved(
+            pairs = self._solve(
                 align, [[self._cost_in_order(row, column) for column in range(columns)] for row in range(rows)]
             )
         self.pairing.pairs = self._close(pairs)
@@ -152,7 +152,7 @@ class _Pairs:
         costs = [[self._cost_if_misnamed(row, column) for column in columns] for row in rows]
         too_much = _ABSENT * (2 + sum(cost for line in costs for cost in line if cost is not None))
         full = [[too_much if cost is None else cost for cost in line] for line in costs]
-        likely = [(row, column) for row, column in self._solved(assign, full) if costs[row][column] is not None]
+        likely = [(row, column) for row, column in self._solve(assign, full) if costs[row][column] is not None]
         return self._close([(rows[row], columns[column]) for row, column in likely])
 
     def _close(self, positions: Positions) -> Positions:
@@ -204,7 +204,7 @@ def _content(call: FunctionCall) -> bytes:
         return b""
 
 
-def _turned(positions: Positions) -> Positions:
+def _transpose(positions: Positions) -> Positions:
     return sorted((row, column) for column, row in positions)
 
 

@@ -177,7 +177,7 @@ class ValueComparison:
         return self._is_default(value, default, spot.inside(name)) if default else False
 
     def _is_default(self, value: JSON, default: tuple[JSON] | None, spot: _Spot) -> bool:
-        return default is not None and self._policy.use_defaults and _none(self._value(default[0], value, spot))
+        return default is not None and self._policy.use_defaults and _is_empty(self._value(default[0], value, spot))
 
     @property
     def exhausted(self) -> bool:
@@ -299,7 +299,7 @@ class ValueComparison:
             actual = [each for at, each in enumerate(actual) if at not in columns]
         if len(expected) > _MOST_ITEMS or not self._step(len(expected) ** 2):
             return False
-        costs = [[not _none(differ(one, other, item)) for other in actual] for one in expected]
+        costs = [[not _is_empty(differ(one, other, item)) for other in actual] for one in expected]
         return not any(costs[row][column] for row, column in assign(costs))
 
     def _step(self, steps: int = 1) -> bool:
@@ -307,7 +307,7 @@ class ValueComparison:
         return self._steps >= 0
 
 
-def _none(differences: Iterator[Difference]) -> bool:
+def _is_empty(differences: Iterator[Difference]) -> bool:
     return next(differences, None) is None
 
 

@@ -95,21 +95,21 @@ class PreparedRun:
         if self.source is not None:
             on = None if options.on is None else _elsewhere(options, self.source.dataset, self.trust)
             run = partial(result_or_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
-            return self._started(self._of_source(run, self.source), self.source.dataset.name)
+            return self._start(self._for_source(run, self.source), self.source.dataset.name)
         assert self.recorded is not None
-        return self._started(partial(score, self.recorded.folder), self.label)
+        return self._start(partial(score, self.recorded.folder), self.label)
 
     def execution(self) -> Execution:
         """Return the prepared run of a data set."""
         from tunecheck.evaluation._evaluate import prepared
 
         assert self.source is not None
-        return self._started(self._of_source(prepared, self.source), self.source.dataset.name)
+        return self._start(self._for_source(prepared, self.source), self.source.dataset.name)
 
-    def _of_source(self, run: Callable[..., R], source: AnswerSource) -> Callable[..., R]:
+    def _for_source(self, run: Callable[..., R], source: AnswerSource) -> Callable[..., R]:
         return partial(run, data=source.dataset, target=source.endpoint, repeat=self.options.repeat or 1)
 
-    def _started(self, run: Callable[..., R], title: str) -> R:
+    def _start(self, run: Callable[..., R], title: str) -> R:
         from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 
         options = self.options
@@ -157,7 +157,7 @@ def completed(given: Options, trust: Trust, invocation: Invocation) -> Options:
         recorded = Options() if begun_in_python else options_of_run(options, run, trust, invocation)
         options = resumed(options, recorded, run)
     elif options.reuse is not None:
-        options = _reused(options, options.reuse, trust, invocation)
+        options = _reuse_options(options, options.reuse, trust, invocation)
     if options.all:
         if options.resume is None:
             raise ConfigurationError("--all needs --resume RUN: it asks the rows that an early stop left out")
@@ -169,7 +169,7 @@ def completed(given: Options, trust: Trust, invocation: Invocation) -> Options:
     return options
 
 
-def _reused(options: Options, name: str, trust: Trust, invocation: Invocation) -> Options:
+def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invocation) -> Options:
     run = find_run(name, options.folder)
     command = run.manifest().command
     recorded = options_of_run(options, run, trust, invocation) if command else Options()

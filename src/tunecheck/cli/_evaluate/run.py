@@ -71,7 +71,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
         for job in jobs:
             _show_estimate(job)
         return DONE
-    ended = [_ended(job, invocation) for job in jobs]
+    ended = [_run_job(job, invocation) for job in jobs]
     with until_pipe_closes():
         _show_all(ended) if len(ended) > 1 else _show(ended[0])
     for failure in (each.failure for run in ended for each in run.additions if each.failure is not None):
@@ -80,7 +80,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
     return next(code for code in (FAILED, NOT_MET, UNDECIDED, DONE) if code in codes)
 
 
-def _ended(job: PreparedRun, invocation: Invocation) -> _EndedRun:
+def _run_job(job: PreparedRun, invocation: Invocation) -> _EndedRun:
     """Run a job, and write the files that its options name."""
     from tunecheck.runs._store import Run
 
@@ -180,7 +180,7 @@ def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
         gates=gates,
         notes=[*result.notes, *job.remarks(), *remarks],
         usage=result.usage,
-        reused=_reused(job.options, result.reused),
+        reused=_reuse_text(job.options, result.reused),
         undecided=job.options.undecided,
         stopped=stopped_text(result.decision),
         judges=judges,
@@ -196,7 +196,7 @@ def _judges(run: Run, evaluators: Mapping[str, EvaluatorEntry]) -> dict[str, Cor
     return corrections(run)
 
 
-def _reused(options: Options, counts: Mapping[str, int]) -> str:
+def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
     told = [counted(count, name.removesuffix("s")) for name, count in counts.items() if count]
     asked_for = options.resume is not None or options.reuse is not None
     return f"{' and '.join(told) or 'nothing'} reused" if told or asked_for else ""

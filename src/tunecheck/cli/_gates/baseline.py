@@ -67,9 +67,9 @@ class Base:
             return [self._impossible(str(error))], []
         outcomes = [self._outcome(metric, comparison) for metric in comparison.against[-1].tested]
         notes = [f"{self.flag}: {note}" for note in comparison_notes(comparison)]
-        return [*outcomes, *self._objected(comparison)], notes
+        return [*outcomes, *self._objection_outcomes(comparison)], notes
 
-    def _objected(self, comparison: Comparison) -> Iterator[GateOutcome]:
+    def _objection_outcomes(self, comparison: Comparison) -> Iterator[GateOutcome]:
         """Yield the decision's objections as an outcome beside those of the gated metrics."""
         effective = [each for each in comparison.decision.objections if each.effect != "none"]
         if effective and any(metric.difference.n for metric in comparison.against[-1].tested):
@@ -80,9 +80,9 @@ class Base:
             )
 
     def _impossible(self, why: str) -> GateOutcome:
-        return GateOutcome(self._required(f"{self.margin:g}"), None, False, f"cannot be said: {why}")
+        return GateOutcome(self._requirement(f"{self.margin:g}"), None, False, f"cannot be said: {why}")
 
-    def _required(self, margin: str) -> str:
+    def _requirement(self, margin: str) -> str:
         how = "better" if self.better else f"at most {margin} worse"
         return f"shown to be {how} than {self.id}"
 
@@ -104,7 +104,7 @@ class Base:
             what = "an improvement" if self.better else f"a loss of {margin}"
             remark += f"; {what} is neither shown nor ruled out: {needed_text(metric.difference.n, rows)}"
         return GateOutcome(
-            f"{metric.name}: {self._required(margin)}",
+            f"{metric.name}: {self._requirement(margin)}",
             metric.difference.value,
             met,
             remark,

@@ -161,7 +161,7 @@ class Gate:
         remark = "" if key in (self.metric, f"{self.metric}.binary_aggregate") else f"mean of {key}"
         evaluator, _, rate = str(key).rpartition(".")
         if judges and evaluator in judges and rate == "binary_aggregate":
-            corrected, remark = _judged(judges[evaluator], value, group=self.group is not None)
+            corrected, remark = _corrected_rate(judges[evaluator], value, group=self.group is not None)
             value = value if corrected is None else corrected
         return GateOutcome(str(self), value, _OPERATORS[self.operator](value, self.required), remark)
 
@@ -194,7 +194,7 @@ class Gate:
         return groups[0][1] if groups else None
 
 
-def _judged(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
+def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
     """Return the corrected pass rate of a judge, or None, and a remark on it."""
     found = judge.corrected
     if found is None or found.value is None or group:

@@ -67,19 +67,19 @@ def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
     """Return the given messages and the messages that the model is trained on."""
     answer = next((key for key in _ANSWERS if record.get(key) is not None), None)
     if answer is None:
-        return [], _listed(asked, "messages", "user")
-    after = _listed(record, answer, "assistant")
+        return [], _object_list(asked, "messages", "user")
+    after = _object_list(record, answer, "assistant")
     if asked.get("messages") is not None:
-        return _listed(asked, "messages", "user"), after
+        return _object_list(asked, "messages", "user"), after
     if record.get("prompt") is not None:
-        return _listed(record, "prompt", "user"), after
-    rejected = _listed(record, "rejected", "assistant")
+        return _object_list(record, "prompt", "user"), after
+    rejected = _object_list(record, "rejected", "assistant")
     pairs = zip(after, rejected, strict=False)
     same = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(after), len(rejected)))
     return after[:same], after[same:]
 
 
-def _listed(record: Record, key: str, role: str) -> list[JSON]:
+def _object_list(record: Record, key: str, role: str) -> list[JSON]:
     value = record.get(key)
     if isinstance(value, str):
         return [{"role": role, "content": value}]

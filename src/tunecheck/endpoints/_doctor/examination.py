@@ -114,7 +114,7 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
         report = await check_endpoint(endpoint)
         return Examination(endpoint.name, endpoint.kind, report, (), {}, endpoint.simulated)
     try:
-        answers = await _asked(endpoint, definition)
+        answers = await _ask_questions(endpoint, definition)
     finally:
         await endpoint.close()
     simulated = any(answer.completion.simulated for answer in answers.by_question.values())
@@ -124,7 +124,7 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
     return Examination(endpoint.name, endpoint.kind, report, findings, changes, simulated)
 
 
-async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
+async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
     """The answers to all questions; of those with tools only where tools are sent, and one with a tool was answered."""
     if isinstance(endpoint, HttpEndpoint):
         endpoint.fail_fast()

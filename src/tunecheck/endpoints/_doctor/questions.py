@@ -54,7 +54,7 @@ def _object(properties: dict[str, JSON]) -> JSON:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _asked(text: str, *tools: Mapping[str, JSON], system: str | None = None, **parameters: JSON) -> ChatRequest:
+def _question(text: str, *tools: Mapping[str, JSON], system: str | None = None, **parameters: JSON) -> ChatRequest:
     first: list[Mapping[str, JSON]] = [] if system is None else [{"role": "system", "content": system}]
     return ChatRequest([*first, {"role": "user", "content": text}], tools or None, parameters)
 
@@ -83,7 +83,7 @@ _WEATHER_CALL: JSON = {
 }
 
 _WHICH_WORD = "Which word did I give you?"
-_PRIMES = _asked(
+_PRIMES = _question(
     "Write the first ten prime numbers, separated by a comma and a blank, and nothing else.", temperature=0
 )
 
@@ -92,8 +92,8 @@ QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
         "call": ChatRequest(MESSAGES, TOOLS),
         "untooled": ChatRequest(MESSAGES),
         "streamed": ChatRequest(MESSAGES, TOOLS, {"stream": True, "stream_options": {"include_usage": True}}),
-        "parallel": _asked("What is the weather in Lisbon and in Oslo, in celsius? Ask for both at once.", *TOOLS),
-        "nested": _asked(
+        "parallel": _question("What is the weather in Lisbon and in Oslo, in celsius? Ask for both at once.", *TOOLS),
+        "nested": _question(
             "Create the event Review in Porto, room B2, with the guests Ana, 31 years old, and Rui, 45 years old.",
             _function(
                 "create_event",
@@ -105,7 +105,7 @@ QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
                 },
             ),
         ),
-        "typed": _asked(
+        "typed": _question(
             "Set the thermostat to 21.5 degrees with the heating on, in zones 1 and 4.",
             _function(
                 "set_thermostat",
@@ -117,15 +117,15 @@ QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
                 },
             ),
         ),
-        "quoted": _asked(
+        "quoted": _question(
             f"Send exactly this text, between the lines, to Eva:\n---\n{QUOTED}\n---",
             _function("send_message", "Send a text message.", {"to": _TEXT, "text": _TEXT}),
         ),
-        "dotted": _asked(
+        "dotted": _question(
             "When is the next free slot in my calendar on 2026-03-05?",
             _function("calendar.find_slot", "Find the next free slot of a day.", {"day": _TEXT}),
         ),
-        "long": _asked("Archive the voucher with code V-77, value 20 euros, owner Ines.", *_MANY),
+        "long": _question("Archive the voucher with code V-77, value 20 euros, owner Ines.", *_MANY),
         "result": ChatRequest(
             [
                 *MESSAGES,
@@ -134,11 +134,11 @@ QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
             ],
             TOOLS,
         ),
-        "greeting": _asked("Hello! Please just greet me back.", *TOOLS),
-        "systemless": _asked(_WHICH_WORD),
-        "system": _asked(_WHICH_WORD, system=f"DoctorAnswer every question with the word {CODE_WORD}."),
+        "greeting": _question("Hello! Please just greet me back.", *TOOLS),
+        "systemless": _question(_WHICH_WORD),
+        "system": _question(_WHICH_WORD, system=f"DoctorAnswer every question with the word {CODE_WORD}."),
         "primes": _PRIMES,
         "primes again": _PRIMES,
-        "count": _asked(f"Count from 1 to {LAST_NUMBER}, separated by blanks, without leaving any number out."),
+        "count": _question(f"Count from 1 to {LAST_NUMBER}, separated by blanks, without leaving any number out."),
     }
 )

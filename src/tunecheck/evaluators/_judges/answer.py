@@ -107,20 +107,20 @@ def _from_objects(text: str, keys: ReplyKeys) -> Iterator[dict[str, JSON]]:
     scored = False
     for value in _objects(text):
         last = value
-        for inner in islice(_scored(value, keys, 0), _MOST_VERDICTS):
+        for inner in islice(_scored_objects(value, keys, 0), _MOST_VERDICTS):
             scored = True
             yield inner
     if not scored and last is not None:
         yield keys.named(last)
 
 
-def _scored(value: JSON, keys: ReplyKeys, depth: int) -> Iterator[dict[str, JSON]]:
+def _scored_objects(value: JSON, keys: ReplyKeys, depth: int) -> Iterator[dict[str, JSON]]:
     """Yield the objects with a score in a value, each with the keys of the objects around it."""
     if isinstance(value, str) and value.lstrip().startswith("{"):  # the arguments of a call
         value = next(_objects(value), None)
     if isinstance(value, list) and depth < _DEEPEST:
         for item in value:
-            yield from _scored(item, keys, depth + 1)
+            yield from _scored_objects(item, keys, depth + 1)
     if not isinstance(value, dict):
         return
     named = keys.named(value)
@@ -128,7 +128,7 @@ def _scored(value: JSON, keys: ReplyKeys, depth: int) -> Iterator[dict[str, JSON
         yield named
     elif depth < _DEEPEST:
         for inner in named.values():
-            for found in _scored(inner, keys, depth + 1):
+            for found in _scored_objects(inner, keys, depth + 1):
                 yield {**named, **found}
 
 
@@ -155,7 +155,7 @@ def _object_at(text: str, position: int) -> tuple[JSON, int]:
         return scanner.value(), scanner.position
 
 
-def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+def _unique_keys(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     values: dict[str, JSON] = {}
     for name, value in pairs:
         if name in values and values[name] != value:
@@ -165,7 +165,7 @@ def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
 
 
 _decode: Callable[[str, int], tuple[JSON, int]] = json.JSONDecoder(
-    strict=False, parse_constant=lambda _: None, object_pairs_hook=_once
+    strict=False, parse_constant=lambda _: None, object_pairs_hook=_unique_keys
 ).raw_decode
 # Line feeds inside of strings are forgiven, which models write into their reasons.
 
@@ -178,12 +178,12 @@ def _from_tags(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
     named = {key: [key] for key in keys.all}
     named[keys.score].append(_TAGS_OF_AZURE["score"])
     named.get(keys.reason or "", []).append(_TAGS_OF_AZURE["reason"])
-    found = {key: values for key, names in named.items() if (values := _tagged(text, names))}
+    found = {key: values for key, names in named.items() if (values := _tag_texts(text, names))}
     others: dict[str, JSON] = {key: values[-1] for key, values in found.items()}
     return [{**others, keys.score: score} for score in found.get(keys.score, [])]
 
 
-def _tagged(text: str, names: Iterable[str]) -> list[str]:
+def _tag_texts(text: str, names: Iterable[str]) -> list[str]:
     """Return the texts between tags of the first of these names that occurs."""
     for name in names:
         values: list[str] = []
@@ -295,10 +295,10 @@ class AnswerForm:
                 except JudgementError as error:
                     problem = problem or error
             if answers:
-                return self._agreed(answers)
+                return self._agreed_answer(answers)
         raise problem or JudgementError(problem_of(said))
 
-    def _agreed(self, answers: list[JudgeAnswer]) -> JudgeAnswer:
+    def _agreed_answer(self, answers: list[JudgeAnswer]) -> JudgeAnswer:
         """Return the last of several answers with the same score."""
         shown = list(dict.fromkeys(dumps(answer.said).decode() for answer in answers))
         if len({answer.score for answer in answers}) > 1:

@@ -76,7 +76,7 @@ class JudgeClient:
 
     def _read(self, completion: Completion) -> tuple[JudgeAnswer | None, str]:
         try:
-            return self._form.read("\n".join(_said(completion))), ""
+            return self._form.read("\n".join(_reply_texts(completion))), ""
         except JudgementError as error:
             cut, problem = completion.finish_reason in CUT_OFF, str(error)
             endless = ", repeating itself" * repeats_itself((completion.text or "").rstrip())
@@ -100,7 +100,7 @@ def _unusable(error: JudgementError, reply: Completion, cause: str) -> Judgement
     return error
 
 
-def _said(completion: Completion) -> Iterator[str]:
+def _reply_texts(completion: Completion) -> Iterator[str]:
     """Yield the text of a reply and the arguments of its function calls: some models give verdicts as calls."""
     if completion.text:
         yield completion.text
@@ -186,7 +186,7 @@ class JudgeLoop:
         self._end: weakref.finalize[Any, Any] | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        future = self._started().submit(work)
+        future = self._started_loop().submit(work)
         try:
             return future.result()
         except concurrent.futures.CancelledError:
@@ -202,7 +202,7 @@ class JudgeLoop:
                 self._end()
             self._end = self._thread = None
 
-    def _started(self) -> LoopThread:
+    def _started_loop(self) -> LoopThread:
         with self._lock:
             if self._thread is None or self._process != os.getpid():  # a forked process has no thread of ours
                 self._process = os.getpid()

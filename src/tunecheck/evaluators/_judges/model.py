@@ -64,7 +64,7 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
     if isinstance(model, Endpoint):
         return model
     if isinstance(model, Mapping):
-        return _of_mapping(model)
+        return _endpoint_of_mapping(model)
     if isinstance(model, (str, os.PathLike)):
         return load_endpoint(os.fspath(model))
     if model is not None:
@@ -93,7 +93,7 @@ def model_name_in(settings: Mapping[str, JSON]) -> str | None:
 # -- model configurations of Azure AI Evaluation
 
 
-def _of_mapping(config: Mapping[str, object]) -> Endpoint:
+def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
     from tunecheck.endpoints._chat import AzureOpenAIEndpoint, OpenAIEndpoint
 
     if "kind" in config:

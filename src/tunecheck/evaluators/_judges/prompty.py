@@ -354,7 +354,7 @@ class PromptyEvaluator(Evaluator):
         prepared = inspect.signature(self._prepare).parameters.values()
         own = [parameter for parameter in prepared if parameter.kind is parameter.KEYWORD_ONLY]
         taken = {parameter.name for parameter in own} | self._provided | {_MARK}
-        self.__signature__ = inspect.Signature([*own, *_of_inputs(self._prompt, taken)])
+        self.__signature__ = inspect.Signature([*own, *_input_parameters(self._prompt, taken)])
         declared["signatures"] = [self.__signature__]
 
     def _over(self, parameters: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -377,7 +377,7 @@ class PromptyEvaluator(Evaluator):
         self._connect()
 
 
-def _of_inputs(prompt: Prompt, taken: Iterable[str]) -> list[inspect.Parameter]:
+def _input_parameters(prompt: Prompt, taken: Iterable[str]) -> list[inspect.Parameter]:
     for name in prompt.inputs:
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ConfigurationError(f"{where(prompt)}: the input {name!r} cannot be a parameter: give it another name")

@@ -166,7 +166,7 @@ class _CallsJudge(ShippedJudge, abc.ABC):
         """Return the differences that the comparison found, for the prompt."""
         return sentence(comparison.faults) or ""
 
-    def _settled(
+    def _settle(
         self, score: float | None, *, reason: str | None = None, faults: Sequence[Fault] = ()
     ) -> VerdictWithoutModel:
         return VerdictWithoutModel(
@@ -197,11 +197,11 @@ class CallJudgeEvaluator(_CallsJudge):
 
     def _without_model(self, comparison: CallComparison) -> VerdictWithoutModel | None:
         if not comparison.expects_call and not comparison.has_call:
-            return self._settled(None, reason="the ground truth is not a function call")
+            return self._settle(None, reason="the ground truth is not a function call")
         if not comparison.expects_call or not comparison.functions_match:
-            return self._settled(0.0, faults=comparison.function_faults)
+            return self._settle(0.0, faults=comparison.function_faults)
         if comparison.arguments_match:
-            return self._settled(1.0, reason="the calls are equal; no model was asked")
+            return self._settle(1.0, reason="the calls are equal; no model was asked")
         return None
 
 
@@ -230,7 +230,7 @@ class DifferenceEvaluator(_CallsJudge):
             equal = "texts" if same and not comparison.has_call else None
         if equal is None:
             return None
-        settled = self._settled(1.0, reason=f"the {equal} are equal; no model was asked")
+        settled = self._settle(1.0, reason=f"the {equal} are equal; no model was asked")
         return VerdictWithoutModel({**settled.verdict, "difference_differences": []})
 
     def _matching(self, comparison: CallComparison) -> str:
@@ -240,7 +240,7 @@ class DifferenceEvaluator(_CallsJudge):
         return "; ".join(part for part in parts if part)
 
     def _objection(self, values: Mapping[str, JSON], score: float) -> str | None:
-        listed = _listed(values)
+        listed = _valid_differences(values)
         matters = next((item["kind"] for item in listed if item["kind"] != "wording"), None)
         if matters is not None and score == 1:
             return f"the score is 1, and yet a difference of kind {matters!r} is listed"
@@ -249,7 +249,7 @@ class DifferenceEvaluator(_CallsJudge):
         return None
 
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
-        kept = [{key: item[key] for key in _KEYS} for item in _listed(values)[:_MOST_DIFFERENCES]]
+        kept = [{key: item[key] for key in _KEYS} for item in _valid_differences(values)[:_MOST_DIFFERENCES]]
         if kept and judged["difference_passed"] is False:
             properties = judged["difference_properties"]
             assert isinstance(properties, dict)
@@ -257,7 +257,7 @@ class DifferenceEvaluator(_CallsJudge):
         return {**judged, "difference_differences": [*kept]}
 
 
-def _listed(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
+def _valid_differences(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
     """Return the valid differences of an answer. A replaced prompt may declare no outputs, so each item is checked."""
     listed = values.get("differences")
     items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []

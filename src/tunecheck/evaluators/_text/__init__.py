@@ -311,7 +311,7 @@ class TextEvaluator(Evaluator, ABC):
     def _judge(self, pair: TextPair) -> Verdict:
         """The verdict on two texts."""
 
-    def _scored(self, score: float, fault: Fault | None, properties: Mapping[str, JSON] | None = None) -> Verdict:
+    def _make_verdict(self, score: float, fault: Fault | None, properties: Mapping[str, JSON] | None = None) -> Verdict:
         return verdict(
             self.primary,
             score=score,
@@ -331,7 +331,7 @@ class ScoreEvaluator(TextEvaluator):
         super().__init__(threshold, threshold=threshold, render_calls=render_calls)
 
     def _judge(self, pair: TextPair) -> Verdict:
-        return self._scored(self._score(pair.reference, pair.candidate), pair.fault)
+        return self._make_verdict(self._score(pair.reference, pair.candidate), pair.fault)
 
     @abstractmethod
     def _score(self, reference: str, candidate: str) -> float:
@@ -442,7 +442,7 @@ class RougeScoreEvaluator(TextEvaluator):
 
     def _judge(self, pair: TextPair) -> Verdict:
         score = self._score(pair.reference, pair.candidate)
-        return self._scored(score.f1_score, pair.fault, self._properties(score))
+        return self._make_verdict(score.f1_score, pair.fault, self._properties(score))
 
     def _score(self, reference: str, candidate: str) -> RougeScore:
         if self._type is RougeType.ROUGE_LSUM:

@@ -126,7 +126,7 @@ def _stem(word: str) -> str:
         return _IRREGULAR[lower]
     if len(word) <= 2:
         return lower
-    return _step_5(_step_4(_replaced(_step_2(_step_1c(_step_1b(_step_1a(lower)))), _STEP_3)))
+    return _step_5(_step_4(_replace_suffix(_step_2(_step_1c(_step_1b(_step_1a(lower)))), _STEP_3)))
 
 
 _remembered_stem = lru_cache(maxsize=1 << 15)(_stem)
@@ -189,10 +189,10 @@ def _step_1c(word: str) -> str:
 def _step_2(word: str) -> str:
     while word.endswith("alli") and _measure(word[:-4]) > 0:
         word = word[:-2]
-    return _replaced(word, _STEP_2)
+    return _replace_suffix(word, _STEP_2)
 
 
-def _replaced(word: str, rules: tuple[tuple[str, str], ...]) -> str:
+def _replace_suffix(word: str, rules: tuple[tuple[str, str], ...]) -> str:
     for ending, replacement in rules:
         if word.endswith(ending):
             base = word.removesuffix(ending)
