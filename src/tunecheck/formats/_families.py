@@ -10,7 +10,7 @@ import msgspec
 
 from tunecheck.formats._profiles import Profile, TextShape, Thought
 from tunecheck.formats._prompts import ToolPrompt
-from tunecheck.formats._shapes import AnyOf, JsonCalls, NamedCalls, PythonCalls
+from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
 from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 
 ANSWERS = ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>", "<|START_RESPONSE|>")
@@ -20,6 +20,8 @@ _KINDS: dict[str, type[TextShape]] = {
     "json": JsonCalls,
     "named": NamedCalls,
     "python": PythonCalls,
+    "python_tag": PythonTagCalls,
+    "glaive": GlaiveCalls,
     "tagged": TaggedCalls,
     "tree": TreeCalls,
     "braced": BracedCalls,

@@ -4,8 +4,17 @@ import re
 from dataclasses import dataclass
 
 from tunecheck._json import JSON
-from tunecheck.calls._python_text import literal_at
-from tunecheck.calls._strict_json import CutOffError, UnreadableError, decode_at, kind_of, place, quoted, skip_space
+from tunecheck.calls._python_text import PythonScanner, literal_at
+from tunecheck.calls._strict_json import (
+    CutOffError,
+    UnreadableError,
+    decode,
+    decode_at,
+    kind_of,
+    place,
+    quoted,
+    skip_space,
+)
 from tunecheck.formats._call_text import CALL, calls_at
 from tunecheck.formats._collector import CallCollector, no_call
 from tunecheck.formats._profiles import TextShape
@@ -62,13 +71,11 @@ class NamedCalls:
             `empty` matches, a call may stand without arguments.
         first: how the head begins, for what follows a call.
         last: what is passed over after the arguments.
-        closed: it must follow.
     """
 
     head: re.Pattern[str]
     first: str = ""
     last: re.Pattern[str] | None = None
-    closed: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """True at the first mark or the head of a call."""
@@ -86,11 +93,9 @@ class NamedCalls:
         elif head.groupdict().get("empty") is None:
             kind = UnreadableError if text[position:].strip() else CutOffError
             raise kind(f"{mark}{quoted(name)} has no arguments at {place(text, position)}")
-        last = self.last.match(text, position) if self.last else None
-        if self.closed and not last:
-            raise UnreadableError(f"the call of {quoted(name)} is not closed at {place(text, position)}")
         name = collector.counted(name, arguments) if name.isdigit() and not collector.knows(name) else name
         collector.add(collector.format, name, arguments, head.groupdict().get("id"))
+        last = self.last.match(text, position) if self.last else None
         return last.end() if last else position
 
 
@@ -123,6 +128,22 @@ class PythonCalls:
 
 
 @dataclass(frozen=True, slots=True)
+class PythonTagCalls:
+    """Llama's calls after its token: JSON objects, or calls in Python's syntax with nothing after them."""
+
+    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
+        """True at an object; a further call in Python's syntax would be code."""
+        return text.startswith("{", position)
+
+    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
+        """Read objects, or all calls."""
+        python = PythonCalls(alone=True)
+        if python.begins(text, position, collector) or not text.startswith(("{", "["), position):
+            return python.read(text, position, mark, collector)
+        return JsonCalls().read(text, position, mark, collector)
+
+
+@dataclass(frozen=True, slots=True)
 class AnyOf:
     """Several shapes: the first one that begins here is read; without any, the first of all."""
 
@@ -136,3 +157,47 @@ class AnyOf:
         """Read calls in the shape that begins here."""
         shape = next((shape for shape in self.shapes if shape.begins(text, position, collector)), self.shapes[0])
         return shape.read(text, position, mark, collector)
+
+
+@dataclass(frozen=True, slots=True)
+class GlaiveCalls:
+    """`{"name": "f", "arguments": '{"a": "it's"}'}`: arguments are JSON text in apostrophes, and hold others."""
+
+    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
+        """True at an object."""
+        return text.startswith("{", position)
+
+    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
+        """Read one call; the JSON value in the apostrophes ends by itself."""
+        opening = _GLAIVE.match(text, position)
+        if not opening:
+            return JsonCalls().read(text, position, mark, collector)
+        name, _ = decode_at(text, opening.start("name"))
+        arguments, position = _read_apostrophes(text, opening.end() - 1)
+        end = _GLAIVE_END.match(text, position)
+        if not end:
+            raise UnreadableError(f"expected '}}' at {place(text, position)}")
+        collector.add(collector.format, name, arguments)
+        return end.end()
+
+
+_GLAIVE = re.compile(r"\s*+\{\s*+\"name\"\s*+:\s*+(?P<name>\"(?:[^\"\\]|\\.)*+\")\s*+,\s*+\"arguments\"\s*+:\s*+'")
+_GLAIVE_END = re.compile(r"\s*+\}")
+
+
+def _read_apostrophes(text: str, position: int) -> tuple[JSON, int]:
+    r"""Read `'{…}'`, or `''` for nothing; `\'` inside, which JSON does not have, as in Python's text of JSON."""
+    inside = skip_space(text, position + 1)
+    if text.startswith("'", inside):
+        return None, inside + 1
+    try:
+        value, end = decode_at(text, inside)
+        end = skip_space(text, end)
+        if not text.startswith("'", end):
+            raise UnreadableError(f'expected "\'" at {place(text, end)}')
+        return value, end + 1
+    except UnreadableError:
+        if "\\'" not in text:
+            raise
+        scanner = PythonScanner(text, position)
+        return decode(str(scanner.value())), scanner.position
