@@ -199,7 +199,7 @@ class FailedRows:
             kept, why = code in self._plan.causes, "of another cause"
         else:
             kept = not code or cause_named(code).side == "model"
-            why = f"fault of serving, which training does not mend: {code} (--cause {code} takes it)"
+            why = f"not a fault of the model, or not surely: {code} (--cause {code} exports such rows)"
         if not kept:
             self._report.left_out[why] += 1
         return kept

@@ -99,7 +99,8 @@ def test_of_two_runs_the_right_answer_is_preferred_whichever_gave_it(tmp_path: P
 
 def test_a_pair_needs_an_answer_that_can_be_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     silent, other = made(tmp_path, {"Oslo": "", "Voss": call("Lom")}), made(tmp_path, {})
-    (line,) = export(tmp_path, silent, "openai", "--against", str(other.run_dir))
+    causes = ("--cause", "empty_answer", "--cause", "wrong_argument.other")
+    (line,) = export(tmp_path, silent, "openai", "--against", str(other.run_dir), *causes)
     assert line["input"]["messages"][-1]["content"] == "Weather in Voss?"
     assert "left out 1: said nothing that could be rejected" in capsys.readouterr().out
 

@@ -67,7 +67,7 @@ def glaive(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         assert converted.code == 0, converted.err
         said = workspace.run(
             "evaluate", "--dataset", "glaive.jsonl", "--evaluators", "function_call_match,difference",
-            "--judge", "judge",
+            "--judge", "judge", "--details",
         )  # fmt: skip
         assert said.code == 0, said.err
         counts = health(url)

@@ -81,7 +81,7 @@ class Judged:
     """A run over all sorts of replies."""
 
     def __init__(self, workspace: JudgedWorkspace, server: str) -> None:
-        self.said = workspace.judged()
+        self.said = workspace.judged("--details")
         self.rows = workspace.rows()
         self.written = workspace.written()
         self.counts = health(server)["rules"]
@@ -183,7 +183,7 @@ def test_the_report_says_all_that_and_the_run_is_done(judged: Judged) -> None:
     assert (judged.said.code, judged.said.err) == (0, "")
     text = " ".join(judged.said.out.split())
     assert "SIMULATED" in text
-    assert "difference, uncalibrated 3 of 5 (60.0%)" in text
+    assert "difference: 3 of 5 rows passed (60.0%), by an uncalibrated judge." in text
     assert "1 10.0% difference: date format e.g. wrong" in text
     _, _, errors = text.partition(" errors 1 10.0% ")
     assert [row for row in ("cut", "refused", "declined", "stopped", "broken") if f"e.g. {row}" not in errors] == []
@@ -274,7 +274,9 @@ def test_max_cost_stops_the_run_in_order_and_resume_finishes_it(tmp_path: Path) 
 def test_prices_come_from_the_file_and_show_in_the_report(tmp_path: Path) -> None:
     (tmp_path / "prices.yaml").write_text(f"currency: EUR\n{PRICES}")
     with serving(tmp_path, RULES) as url:
-        said = JudgedWorkspace(tmp_path, url, [row("right"), row("wrong")]).judged("--prices", "prices.yaml")
+        said = JudgedWorkspace(tmp_path, url, [row("right"), row("wrong")]).judged(
+            "--prices", "prices.yaml", "--details"
+        )
     assert said.code == 0
     assert "difference 2 2,000 200 0.0040 EUR" in " ".join(said.out.split())
 

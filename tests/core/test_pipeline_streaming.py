@@ -176,22 +176,26 @@ def test_data_that_comes_slowly_is_worked_on_as_it_comes(tmp_path: Path, monkeyp
     assert seen_while_reading[1_001:1_011] != [0] * 10
 
 
-def test_a_window_of_calls_wider_than_the_usual_one_is_filled(tmp_path: Path) -> None:
+def test_at_most_1_024_calls_are_under_way_at_once_and_as_many_are(tmp_path: Path) -> None:
     class Waiting(Answering):
         def __init__(self) -> None:
             super().__init__()
+            self.under_way = self.most = 0
             self.full = asyncio.Event()
 
         async def answer(self, row: Row, context: CallContext) -> Any:
-            self.asked.append(row.id)
-            if len(self.asked) == 2_000:
-                self.full.set()
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+            if self.under_way == 1_024:
+                asyncio.get_running_loop().call_later(0.3, self.full.set)  # time for one call too many
             async with asyncio.timeout(60):
-                await self.full.wait()  # passes only when 2,000 calls are under way at once
+                await self.full.wait()
+            self.under_way -= 1
             return {"response": 1}
 
-    result = run(tmp_path, numbers(5_000), target=Waiting(), evaluators={"e": lambda response: 1}, concurrency=2_000)
-    assert result.failed_row_count == 0
+    target = Waiting()
+    result = run(tmp_path, numbers(5_000), target=target, evaluators={"e": lambda response: 1}, concurrency=2_000)
+    assert (result.failed_row_count, target.most) == (0, 1_024)
 
 
 def test_above_a_limit_the_rows_stay_in_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
