@@ -163,7 +163,7 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardScoreOptions(JsonOptions, NamesOptions):
-    path: Path = argument("A file BFCL_v4_<category>_result.json, or a folder above some.", "PATH")
+    path: Path = argument("A file BFCL_v3_… or BFCL_v4_<category>_result.json, or a folder above some.", "PATH")
     compat: str = option("bfcl: the leaderboard's verdicts; strict: without its gaps.", "MODE", default="bfcl")
     out: Path | None = option("Where the verdicts go; by default bfcl_score.", "DIR")
     data: Path | None = option("A copy of BFCL, if not the one of `bfcl get`.", "DIR")

@@ -13,7 +13,7 @@ from tunecheck_upload._destinations import DestinationOptions, as_json, open_upl
 
 @dataclass(frozen=True, kw_only=True)
 class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
-    runs: list[str] = argument("Finished runs, each by its id, the beginning of it, its folder, or last.", "RUN")
+    runs: list[str] = argument("Finished runs, each by its id, the beginning of it, its folder, or last.", "RUN…")
     allow_simulated: bool = flag("Upload a run that no model answered; it is tagged as simulated.")
     again: bool = flag("Upload the run anew where it was deleted at the destination.")
 

@@ -178,7 +178,7 @@ class TrustOptions(CommandOptions):
 class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     """Options of commands that start runs."""
 
-    name: str | None = option("Name of the run; default: the data's name.", "NAME", RUNNING, fixed=True)
+    name: str | None = option("Name of the run; default: the data's or the config's.", "NAME", RUNNING, fixed=True)
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )

@@ -38,7 +38,7 @@ _IGNORED = b"eval_results/\n__pycache__/\n"
 
 @dataclass(frozen=True, kw_only=True)
 class InitOptions(CommandOptions):
-    folder: Path = argument("Where; by default here.", "DIR", default=Path())
+    folder: Path = argument("Folder of the workspace; by default the current one.", "[DIR]", default=Path())
 
 
 @command(InitOptions)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
     run: str = argument("The run whose rows failed: its id, the beginning of it, its folder, or last.", "RUN")
-    to: str = option("sft or dpo (TRL), openai (also Azure OpenAI: chats, or preferences with --against).", "FORM")
+    to: str = option("Required: sft or dpo (TRL), openai (also Azure: chats, or preferences with --against).", "FORM")
     out: Path | None = option("The file to write; by default datasets/, with the run's name and the form.", "FILE")
     against: str | None = option(
         "Pairs: rows that one of the two runs got right. The right answer is preferred, the wrong one rejected.", "RUN"
@@ -39,7 +39,7 @@ class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
     leave_test_set: Path | None = option(
         "These rows leave the test set: write it without them to this file, and evaluate on that from now on.", "FILE"
     )
-    no_test_set: bool = flag("The run's data are no test set; it may be trained on all of them.")
+    no_test_set: bool = flag("The run's data are no test set. Required without --leave-test-set.")
     overwrite: bool = flag("Replace files that are there.")
     allow_simulated: bool = flag("Export from runs that asked no model, too.")
 

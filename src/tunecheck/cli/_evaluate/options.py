@@ -40,7 +40,7 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
     """At most 24 with `--help` and `--help-all`, in one line each."""
 
     run: str | None = argument("A finished run: its id, the beginning of it, its folder, or last.", "RUN")
-    evaluators: list[str] | None = option("Evaluators by name; default: the data set's.", "A,B", SCORING, names=True)
+    evaluators: list[str] | None = option("Evaluators; default: the data set's or RUN's.", "A,B", SCORING, names=True)
     primary: str | None = option("Metric that decides; default: the data's, else match.", "M", SCORING)
     calls: str | None = option(
         "Calls that count. strict: the API's tool_calls (default where tools were sent); lenient: those in text, too.",
@@ -74,7 +74,7 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
     seed: int | None = option("Seed of simulated answers and of the order of --until-decided.", "N", _DATA, least=0)
     until_decided: bool = flag("Ask rows in random order; stop once the gate against a run is decided.", GATING)
     all: bool = flag("With --resume: also ask the rows that --until-decided left out.", RUNNING, recorded=False)
-    reuse: str | None = option("Start a new run that reuses unchanged answers of RUN.", "RUN", RUNNING, recorded=False)
+    reuse: str | None = option("New run with RUN's options and its unchanged answers.", "RUN", RUNNING, recorded=False)
     on: str | None = option(
         "Run rows elsewhere: ray (this machine) or ray:ADDRESS (a cluster).", "WHERE", RUNNING, recorded=False
     )
