@@ -98,7 +98,11 @@ class WorkerProcess:
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
                 if number in self._waiting and not self._waiting[number].done():
                     self._waiting[number].set_result(value)
-        except Exception:  # noqa: BLE001 - it ended, or a user's code wrote to the pipe, and pickles hold anything
+        except asyncio.IncompleteReadError:  # it ends, and its own exit code says more than a signal of ours
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), _PATIENCE_S)
+            self.kill()
+        except Exception:  # noqa: BLE001 - a user's code wrote to the pipe, and pickles hold anything
             self.kill()
         self.ended = True
         for reply in self._waiting.values():
