@@ -19,7 +19,7 @@ from tunecheck._json import JSON, dumps, dumps_line, loads, whole_number
 from tunecheck._trust import Trust
 from tunecheck.plugins import discover
 from tunecheck_memory import Definition, FillerPool, GenerationContext, Kind, SessionWording, Tokenizer, find_kind
-from tunecheck_memory._configuration import UNIVERSAL, is_kind_file
+from tunecheck_memory._configuration import COMMON_ARGUMENTS, is_kind_file
 from tunecheck_memory._effects import Effect, Outcome
 from tunecheck_memory._making import SUFFIX, read_definition
 from tunecheck_memory._run_files import EventType, log_lines
@@ -212,7 +212,7 @@ class LegacyConfiguration:
             if isinstance(name, str) and is_kind_file(name):
                 where = self.document.where("datasets", "datasets", place)
                 own = arguments if isinstance(arguments, dict) else {}
-                own = {key: value for key, value in own.items() if key not in UNIVERSAL}
+                own = {key: value for key, value in own.items() if key not in COMMON_ARGUMENTS}
                 try:
                     yield find_kind(name, own, folder=Path(self.document.name).parent, trust=trust)
                 except ConfigurationError as error:

@@ -23,7 +23,7 @@ class Window:
     alone. The window follows from the messages and replies alone: a conversation read from an event log has the same.
 
     Raises:
-        ConfigurationError: The limit leaves no room at all.
+        ConfigurationError: The limit is below 1.
     """
 
     def __init__(self, tokenizer: Tokenizer, limit: int | None = None) -> None:
@@ -31,7 +31,7 @@ class Window:
         self._tokenizer = CountingOnce(tokenizer)
         self._limit = limit
         if limit is not None and limit <= 0:
-            raise ConfigurationError(f"a prompt of at most {limit} tokens has no room")
+            raise ConfigurationError(f"max_prompt_size must be at least 1 token, not {limit}")
         self._kept: deque[tuple[str, str, int]] = deque()
         self._used = 0
 

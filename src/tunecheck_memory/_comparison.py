@@ -29,7 +29,7 @@ class DataSets:
         ]
 
     def table(self, data: JSON) -> Table:
-        """Return score, spread and span of each data set in the base, then in the new run."""
+        """Return each data set's score ± spread and its tests' mean length in tokens, in the base and the new run."""
         pairs = [each for each in data if isinstance(each, dict)] if isinstance(data, list) else []
         rows = [
             (Words(str(each["title"]), foreign=True), *_cells(each["base"]), *_cells(each["new"])) for each in pairs

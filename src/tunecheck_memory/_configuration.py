@@ -107,13 +107,13 @@ def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trus
     return _Reader(read_yaml(path), Path(path), seed, trust).read()
 
 
-class _Universal(msgspec.Struct, frozen=True):
+class _CommonArguments(msgspec.Struct, frozen=True):
     dataset_examples: Annotated[int, Meta(ge=1, le=10_000)] = 1
     memory_span: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 32_000
     seed: Annotated[int, Meta(ge=1 - 2**63, le=2**63 - 1)] = 0
 
 
-UNIVERSAL = _Universal.__struct_fields__
+COMMON_ARGUMENTS = _CommonArguments.__struct_fields__
 
 
 class _Config(Written, frozen=True):
@@ -163,13 +163,13 @@ class _Reader:
 
     def read(self) -> Configuration:
         config, given = self._file.config or _Config(), self._file.datasets.args or {}
-        shared = self._universal(msgspec.to_builtins(_Universal()) | given, _SHARED)
+        shared = self._read_common(msgspec.to_builtins(_CommonArguments()) | given, _SHARED)
         data_sets: dict[str, DataSet] = {}
         for number, kind in enumerate(self._kinds):
             if kind.title in data_sets:
                 place = ("datasets", "datasets", number)
                 raise self._mistake(place, f"the data set {kind.title!r} is listed a second time")
-            data_sets[kind.title] = self._data_set(number, shared, self._shared_arguments(given))
+            data_sets[kind.title] = self._make_data_set(number, shared, self._shared_arguments(given))
         groups = tuple(map(tuple, config.incompatibilities or ()))
         titles = tuple(self._titles(group, place) for place, group in enumerate(groups))
         run_name, all_ = self._run_name(config), tuple(data_sets.values())
@@ -177,8 +177,8 @@ class _Reader:
             self.path, run_name, shared.memory_span, shared.seed, all_, titles, config.isolated, groups
         )
 
-    def _universal(self, args: Mapping[str, JSON], path: _Path) -> _Universal:
-        read = read_as(args, _Universal, lambda *below: self.document.where(*path, *below))
+    def _read_common(self, args: Mapping[str, JSON], path: _Path) -> _CommonArguments:
+        read = read_as(args, _CommonArguments, lambda *below: self.document.where(*path, *below))
         return read if self.seed is None else msgspec.structs.replace(read, seed=self.seed)
 
     def _run_name(self, config: _Config) -> str:
@@ -188,28 +188,28 @@ class _Reader:
             raise self._mistake(("config", "run_name"), problem)
         return name.strip()
 
-    def _data_set(self, number: int, shared: _Universal, shared_arguments: Mapping[str, JSON]) -> DataSet:
+    def _make_data_set(self, number: int, shared: _CommonArguments, shared_arguments: Mapping[str, JSON]) -> DataSet:
         entry, kind = self._file.datasets.datasets[number], self._kinds[number]
         path: _Path = ("datasets", "datasets", number, "args")
-        universal = self._universal(msgspec.to_builtins(shared) | (entry.args or {}), path)
+        common = self._read_common(msgspec.to_builtins(shared) | (entry.args or {}), path)
         accepted = kind.argument_names()
         arguments = {key: value for key, value in shared_arguments.items() if key in accepted}
-        arguments |= {key: value for key, value in (entry.args or {}).items() if key not in UNIVERSAL}
+        arguments |= {key: value for key, value in (entry.args or {}).items() if key not in COMMON_ARGUMENTS}
         try:
-            made = make_kind(kind, arguments)
+            test_kind = make_kind(kind, arguments)
         except ConfigurationError as error:
             raise self._mistake(path, str(error)) from error.__cause__
         file = self.path.parent / entry.name
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if is_kind_file(entry.name) else None
-        return DataSet(entry.name, made, universal.dataset_examples, universal.memory_span, universal.seed, sha256)
+        return DataSet(entry.name, test_kind, common.dataset_examples, common.memory_span, common.seed, sha256)
 
     def _shared_arguments(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
         """Return the arguments for all data sets; at least one data set must accept each of them."""
-        arguments = {key: value for key, value in given.items() if key not in UNIVERSAL}
+        arguments = {key: value for key, value in given.items() if key not in COMMON_ARGUMENTS}
         known = {argument for kind in self._kinds for argument in kind.argument_names()}
         for key in arguments:
             if key not in known:
-                meant = did_you_mean(key, {*known, *UNIVERSAL})
+                meant = did_you_mean(key, {*known, *COMMON_ARGUMENTS})
                 raise self._mistake((*_SHARED, key), f"no data set here has an argument {key!r}{meant}")
         return arguments
 

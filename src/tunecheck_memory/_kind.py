@@ -32,9 +32,9 @@ class Wait:
     def __post_init__(self) -> None:
         for name, value in (("tokens", self.tokens), ("seconds", self.seconds)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise ValueError(f"it waits for {value!r:.60} {name}, which must be a whole number from 0")
+                raise ValueError(f"Wait: {name} must be a whole number from 0, not {value!r:.60}")
         if not is_number(self.percentage) or self.percentage < 0:
-            raise ValueError(f"it waits for {self.percentage!r:.60} percent, which must be a number from 0")
+            raise ValueError(f"Wait: percentage must be a number from 0, not {self.percentage!r:.60}")
 
     @property
     def is_none(self) -> bool:
@@ -55,7 +55,7 @@ class Say:
 
     def __post_init__(self) -> None:
         if not isinstance(self.message, str):
-            raise ValueError(f"it says {self.message!r:.60}, which is not text")
+            raise ValueError(f"Say: message must be text, not {self.message!r:.60}")
         self.message.encode()  # a lone surrogate cannot be sent
 
 
@@ -68,7 +68,7 @@ class AskJudge:
 
     def __post_init__(self) -> None:
         if not isinstance(self.purpose, str) or not isinstance(plain(self.values), dict):
-            raise ValueError("it asks the judge something that is not a purpose with values by name")
+            raise ValueError("AskJudge: purpose must be text, and values JSON values by name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Points:
 
     def __post_init__(self) -> None:
         if not (is_number(self.points) and is_number(self.most)):
-            raise ValueError(f"it ends with {self.points!r:.60} of {self.most!r:.60} points")
+            raise ValueError(f"Points: points and most must be numbers, not {self.points!r:.60} and {self.most!r:.60}")
 
 
 def is_number(value: object) -> bool:
@@ -234,13 +234,13 @@ class Kind:
         """Make the first `count` tests; equal arguments and seeds give equal tests. By default, make them one by one.
 
         Raises:
-            ConfigurationError: Texts or a generator are missing; the text says what to give.
+            ConfigurationError: Texts or a generator are missing; the message says what to give.
         """
         return [self.definition(str(number), making) for number in range(count)]
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         """Make one test. A kind implements this method or `definitions`."""
-        raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions()")
+        raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions(): add one")
 
     def check(self, wording: SessionWording) -> None:
         """Check before the run that the wording has all texts that the tests need. By default, do nothing.

@@ -95,13 +95,13 @@ class Task:
                 last, self._last = self._last, None
                 step = self._steps.send(last or Replied(None, self._now_us(), self._now_us()))
             if not isinstance(step, Say | Wait | AskJudge):
-                raise ValueError(f"it yields {step!r:.60}, which is not a Say, Wait or AskJudge")
+                raise ValueError(f"steps() must yield Say, Wait or AskJudge, not {step!r:.60}")
         except StopIteration as end:
             self._ended = True
             self.points = end.value if isinstance(end.value, Points) else None
             if end.value is self.points:
                 return None
-            problem = f"ValueError: it ends with {end.value!r:.60}, which is not Points"
+            problem = f"ValueError: steps() must return Points or None, not {end.value!r:.60}"
             raise RunError(f"the test {self.id!r} could not go on: {problem}") from None
         except TunecheckError:
             raise

@@ -182,8 +182,8 @@ class Session:
             return Outcome(self.clock.now())
         except EndpointError as error:
             refused = error.status == 413 or (error.status in (400, 422) and _TOO_LONG.search(str(error)) is not None)
-            way = _WINDOW_ADVICE if isinstance(effect, Send) and refused else ""
-            raise RunError(f"at {_effect_text(effect)}: {error}{way}") from error
+            advice = _WINDOW_ADVICE if isinstance(effect, Send) and refused else ""
+            raise RunError(f"the memory session failed at {_effect_text(effect)}: {error}{advice}") from error
 
     async def _judge_effect(self, effect: Consult, key: str) -> Outcome:
         judge = self._judge = self._judge or self.make_judge()

@@ -106,7 +106,7 @@ class MemoryTarget(EndpointTargetBase):
         from tunecheck_memory._scheduler import schedule
 
         if context.folder is None:
-            raise RunError("a memory session keeps its events in a run's folder, and there is none")
+            raise RunError("a memory session writes its events to a run's folder: start it with evaluate()")
         if not self._running:
             self._prepare(context.folder)
         clock = make_clock(self._clock)

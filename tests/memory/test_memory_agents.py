@@ -102,7 +102,7 @@ async def test_a_message_larger_than_the_window_is_sent_whole_and_alone() -> Non
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_window_without_room_is_a_mistake_of_the_configuration(limit: int) -> None:
-    with pytest.raises(ConfigurationError, match="has no room"):
+    with pytest.raises(ConfigurationError, match="must be at least 1 token"):
         EndpointAgent(Asked(), Words(), limit)
 
 

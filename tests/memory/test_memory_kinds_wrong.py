@@ -104,17 +104,17 @@ def test_a_kind_that_cannot_be_made_is_wrong_use_in_one_line_before_anything_is_
     ("steps", "said"),
     [
         ("raise KeyError('a key')", "KeyError: 'a key'"),
-        ("yield 'more'", "it yields 'more', which is not a Say, Wait or AskJudge"),
-        ("yield None", "it yields None, which is not a Say, Wait or AskJudge"),
-        ("yield Say(5)", "it says 5, which is not text"),
+        ("yield 'more'", "steps() must yield Say, Wait or AskJudge, not 'more'"),
+        ("yield None", "steps() must yield Say, Wait or AskJudge, not None"),
+        ("yield Say(5)", "Say: message must be text, not 5"),
         ("yield Say('half \\ud800')", "surrogates not allowed"),
-        ("yield Wait(seconds=3.7)", "it waits for 3.7 seconds, which must be a whole number from 0"),
-        ("yield Wait(tokens=-1)", "it waits for -1 tokens, which must be a whole number from 0"),
-        ("yield Wait(percentage=float('nan'))", "it waits for nan percent, which must be a number from 0"),
-        ("yield AskJudge(3, {})", "it asks the judge something that is not a purpose with values by name"),
+        ("yield Wait(seconds=3.7)", "Wait: seconds must be a whole number from 0, not 3.7"),
+        ("yield Wait(tokens=-1)", "Wait: tokens must be a whole number from 0, not -1"),
+        ("yield Wait(percentage=float('nan'))", "Wait: percentage must be a number from 0, not nan"),
+        ("yield AskJudge(3, {})", "AskJudge: purpose must be text, and values JSON values by name"),
         ("yield AskJudge('ripe', {'it': {1}})", "no JSON form"),
-        ("return 5", "it ends with 5, which is not Points"),
-        ("return Points(float('nan'), 5, ())", "it ends with nan of 5 points"),
+        ("return 5", "steps() must return Points or None, not 5"),
+        ("return Points(float('nan'), 5, ())", "Points: points and most must be numbers, not nan and 5"),
     ],
 )
 def test_steps_that_are_wrong_stop_the_run_name_the_test_and_do_no_harm(steps: str, said: str) -> None:
@@ -133,7 +133,7 @@ def test_steps_that_are_wrong_stop_the_run_name_the_test_and_do_no_harm(steps: s
 
 def test_a_question_that_nobody_can_judge_stops_the_run_and_is_no_error_of_every_test() -> None:
     write(steps="yield AskJudge('ripe', {})")
-    with pytest.raises(RunError, match="stopped: the question 'ripe' cannot be answered by words alone"):
+    with pytest.raises(RunError, match="stopped: the question 'ripe' cannot be answered by comparing text"):
         had()
     (found,) = list_runs(Path("eval_results"))
     assert found.status() == "stopped"

@@ -51,7 +51,7 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
     lines = [each for each in files if each.suffix.lower() == ".jsonl"]
     books = [_read_book(each) for each in files if each.suffix.lower() == ".txt"]
     if not lines and not books:
-        raise ConfigurationError(f"{path}: holds no texts; they are .txt files (books) or .jsonl files (passages)")
+        raise ConfigurationError(f"{path}: holds no texts; add .txt files (books) or .jsonl files (passages)")
     found = [passage for book in books for passage in _passages_in(book, books)] if split is None else []
     return found + [passage for file in lines for passage in _read_passages(file, split)]
 

@@ -96,7 +96,7 @@ class Shopping(Kind):
             return Score(0.0, ('the reply is not a JSON list of objects with "item" and "quantity"',))
         if not expected:
             return Score(float(not said), ("the list is empty" if not said else f"{len(said)} items, none expected",))
-        if example := _is_example(reply):
+        if example := _example_word(reply):
             return Score(0.0, (f"the list is an example: {example!r}",), sure=False)
         present, quantities, extra = _count_items(expected, said)
         count = len(expected)
@@ -204,8 +204,8 @@ def _inner_list(said: JSON) -> JSON:
     return lists[0] if len(lists) == 1 else said
 
 
-def _is_example(reply: str) -> str:
-    """Return the word that marks a list as an example, or an empty text."""
+def _example_word(reply: str) -> str:
+    """Return the word by which a reply that declines marks its list as a mere example, or an empty text."""
     around = _LIST.sub(" ", reply)
     found = _EXAMPLE.search(around) if declines(around) else None
     return found[0] if found else ""

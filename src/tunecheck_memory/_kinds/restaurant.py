@@ -26,18 +26,18 @@ _MOST_NAME = 300
 _NUMBER = re.compile(r"\s*#?([0-9]{1,6})\.?\s*\Z")
 
 
-class OrderFailedError(Exception):
-    """The guest's reply ends the test; the text is the reason."""
+class EndOfVisitError(Exception):
+    """The visit to the restaurant ends early; the message is the reason."""
 
 
 def read_yes(text: str, key: str) -> bool:
     """True if the judge answered yes under this key."""
-    value = _object(text).get(key)
+    value = _reply_object(text).get(key)
     if isinstance(value, bool):
         return value
     word = value.strip().lower() if isinstance(value, str) else ""
     if word not in ("true", "yes", "false", "no"):
-        raise OrderFailedError(f"The judge's reply has no yes or no under {key!r}: {_short_text(text)}")
+        raise EndOfVisitError(f"The judge's reply has no yes or no under {key!r}: {_short_text(text)}")
     return word in ("true", "yes")
 
 
@@ -56,11 +56,11 @@ class _Order(msgspec.Struct, frozen=True):
 def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
     """Return the order according to the judge: drinks by name, dishes by their entries in the menu."""
     try:
-        reply = converted(_object(text), _Order)
+        reply = converted(_reply_object(text), _Order)
     except msgspec.ValidationError:
-        raise OrderFailedError(f"The judge's reply is not an order: {_short_text(text)}") from None
+        raise EndOfVisitError(f"The judge's reply is not an order: {_short_text(text)}") from None
     if not (reply.order and reply.has_ordered_something):
-        raise OrderFailedError("Nothing was ordered.")
+        raise EndOfVisitError("Nothing was ordered.")
     return [_name_item(item, menu, wanted, text) for item in reply.order]
 
 
@@ -68,16 +68,16 @@ def _name_item(item: _Item, menu: Menu, wanted: Wanted, text: str) -> str:
     name = str(item.item or "").strip()[:_MOST_NAME]
     if item.is_drink != (wanted == "drinks"):
         asked = "something to drink" if wanted == "drinks" else "something to eat"
-        raise OrderFailedError(f"Asked for {asked}, the agent ordered {name or 'something else'}.")
+        raise EndOfVisitError(f"Asked for {asked}, the agent ordered {name or 'something else'}.")
     if wanted == "drinks":
         if not name:
-            raise OrderFailedError(f"The judge's reply names no drink: {_short_text(text)}")
+            raise EndOfVisitError(f"The judge's reply names no drink: {_short_text(text)}")
         return name
     if item.off_menu is True and not (name and menu.has(name)):
-        raise OrderFailedError(f"{name or 'What was ordered'} is not on the menu.")
+        raise EndOfVisitError(f"{name or 'What was ordered'} is not on the menu.")
     entry = menu.dishes.get(_number(item.menu_nr))
     if entry is None:
-        raise OrderFailedError(f"{name or 'What was ordered'} has no number among the menu's dishes.")
+        raise EndOfVisitError(f"{name or 'What was ordered'} has no number among the menu's dishes.")
     return entry
 
 
@@ -89,13 +89,13 @@ def _number(value: JSON) -> int:
     return int(matched[1]) if matched else 0
 
 
-def _object(text: str) -> Mapping[str, JSON]:
+def _reply_object(text: str) -> Mapping[str, JSON]:
     try:
         value = read_lenient(text)
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise OrderFailedError(f"The judge's reply cannot be read: {_short_text(text)}")
+        raise EndOfVisitError(f"The judge's reply cannot be read: {_short_text(text)}")
     return value
 
 
@@ -171,7 +171,7 @@ class _Visit:
             line, reply = yield from self._ask(words.unavailable, item=out)
             others = yield from self._take_order("dishes", line, reply)
             if repeated := [dish for dish in others if dish in order]:
-                raise OrderFailedError(f"The agent ordered {repeated[0]} again.")
+                raise EndOfVisitError(f"The agent ordered {repeated[0]} again.")
             self._point("The agent ordered something else.")
             order.remove(out)
             order.extend(others)
@@ -188,7 +188,7 @@ class _Visit:
             failed = "The agent did not recall its drink."
             yield from self._ask_judge("recalls", failed, line=line, reply=reply, drinks=[*drinks])
             self._point("The agent recalled its drink.")
-        except OrderFailedError as error:
+        except EndOfVisitError as error:
             self._reasons.append(str(error))
         return Points(self._points, _MOST_POINTS, tuple(self._reasons))
 
@@ -202,7 +202,7 @@ class _Visit:
                 served = list(order)
                 served[served.index(dish)] = self._random.choice(others)
                 return entry, served
-        raise OrderFailedError("The menu has nothing that could be brought by mistake.")
+        raise EndOfVisitError("The menu has nothing that could be brought by mistake.")
 
     def _say(self, line: str, question: bool = False, **values: str) -> Say:
         return Say(fill(self._words.speaker, {"line": fill(line, values)}), question=question)
@@ -216,7 +216,7 @@ class _Visit:
         """Ask the judge a question; `failed` is the reason if it says no."""
         replied = yield AskJudge(f"restaurant_{purpose}", values)
         if not read_yes(replied.text or "", purpose):
-            raise OrderFailedError(failed)
+            raise EndOfVisitError(failed)
 
     def _take_order(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
         values: dict[str, JSON] = {"line": line, "reply": reply, "menu": self._menu.text, "wanted": wanted}

@@ -109,7 +109,7 @@ class WordJudge:
                 answer = {"recalls": recalled and not _FORGOT.search(said)}
             case purpose:
                 raise ConfigurationError(
-                    f"the question {purpose!r} cannot be answered by words alone: give a model with --judge"
+                    f"the question {purpose!r} cannot be answered by comparing text: give a judge model with --judge"
                 )
         return dumps(answer).decode()
 
