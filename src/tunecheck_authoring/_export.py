@@ -111,11 +111,11 @@ class ExportPlan:
 def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportReport:
     """Write the failed rows of `run` as examples with their right answers, grouped by cause.
 
-    With `against`, write the rows that exactly one of the two runs got right; its answer is the preferred one. Files
-    appear when they are complete.
+    With `against`, write the rows that exactly one of the two runs got right, with that run's answer as the preferred
+    answer. An interrupted export leaves no partial files.
 
     Raises:
-        ConfigurationError: A run is unfinished, a file exists or cannot be written, or no row fits.
+        ConfigurationError: A run is unfinished, a file exists or cannot be written, or no row can be exported.
     """
     _check_simulated(run, against, plan)
     _check_files(run, plan)
@@ -157,7 +157,7 @@ def _check_files(run: Run, plan: ExportPlan) -> None:
     source = run.manifest().dataset.path
     for path in (plan.out, *rest):
         if path.suffix.lower() not in (".jsonl", ".yaml"):
-            raise ConfigurationError(f"{path}: rows are JSON Lines; name it {path.with_suffix('.jsonl').name}")
+            raise ConfigurationError(f"{path}: must end in .jsonl, such as {path.with_suffix('.jsonl').name}")
         if path.exists() and source is not None and Path(source).exists() and path.samefile(source):
             raise ConfigurationError(f"{path} is the data of run {run.id}; choose another name")
         if path.exists() and not plan.overwrite:

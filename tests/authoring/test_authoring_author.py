@@ -364,7 +364,7 @@ def test_single_questions_have_possible_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["x"], "say what to author about"),
+        (["x"], "say what the tasks are about"),
         (["x/y", "--simulator", "library"], "is no name for a file"),
         (["x", "--simulator", "librari"], "librari"),
         (["x", "--simulator", "library", "--turns", "4-2"], "--turns '4-2'"),

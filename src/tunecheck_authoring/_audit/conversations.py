@@ -216,7 +216,7 @@ class EntryCheck:
                 yield self._finding("judging", f"ignored_state: nothing in the state is called {path[:100]!r}{hint}")
 
     def replay(self, config: Mapping[str, JSON]) -> Player:
-        """Fresh simulators with this configuration, on which calls can be made."""
+        """Start simulators with this configuration for calls."""
         return Player(self._services.start(list(self._classes), config, long_context=self.entry.long_context))
 
     def _operations(self) -> frozenset[str]:
@@ -251,10 +251,11 @@ class EntryCheck:
     def _turn(
         self, turn: int, calls: list[GroundTruthCall], offered: frozenset[str], replay: Player
     ) -> Iterator[Finding]:
-        idle = bool(calls)
+        """Yield the findings of one turn's calls, and make them in the replay."""
+        without_effect = bool(calls)
         for each in calls:
             if each.call is None:
-                idle = False
+                without_effect = False
                 yield self._finding("unreadable_call", clean(each.problem, 1_000), turn, each.text)
                 continue
             if offered.isdisjoint((each.call.name, tool_name(each.call.name))):
@@ -263,13 +264,13 @@ class EntryCheck:
                 text = f"{name!r} is not on offer" if later is None else f"{name!r} is on offer{later}"
                 yield self._finding("not_offered", text, turn, each.text)
             tools = self.entry.tools
-            right = as_right(each.call, tools)
-            yield from schema_findings(self.entry.name, right, tools.get(each.call.name), turn)
+            converted = as_right(each.call, tools)
+            yield from schema_findings(self.entry.name, converted, tools.get(each.call.name), turn)
             step = replay.call(each.call)
             yield from self._call(turn, each.call, each.text, step, replay.start)
             self._made.append(PlayedCall(turn, each.text, each.call, step))
-            idle = idle and not (step.has_effect or step.result.error)
-        if idle:
+            without_effect = without_effect and not (step.has_effect or step.result.error)
+        if without_effect:
             yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
 
     def _call(self, turn: int, call: FunctionCall, text: str, step: Called, start: object) -> Iterator[Finding]:

@@ -56,7 +56,7 @@ class Review:
 
     def __post_init__(self) -> None:
         if self.out.suffix.lower() != ".jsonl":
-            raise ConfigurationError(f"{self.out}: rows are JSON Lines; name it {self.out.with_suffix('.jsonl').name}")
+            raise ConfigurationError(f"{self.out}: must end in .jsonl, such as {self.out.with_suffix('.jsonl').name}")
         for path in (self.out, sidecar_path(self.out)):
             if path.exists():
                 raise ConfigurationError(f"{path} exists; choose another name with --out FILE")

@@ -83,7 +83,7 @@ def _is_table(value: Mapping[object, object]) -> bool:
 
 
 def fits(schema: Schema, value: JSON) -> bool:
-    """True if a value has a parameter's type and is one of its enum."""
+    """True if a value is in a parameter's enum or, without an enum, has its type."""
     kind = schema.get("type")
     if "enum" in schema:
         return value in cast("list[JSON]", schema["enum"])

@@ -76,7 +76,7 @@ def reworded(
 
 def _reword(task: AuthoredTask, voice: str, texts: Mapping[str, str], problems: Mapping[str, str]) -> AuthoredTask:
     ids = [_id(task, at) for at in range(len(task.words))]
-    words = [plain if each in problems else texts[each] for each, plain in zip(ids, task.words, strict=True)]
+    words = [original if each in problems else texts[each] for each, original in zip(ids, task.words, strict=True)]
     plain = {str(at): problems[each] for at, each in enumerate(ids) if each in problems}
     return msgspec.structs.replace(task, voice=voice, words=words, plain=plain)
 

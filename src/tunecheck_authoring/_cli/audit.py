@@ -59,7 +59,7 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
     done = audit_rows(
         checked_rows(dataset, (row.values for row in dataset.rows()), options),
-        _reader(dataset),
+        _dialogue_reader(dataset),
         training=_training(options.against) if options.against else (),
         runs=[find_run(run, options.folder) for run in options.runs or []],
     )
@@ -87,7 +87,7 @@ def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
     serve_review(review, options.port, lambda url: print(f"open {url} (this machine only); Ctrl-C ends it", flush=True))
 
 
-def _reader(dataset: Dataset) -> DialogueReader:
+def _dialogue_reader(dataset: Dataset) -> DialogueReader:
     from tunecheck.calls import TOOL_COLUMNS
     from tunecheck_authoring._audit.dialogue import QUESTION_COLUMNS, DialogueReader
 
@@ -102,7 +102,7 @@ def _training(path: str) -> Iterator[Dialogue]:
     from tunecheck_authoring._audit.conversations import CheckedRow
 
     dataset = open_dataset(path, number_ids=True)
-    reader = _reader(dataset)
+    reader = _dialogue_reader(dataset)
     count, unread = 0, []
     for row in dataset.rows():
         dialogue = reader.read(CheckedRow(row.id, row.values, ()))

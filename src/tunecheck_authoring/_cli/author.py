@@ -138,7 +138,7 @@ def _plan(options: AuthorOptions, simulators: list[str], command: str) -> Author
     if stage is None:
         raise ConfigurationError(f"there is no stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}")
     if not simulators:
-        raise ConfigurationError("say what to author about: --simulator NAME, --openapi FILE, or --mcp COMMAND")
+        raise ConfigurationError("say what the tasks are about: --simulator NAME, --openapi FILE, or --mcp COMMAND")
     work = options.work or Path("authoring") / options.name
     return AuthorPlan(
         name=options.name,

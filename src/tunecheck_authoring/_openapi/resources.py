@@ -267,7 +267,7 @@ def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
 
 
 def references(kind: ResourceKind, kinds: Mapping[str, ResourceKind]) -> Iterator[tuple[str, ResourceKind]]:
-    """Yield the fields of a kind that hold another kind's key, with that kind."""
+    """Yield each field that holds the key of another kind, and that kind."""
     for name in kind.fields:
         *words, last = words_of(name) or [""]
         other = kinds.get(singular("_".join(words)))

@@ -25,7 +25,7 @@ class TableSimulator(Simulator):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if cls.__dict__.get("tables") is not None:
-            for name, table in _read(cls).items():
+            for name, table in _read_tables(cls).items():
                 setattr(cls, name, table)
 
     @classmethod
@@ -60,7 +60,7 @@ class TableSimulator(Simulator):
         ]
 
 
-def _read(simulator: type[TableSimulator]) -> Mapping[str, object]:
+def _read_tables(simulator: type[TableSimulator]) -> Mapping[str, object]:
     path = simulator.tables
     try:
         content = loads(read_regular(path, _MOST_BYTES)) if path is not None else {}

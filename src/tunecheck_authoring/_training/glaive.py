@@ -33,14 +33,14 @@ def glaive_rows(record: Record, number: int) -> list[Record]:
     """Return the rows of one raw conversation.
 
     Raises:
-        ConversationError: it is not a conversation, or some turn of it cannot be converted.
+        ConversationError: the record is not a conversation, or a turn cannot be converted.
     """
     system, chat = _text(record, "system"), _text(record, "chat")
     sentence, functions = _split_system(system)
     turns = Turns(f"glaive-{number}", as_tools(functions, "'system'"))
     if sentence:
         turns.say({"role": "system", "content": sentence})
-    for role, body in _turns(chat, beside=len(system)):
+    for role, body in _turns(chat, system_length=len(system)):
         if role == "ASSISTANT":
             _answer(turns, body)
         elif role == "USER":
@@ -67,13 +67,13 @@ def _text(raw: Record, key: str) -> str:
     return value
 
 
-def _turns(chat: str, *, beside: int) -> Iterator[tuple[str, str]]:
+def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
     marks = list(_TURN.finditer(chat))
     before = chat[: marks[0].start()] if marks else chat
     if before.strip():
         raise ConversationError("its text does not begin with USER: or ASSISTANT:")
-    if len(marks) * (len(chat) + beside) > MAX_GROWTH:
-        raise ConversationError(f"is too long: {len(marks):,} turns in {len(chat) + beside:,} characters")
+    if len(marks) * (len(chat) + system_length) > MAX_GROWTH:
+        raise ConversationError(f"is too long: {len(marks):,} turns in {len(chat) + system_length:,} characters")
     for at, mark in enumerate(marks, 1):
         end = marks[at].start() if at < len(marks) else len(chat)
         yield mark[1], chat[mark.end() : end].strip()
