@@ -138,7 +138,7 @@ class MlflowUploader(Uploader):
         destination = f"{self.uri} {self._experiment}"
         super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
-            raise ConfigurationError("MLFLOW_TRACKING_TOKEN or _PASSWORD is set: it is not sent over plain http")
+            raise ConfigurationError("MLFLOW_TRACKING_TOKEN and _PASSWORD need https: use it, or unset them")
 
     def check(self, *, simulated: bool) -> None:
         """Refuse before the run what an upload would refuse after it."""

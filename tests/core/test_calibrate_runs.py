@@ -202,7 +202,7 @@ def test_another_metric_can_be_chosen(tmp_path: Path) -> None:
     assert run(tmp_path, labelled(*PAIRS), two, metric="other").accuracy.value == 0.8
     with pytest.raises(ConfigurationError, match="'two' has no metric 'othr'; did you mean 'other'"):
         run(tmp_path, labelled(*PAIRS), two, metric="othr")
-    with pytest.raises(ConfigurationError, match="'two' gives one_result, other_result: say which metric it is"):
+    with pytest.raises(ConfigurationError, match="'two' gives one_result, other_result: choose one with --metric"):
         run(tmp_path, labelled(*PAIRS), two)
 
 

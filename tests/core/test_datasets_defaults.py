@@ -98,5 +98,5 @@ def test_what_is_written_as_a_sidecar_is_read_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["nowhere.yaml", "."])
 def test_a_sidecar_that_is_no_file_is_not_passed_over(tmp_path: Path, target: str) -> None:
     (tmp_path / "val.yaml").symlink_to(target)
-    with pytest.raises(ConfigurationError, match=r"val\.yaml: is no ordinary file"):
+    with pytest.raises(ConfigurationError, match=r"val\.yaml: not a regular file"):
         read_sidecar(tmp_path / "val.jsonl")

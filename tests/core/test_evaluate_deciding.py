@@ -339,7 +339,7 @@ def test_a_score_outside_of_its_declared_range_ends_the_run(tmp_path: Path) -> N
         name, kind, range, higher_is_better = "grade", "score", (0.0, 1.0), True
 
     before = run(tmp_path, ROWS[:20], target=Model(0.5), evaluators={"graded": Graded(0.5)})
-    with pytest.raises(RunError, match="outside of the range"):
+    with pytest.raises(RunError, match="outside its declared range"):
         run(
             tmp_path, ROWS[:20], target=Model(0.5), evaluators={"graded": Graded(1.5)}, better_than=before,
             until_decided=True,

@@ -124,7 +124,7 @@ def test_a_configuration_file_decides_as_well(tunecheck: Tunecheck) -> None:
         (("--better-than", "good", "--no-worse-than", "good", "--margin", "0.1"), "give one of them"),
         (("--better-than", "good", "--margin", "0.1"), "--margin needs --no-worse-than RUN"),
         (("--all",), "--all needs --resume RUN"),
-        ((*UNTIL_WORSE, "--fail-under", "function_call_match.scored_count>=9"), "is a figure of the whole run"),
+        ((*UNTIL_WORSE, "--fail-under", "function_call_match.scored_count>=9"), "can be computed only from all rows"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

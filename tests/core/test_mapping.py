@@ -127,9 +127,7 @@ def test_references_of_other_systems_say_what_is_meant_here(written: str, meant:
 
 
 def test_a_literal_that_is_no_data_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"parameter 'k': a mapping holds references and plain values: .*object"
-    ):
+    with pytest.raises(ConfigurationError, match=r"parameter 'k': write a reference or a JSON value: .*object"):
         run(
             tmp_path,
             [{"a": 1}],

@@ -225,7 +225,7 @@ def test_the_smallest_difference_of_scores_is_that_of_the_usual_formula() -> Non
 
 def test_so_few_rows_that_nothing_would_be_shown_say_so() -> None:
     found = smallest_difference(verdicts(1, 0, 3))
-    assert (found.value, found.remark) == (None, "even if every row changed, so few would not show it")
+    assert (found.value, found.remark) == (None, "too few rows: even a change of every row would not be significant")
 
 
 def test_without_a_discordant_row_the_smallest_difference_is_that_of_rows_that_all_go_one_way() -> None:

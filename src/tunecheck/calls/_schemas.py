@@ -391,7 +391,7 @@ class _CompiledSchema:
         import jsonschema_rs  # loaded when used: not all who match calls check them
 
         if len(schema) > _MOST_BYTES:
-            raise ValueError(f"it is longer than {_MOST_BYTES:,} bytes")
+            raise ValueError(f"a schema longer than {_MOST_BYTES:,} bytes is not checked")
         root = loads(schema)
         assert isinstance(root, dict)
         self._root = root
@@ -411,13 +411,13 @@ class _CompiledSchema:
         self.places += 1
         self.depth = max(self.depth, depth)
         if self.places > _MOST_PLACES or depth > _DEEPEST:
-            raise ValueError("it is too large or nested too deeply, with its references written out")
+            raise ValueError("with its references written out, the schema is too large or nested too deeply")
         if isinstance(node, list):
             for item in node:
                 self._visit(item, followed, depth + 1)
             return
         if depth and isinstance(node.get(self._id_key), str):
-            raise ValueError(f"it has an {self._id_key!r} inside, which changes what its references mean")
+            raise ValueError(f"an {self._id_key!r} inside changes what references mean: remove it")
         required = node.get("required")
         self.required += len(required) if isinstance(required, list) else 0
         for key, inner in node.items():
@@ -430,7 +430,7 @@ class _CompiledSchema:
 
     def _follow(self, reference: str, followed: frozenset[str], depth: int) -> None:
         if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
-            raise ValueError(f"it refers to {reference[:80]!r}; only references such as '#/$defs/x' are followed")
+            raise ValueError(f"{reference[:80]!r} is not followed; only references such as '#/$defs/x' are")
         if reference in followed:
             self._back += 1
             return

@@ -64,7 +64,7 @@ def _check_call(call: FunctionCall) -> FunctionCall:
     try:
         arguments = exact(call.arguments)
     except UnreadableError as error:
-        raise ValueError(f"the arguments of {quoted(call.name)} cannot be written: {error}") from None
+        raise ValueError(f"the arguments of {quoted(call.name)} are not JSON: {error}") from None
     assert isinstance(arguments, dict)
     return FunctionCall(call.name, arguments, call.id)
 

@@ -68,7 +68,7 @@ class Deciding:
         ]
 
     def begin(self, target: Target | None) -> RandomOrder:
-        """The rows in random order, for this target; those that the base has not, which decide nothing, come last."""
+        """Return the rows in random order for this target. Rows that the base lacks decide nothing and come last."""
         units: dict[Hashable, list[int]] = {}
 
         def label(row: Row) -> Hashable:
@@ -76,15 +76,15 @@ class Deciding:
             units.setdefault(found, []).append(row.index)
             return found
 
-        self._order = RandomOrder(self._dataset.rows(), label, self.question.seed, self._enough, self._tells)
+        self._order = RandomOrder(self._dataset.rows(), label, self.question.seed, self._enough, self._has_base_row)
         for test in self._tests:
             test.begin([[self._base_items.get(row) for row in unit] for unit in units.values()])
         return self._order
 
     def finish(self, answered: Iterable[int], journal: Journal) -> EarlyStop:
-        """What was decided; the journal says which rows count where these are not all, and which were not asked.
+        """Return the decision. If it stopped the run, the journal lists the rows that count and the rows never asked.
 
-        `answered` are rows that were asked before the run went on.
+        `answered` are the rows that were asked before the run was resumed.
         """
         order, question = self._order, self.question
         asked, judged = order.asked.union(answered), order.judged()
@@ -117,7 +117,7 @@ class Deciding:
             group = self._labels[item]
         return ("item", item) if group is None else ("group", str(group))
 
-    def _tells(self, unit: Sequence[Row]) -> bool:
+    def _has_base_row(self, unit: Sequence[Row]) -> bool:
         return any(row.index in self._base_items for row in unit)
 
     def _enough(self, unit: Sequence[RowState]) -> bool:
@@ -128,7 +128,7 @@ class Deciding:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome of all metrics: worse if one is worse, open if one is open."""
+        """Return the outcome of all metrics: worse if any is worse, else undecided if they differ."""
         outcomes = {test.outcome for test in self._tests}
         return "worse" if "worse" in outcomes else "undecided" if len(outcomes) > 1 else outcomes.pop()
 
@@ -244,11 +244,11 @@ class _Test:
             return None
         score = self._score(value)
         if not 0 <= score <= 1:
-            raise RunError(f"row {state.row.id}: {self.name} is {value!r}, outside of the range that it declares")
+            raise RunError(f"row {state.row.id}: {self.name} is {value!r}, outside its declared range")
         return score
 
     def complete(self) -> None:
-        """No row is left: what is still undecided is what the complete run says."""
+        """Decide from all rows if the outcome is still undecided."""
         if self.outcome == "undecided":
             self.outcome, self._pairs = self._test.complete(), self._test.pairs
 

@@ -262,7 +262,7 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
         except TypeError as error:
             raise DataError(f"{where}: messages: {error}") from None
     if not keys:
-        raise DataError(f"{where}: has neither an id nor messages, so what it answers is unknown")
+        raise DataError(f"{where}: has neither an id nor messages to match it with a row: add one")
     return keys
 
 

@@ -259,11 +259,11 @@ class _LabelledRun:
         meaning = self._entry.metric(self._metric)
         self._higher_is_better = meaning is None or meaning.higher_is_better
         self._counts: Counter[str] = Counter()
-        self._found = [*self._comparisons()]
+        self._compared = [*self._comparisons()]
 
     def calibration(self, confidence: float) -> Calibration:
         """Return the figures of the rows that have a label."""
-        agreement = Agreement.of((each.label, each.verdict) for each in self._found)
+        agreement = Agreement.of((each.label, each.verdict) for each in self._compared)
         summary = self._run.metrics()
         usage, notes = summary.get("usage"), summary.get("notes")
         verdicts = (PASS, FAIL)
@@ -285,8 +285,8 @@ class _LabelledRun:
             confusion={one: {other: agreement.counts.get((one, other), 0) for other in verdicts} for one in verdicts},
             precision=agreement.precision(FAIL, confidence),
             recall=agreement.recall(FAIL, confidence),
-            differences=tuple(self._difference(each) for each in self._found if each.label != each.verdict),
-            scores=_score_figures(self._found, confidence),
+            differences=tuple(self._difference(each) for each in self._compared if each.label != each.verdict),
+            scores=_score_figures(self._compared, confidence),
             threshold=self._fitted_threshold(confidence),
             simulated=summary.get("simulated") is True,
             usage=usage if isinstance(usage, dict) else {},
@@ -294,15 +294,15 @@ class _LabelledRun:
         )
 
     def save(self, *, simulated: bool) -> Path:
-        """Save labels and verdicts beside the runs, for runs with this judge.
+        """Save the labels and the judge's verdicts in the runs' folder, for other runs with this judge.
 
         Raises:
-            ConfigurationError: The evaluator is no judge, or no row could be compared.
+            ConfigurationError: The evaluator is not a judge, or no row could be compared.
         """
         judge = self._entry.judge
         if judge is None:
-            raise ConfigurationError(f"--save: {self._evaluator!r} calls no model, or has no fingerprint")
-        if not self._found:
+            raise ConfigurationError(f"--save: {self._evaluator!r} has no judge model, or no fingerprint to find it by")
+        if not self._compared:
             raise ConfigurationError("--save: no row could be compared")
         recorded = recorded_verdicts(self._run.journal, self._evaluator)
         labels = [
@@ -313,7 +313,7 @@ class _LabelledRun:
                 PASS if each.label == PASS else FAIL,
                 PASS if each.verdict == PASS else FAIL,
             )
-            for each in self._found
+            for each in self._compared
         ]
         kept = JudgeCalibration(
             judge=judge,
@@ -349,7 +349,7 @@ class _LabelledRun:
             if name is not None and (not keys or name in keys):
                 return name
         if len(keys) > 1:
-            raise ConfigurationError(f"{self._evaluator!r} gives {', '.join(keys[:_LISTED])}: say which metric it is")
+            raise ConfigurationError(f"{self._evaluator!r} gives {', '.join(keys[:_LISTED])}: choose one with --metric")
         return keys[0] if keys else None
 
     def _comparisons(self) -> Iterator[_Compared]:
@@ -406,10 +406,10 @@ class _LabelledRun:
 
     def _fitted_threshold(self, confidence: float) -> FittedThreshold | None:
         """Return the threshold that fits the labels best, if verdicts come from one."""
-        scores = [(each.label == PASS, each.score) for each in self._found if each.score is not None]
-        if not scores or len(scores) < len(self._found):
+        scores = [(each.label == PASS, each.score) for each in self._compared if each.score is not None]
+        if not scores or len(scores) < len(self._compared):
             return None
-        if as_number(self._found[0].output.get(f"{self._metric}_threshold")) is None:
+        if as_number(self._compared[0].output.get(f"{self._metric}_threshold")) is None:
             return None
         return fit_threshold(scores, higher_is_better=self._higher_is_better, confidence=confidence)
 

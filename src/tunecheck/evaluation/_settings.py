@@ -163,7 +163,7 @@ class RunSettings:
             if not isinstance(name, str) or not isinstance(value, str):
                 raise ConfigurationError(f"tags are texts by name; {name!r} is {value!r}")
         if is_remote(os.fspath(self.results_dir)):
-            raise ConfigurationError("results_dir is a folder; storage is for the command line: --results-dir az://…")
+            raise ConfigurationError("results_dir must be a local folder; only --results-dir takes az://…")
         if self.resume is not None and self.reuse is not None:
             raise ConfigurationError("resume finishes a run in its own folder, reuse makes a new one: give one of them")
         self._check_decision()

@@ -76,7 +76,7 @@ def _parse(value: object, where: str) -> Mapped:
         try:
             return Constant(plain(value))
         except TypeError as error:
-            raise ConfigurationError(f"{where}: a mapping holds references and plain values: {error}") from None
+            raise ConfigurationError(f"{where}: write a reference or a JSON value: {error}") from None
     reference = _read_reference(value.strip())
     if reference is not None:
         return reference
@@ -258,7 +258,7 @@ def check_binding(
     known = [f"${{data.{column}}}" for column in sorted(columns)][:12]
     raise ConfigurationError(
         f"{what} needs {', '.join(map(repr, lacking))}: map it, e.g. --mapping {lacking[0]}='${{data.…}}', "
-        f"in Python column_mapping {{{lacking[0]!r}: '${{data.…}}'}}; the data has {', '.join(known) or 'no columns'}"
+        f"in Python column_mapping={{{lacking[0]!r}: '${{data.…}}'}}; the data has {', '.join(known) or 'no columns'}"
     )
 
 
@@ -311,7 +311,7 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        raise ConfigurationError(f"{what}: its parameters cannot be read; wrap it in a function with names") from None
+        raise ConfigurationError(f"{what}: its parameters cannot be read; wrap it in a def that names them") from None
     choice, takes_any = _parameters(signature, what)
     return Signature([choice], takes_any)
 

@@ -62,7 +62,7 @@ def multiple_comparisons_with_the_best(
     normal_quantile(confidence)  # refuses what is not a confidence
     rows, runs = scores.shape
     if runs < 2:
-        raise ValueError("the best of the others needs two runs or more")
+        raise ValueError("a comparison with the best of the others needs at least two runs")
     sign = 1.0 if higher_is_better else -1.0
     means = sign * scores.mean(axis=0)
     apart = means[:, None] - means[None, :]

@@ -79,7 +79,7 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
     if error is None:
         value, remark = None, comparison.difference.remark or "there is no spread to judge by"
     elif isinstance(comparison, PairedBinary):
-        value, remark = _smallest_of_verdicts(comparison, error, power, alpha)
+        value, remark = _smallest_verdict_change(comparison, error, power, alpha)
     elif error == 0:
         value, remark = None, "all differences are the same: they show no spread"
     else:
@@ -88,16 +88,16 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
     return SmallestDifference(value, power, alpha, remark)
 
 
-def _smallest_of_verdicts(
+def _smallest_verdict_change(
     comparison: PairedBinary, error: float, power: float, alpha: float
 ) -> tuple[float | None, str | None]:
     n, b, c = comparison.n, comparison.b, comparison.c
     rows, degrees = float(n), None
     if comparison.clusters is not None:
-        plain = math.sqrt(b + c - (c - b) ** 2 / n) / n
-        rows, degrees = effective_rows(n, comparison.clusters, plain, error), comparison.clusters - 1
+        unclustered = math.sqrt(b + c - (c - b) ** 2 / n) / n
+        rows, degrees = effective_rows(n, comparison.clusters, unclustered, error), comparison.clusters - 1
     value = smallest_binary(rows, (b + c) / n, power, alpha, degrees)
-    return value, None if value is not None else "even if every row changed, so few would not show it"
+    return value, None if value is not None else "too few rows: even a change of every row would not be significant"
 
 
 def smallest_binary(

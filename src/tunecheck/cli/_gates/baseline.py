@@ -253,13 +253,13 @@ def read_base(
 
 
 def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collection[str]) -> None:
-    """Refuse gates on a figure of the whole run, such as a weighted mean, which rows do not have."""
+    """Refuse gates on metrics that can be computed only from all rows, such as a weighted mean."""
     decided = {*evaluators, *(base.settings.named or ())}
     for gate in gates:
         named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}
         if named.isdisjoint(decided) and not gate.metric.startswith(CAUSE_METRIC):
             raise ConfigurationError(
-                f"--until-decided: {gate.metric} is a figure of the whole run, which a part of its rows does not tell: "
+                f"--until-decided: {gate.metric} can be computed only from all rows: "
                 "leave out its --fail-under, or --until-decided"
             )
 
