@@ -149,7 +149,7 @@ def sentence(faults: Iterable[Fault]) -> str | None:
     """Return the faults as one line of bounded length for `<metric>_reason`, or None without faults."""
     parts: list[str] = []
     length = left_out = 0
-    for part in _parts(faults):
+    for part in _phrases(faults):
         length += len(part) + 2
         if parts and length > _MOST_REASON:
             left_out += 1
@@ -160,7 +160,7 @@ def sentence(faults: Iterable[Fault]) -> str | None:
     return _CONTROL.sub(" ", "; ".join(parts)) or None
 
 
-def _parts(faults: Iterable[Fault]) -> Iterator[str]:
+def _phrases(faults: Iterable[Fault]) -> Iterator[str]:
     for code, group in groupby(faults, key=lambda fault: fault.code if fault.message is None else ""):
         if code == "called_instead_of_answering":
             yield f"called {_calls([_call(fault.call, fault.actual) for fault in group])} when it should have answered"

@@ -279,8 +279,8 @@ class _CallLoop(LoopThread):
         """Return what the function returns.
 
         Raises:
-            LateError: it takes longer.
-            _LoopBlockedError: something blocks the loop, which is left behind with all its calls.
+            LateError: the function takes longer than `limit_s`.
+            _LoopBlockedError: something blocks the loop, which is abandoned with all its calls.
         """
         reply: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._replies.add(reply)
@@ -288,7 +288,7 @@ class _CallLoop(LoopThread):
         try:
             await asyncio.wait([reply], timeout=limit_s)
             if not reply.done() and not await self._answers(min(limit_s, _PATIENCE_S)):
-                self._leave()
+                self._abandon()
             if self._blocked and reply.cancelled():
                 raise _LoopBlockedError
             if not reply.done():
@@ -321,11 +321,11 @@ class _CallLoop(LoopThread):
         finally:
             answer.cancel()
 
-    def _leave(self) -> None:
+    def _abandon(self) -> None:
         self._blocked = True
         for reply in self._replies:
             reply.cancel()
-        self.end()  # where it ever comes to it
+        self.end()  # takes effect when the blocking call returns
 
 
 async def _answer(function: Callable[[], object], reply: asyncio.Future[Any]) -> None:

@@ -185,7 +185,7 @@ def missing_package(message: str, target: ErrorTarget = ErrorTarget.UNKNOWN) -> 
 
 
 def not_installed(name: str) -> type:
-    """Return a class of that name, so that scripts can import it. Making an instance says what to install."""
+    """Return a class that scripts can import by this name. Making an instance raises an error with install advice."""
 
     def refuse(self: object, *args: object, **kwargs: object) -> None:
         raise missing_package(f"{name} is Azure AI Evaluation's own")

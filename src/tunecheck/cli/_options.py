@@ -185,10 +185,10 @@ class OptionField:
 
     def help_row(self, *, notes: bool) -> tuple[str, str]:
         """Return the two columns of the help: `--limit N`, and the text, with range and default if `notes`."""
-        said = self.description
-        names = said.metavar if said.positional else ", ".join(said.flags or (self.flag,))
-        value = "" if said.positional or self.kind is bool or said.metavar is None else f" {said.metavar}"
-        return f"{names}{value}", " ".join([said.help, *(self._notes() if notes else ())])
+        about = self.description
+        names = about.metavar if about.positional else ", ".join(about.flags or (self.flag,))
+        value = "" if about.positional or self.kind is bool or about.metavar is None else f" {about.metavar}"
+        return f"{names}{value}", " ".join([about.help, *(self._notes() if notes else ())])
 
     def _notes(self) -> Iterator[str]:
         least, most = self.description.least, self.description.most

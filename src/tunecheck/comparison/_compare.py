@@ -62,18 +62,18 @@ def compare(
             of non-inferiority.
         cluster: a column of the data; rows with equal values in it are not independent. By default the one that the
             data declares, else one that is found; `none` takes all rows as independent.
-        confidence: of the two-sided intervals; what the verdicts hold for.
+        confidence: the level of the two-sided intervals and of the verdicts, such as 0.95.
         allow_simulated: compare runs that asked no model, too.
         pair_by: `content` pairs rows of equal id and content, then of equal content; `id` rows of equal id alone.
-        rows: how many rows of each list are kept; None for all. Their counts are always complete.
-        seed: of resampling; the same seed gives the same figures.
+        rows: the most rows in each list of changed rows; None for all. Counts always include all rows.
+        seed: the seed of resampling; the same seed gives the same figures.
         guards: metrics, or slices such as `match[domain=refund]`, with how much worse than the base's they may be.
         allow_changed_evaluator: decide although the evaluator of the primary metric is not the same in both runs.
         results_dir: where runs are looked for.
 
     Raises:
-        ConfigurationError: a run that is not there, not finished, or simulated; rows that do not pair; an option.
-        DataError: a run whose files are damaged.
+        ConfigurationError: a run is missing, unfinished or simulated, rows do not pair, or an argument is wrong.
+        DataError: the files of a run are damaged.
     """
     settings = ComparisonSettings(
         metrics=metrics,
@@ -125,12 +125,12 @@ def select(
         allow_simulated: select among runs that asked no model, too.
         allow_changed_evaluator: as of `compare`.
         pair_by: as of `compare`.
-        seed: of resampling; the same seed gives the same figures.
+        seed: the seed of resampling; the same seed gives the same figures.
         results_dir: where runs are looked for.
 
     Raises:
-        ConfigurationError: a run that is not there, not finished, or simulated; rows that do not pair; an option.
-        DataError: a run whose files are damaged.
+        ConfigurationError: a run is missing, unfinished or simulated, rows do not pair, or an argument is wrong.
+        DataError: the files of a run are damaged.
     """
     settings = ComparisonSettings(
         metrics=metric,

@@ -71,7 +71,7 @@ def check_named(source: str | Path, trust: Trust) -> None:
     Raises:
         ConfigurationError: it may not, or there is no such definition.
     """
-    path = _find(Path(source), Path())
+    path = _find_definition(Path(source), Path())
     trust.check(path, f"ask the endpoint {path.stem!r}", folder=_FOLDER)
     definition = read_definition(path)
     function = definition.data.get("function")
@@ -95,7 +95,7 @@ def read_definition(
         except TypeError as error:
             raise ConfigurationError(f"endpoint definition: {error}") from None
         return _definition(document, name, workspace or Path())
-    path = _find(Path(source), workspace or Path())
+    path = _find_definition(Path(source), workspace or Path())
     return _definition(read_yaml(path), name or path.stem, path.parent)
 
 
@@ -112,9 +112,9 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
     return Definition(document, values, kind, name or kind, folder)
 
 
-def _find(path: Path, workspace: Path) -> Path:
+def _find_definition(path: Path, workspace: Path) -> Path:
     folder = workspace / _FOLDER
-    is_name = path.parent == Path() and path.suffix not in (".yaml", ".yml")  # a name is one of the workspace's first
+    is_name = path.parent == Path() and path.suffix not in (".yaml", ".yml")  # a name means the workspace's first
     for base in (folder / path, path) if is_name else (path, folder / path):
         for candidate in (base, *(base.with_name(base.name + suffix) for suffix in (".yaml", ".yml"))):
             if candidate.is_file():

@@ -272,7 +272,7 @@ def with_calls(completion: Completion, profile: Profile | str, tools: object) ->
 
 
 def in_text(request: ChatRequest, prompt: ToolPrompt) -> ChatRequest:
-    """The request with its tools in the system message, and calls and their results as the family writes them."""
+    """Return the request with tools in its system message, and calls and results as the model family writes them."""
     messages: list[Message] = []
     results: list[str] = []
     for message in request.messages:

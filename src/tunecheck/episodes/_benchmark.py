@@ -43,7 +43,7 @@ class BenchmarkDialect(ABC):
         """Return the benchmark's texts, from the user's copy.
 
         Raises:
-            DataError: There is no copy; the text says how to get one.
+            DataError: There is no copy; the message says how to get one.
         """
 
     @abstractmethod

@@ -313,7 +313,7 @@ def no_call(turn: Turn) -> RowVerdict | None:
 
 
 def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdict | None:
-    """Return a failure if the model's simulators hold something else than the ground truth's."""
+    """Return a failure if the model's calls left another state than the ground truth's calls."""
     found = deviations(truth.backend.states(), answered.backend.states())
     named = ((path_text(each.path, _LONGEST_PATH), each) for each in found)
     counted = ((path, each) for path, each in named if not judging.ignores(path))

@@ -95,12 +95,12 @@ class _RecordedRows(Dataset):
 class _RecordedAnswers(Target):
     """Returns the recorded answer of each row; makes no calls."""
 
-    def __init__(self, run: Run, rows: RowsView, described: dict[str, JSON]) -> None:
-        self.name = str(described.get("name"))
+    def __init__(self, run: Run, rows: RowsView, recorded_target: dict[str, JSON]) -> None:
+        self.name = str(recorded_target.get("name"))
         self._rows = rows
-        self.simulated = bool(described.get("simulated"))
+        self.simulated = bool(recorded_target.get("simulated"))
         self._run_id = run.id
-        self._described = described
+        self._recorded_target = recorded_target
         self._answers = JournalReader(run.journal, by_row=True, evaluators=frozenset(), answers=True)
         self._indices = self._answers.indices(len(rows))
 
@@ -126,12 +126,12 @@ class _RecordedAnswers(Target):
 
     def fingerprint(self) -> str | None:
         """Return the fingerprint of the target that gave the answers."""
-        fingerprint = self._described.get("fingerprint")
+        fingerprint = self._recorded_target.get("fingerprint")
         return fingerprint if isinstance(fingerprint, str) else None
 
     def describe(self) -> dict[str, JSON]:
         """Return the manifest's description of the target that gave the answers."""
-        return {key: value for key, value in self._described.items() if key not in ("fingerprint", "simulated")}
+        return {key: value for key, value in self._recorded_target.items() if key not in ("fingerprint", "simulated")}
 
     async def close(self) -> None:
         """Close the journal."""

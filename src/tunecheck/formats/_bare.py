@@ -55,10 +55,10 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
     while failures < _MOST_FAILURES and (candidate := _CANDIDATE.search(body, position)):
         if candidate.start() >= limit and not collector.calls:
             break
-        held = collector.fresh()
-        held.begun = collector.begun = candidate.start()
+        attempt = collector.fresh()
+        attempt.begun = collector.begun = candidate.start()
         try:
-            end = _take_candidate(body, candidate, held, read_text)
+            end = _take_candidate(body, candidate, attempt, read_text)
         except _NoCallError as error:
             failures += error.costly
             position = max(candidate.start() + 1, error.position)
@@ -66,9 +66,9 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
         if _is_mentioned(body, candidate, end):
             position = end
             continue
-        collector.add_text(body[said : held.begun])
-        collector.spans.append((held.begun, end))
-        collector.take_over(held)
+        collector.add_text(body[said : attempt.begun])
+        collector.spans.append((attempt.begun, end))
+        collector.take_over(attempt)
         said = position = end
         if candidate["action"]:
             break  # what follows is what the model thinks the tool would say
@@ -94,23 +94,24 @@ class _NoCallError(Exception):
         self.costly = costly
 
 
-def _take_candidate(body: str, candidate: re.Match[str], held: CallCollector, read_text: ReadText) -> int:
+def _take_candidate(body: str, candidate: re.Match[str], attempt: CallCollector, read_text: ReadText) -> int:
+    """Collect the call at a candidate; return where it ends."""
     if candidate["list"]:
-        return _take_list(body, candidate, held)
+        return _take_list(body, candidate, attempt)
     if candidate["json"]:
-        return _take_json(body, candidate.start(), held, read_text)
-    given = candidate["action"] or candidate["named"]
-    tool = _tool_in(given, held) if given else None
+        return _take_json(body, candidate.start(), attempt, read_text)
+    spelling = candidate["action"] or candidate["named"]
+    tool = _tool_in(spelling, attempt) if spelling else None
     if tool is None:
         raise _NoCallError(candidate.end())
     name, first = tool
     if candidate["named"]:
-        held.begun = candidate.start() + first
+        attempt.begun = candidate.start() + first
     arguments: JSON = None
     end = candidate.end()
     end = skip_space(body, end)
     if body.startswith("tool_call(", end):  # in Python, as ChatGLM3 writes them
-        scanner = CallScanner(body, end, held)
+        scanner = CallScanner(body, end, attempt)
         arguments, end = scanner.call().arguments, scanner.position
     elif candidate["named"] or body.startswith("{", end):
         arguments, end = decode_at(body, end)
@@ -118,35 +119,35 @@ def _take_candidate(body: str, candidate: re.Match[str], held: CallCollector, re
             raise _NoCallError(end)
     elif body[end:].strip():
         raise UnreadableError(f"the input of {name!r} is not an object")
-    held.add("react" if candidate["action"] else "named", name, arguments)
+    attempt.add("react" if candidate["action"] else "named", name, arguments)
     closing = _CLOSING.match(body, end) if "```" in candidate[0] else None
     return closing.end() if closing else end
 
 
-def _tool_in(given: str, held: CallCollector) -> tuple[str, int] | None:
+def _tool_in(spelling: str, attempt: CallCollector) -> tuple[str, int] | None:
     """Return the tool of that name, and where the name begins.
 
     Remains of removed tokens are ignored: the end of a sentence, an id, a word of the protocol.
     """
-    if held.knows(given) and not given.startswith(NAMESPACE):
-        return given, 0
-    starts = [0, *(match.end() for match in re.finditer(r"\.", given))]
+    if attempt.knows(spelling) and not spelling.startswith(NAMESPACE):
+        return spelling, 0
+    starts = [0, *(match.end() for match in re.finditer(r"\.", spelling))]
     for start in starts:
-        prefix = _PREFIX.match(given, start)
+        prefix = _PREFIX.match(spelling, start)
         for first in (prefix.end() if prefix else start, start):
-            rest = given[first:]
+            rest = spelling[first:]
             shorter = (rest, rest[:-_ID_LENGTH], rest.removesuffix("commentary"))
-            name = next((one for one in shorter if one and held.knows(one)), None)
+            name = next((one for one in shorter if one and attempt.knows(one)), None)
             if name:
                 return name, start
     return None
 
 
-def _take_list(body: str, candidate: re.Match[str], held: CallCollector) -> int:
-    if not held.knows(candidate["listed"]) or not _LIST_START.match(body, candidate.end()):
+def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> int:
+    if not attempt.knows(candidate["listed"]) or not _LIST_START.match(body, candidate.end()):
         raise _NoCallError(candidate.end())
-    held.format = "bfcl_text"
-    scanner = CallScanner(body, candidate.start(), held)
+    attempt.format = "bfcl_text"
+    scanner = CallScanner(body, candidate.start(), attempt)
     try:
         calls = scanner.calls()
     except UnreadableError:
@@ -155,25 +156,25 @@ def _take_list(body: str, candidate: re.Match[str], held: CallCollector) -> int:
             raise
         raise _NoCallError(candidate.end(), costly=True) from None
     for call in calls:
-        held.add("bfcl_text", call.name, call.arguments)
+        attempt.add("bfcl_text", call.name, call.arguments)
     return scanner.position
 
 
-def _take_json(body: str, start: int, held: CallCollector, read_text: ReadText) -> int:
+def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadText) -> int:
     announced = _ANNOUNCED.match(body, start)
     try:
         value, end = value_at(body, start, "it")
     except UnreadableError:
-        if announced and held.knows(announced[1]):
+        if announced and attempt.knows(announced[1]):
             raise
         raise _NoCallError(start + 1, costly=True) from None
     try:
-        taken = take_value(value, held, read_text)
+        taken = take_value(value, attempt, read_text)
     except UnreadableError:
-        if not held.ambiguous or held.names_tool(body[start:end]):
+        if not attempt.ambiguous or attempt.names_tool(body[start:end]):
             raise
         raise _NoCallError(end) from None
-    if not taken or not held.calls or not all(held.knows(call.name) for call in held.calls):
+    if not taken or not attempt.calls or not all(attempt.knows(call.name) for call in attempt.calls):
         raise _NoCallError(end)
     return end
 
@@ -205,21 +206,21 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
         return False
     if before and (first.start() or first["wrapped"] or not CallScanner.keyword.match(text, first.end())):
         return False  # code that is shown
-    held = collector.fresh()
-    scanner = CallScanner(text, first.start(), held)
+    attempt = collector.fresh()
+    scanner = CallScanner(text, first.start(), attempt)
     try:
         while scanner.position < len(text):
             call = scanner.call()
-            if not held.knows(call.name):
+            if not attempt.knows(call.name):
                 return False
-            held.add("bfcl_text", call.name, call.arguments)
+            attempt.add("bfcl_text", call.name, call.arguments)
             scanner.position = _skip_decoration(text, scanner.position)
     except UnreadableError:
-        if before or held.calls or not _LIST_START.match(text, first.end()):
+        if before or attempt.calls or not _LIST_START.match(text, first.end()):
             return False
         collector.format = "bfcl_text"
         raise
     collector.spans.append((len(before), len(body)))
     collector.add_text(before)
-    collector.take_over(held)
+    collector.take_over(attempt)
     return True

@@ -324,7 +324,7 @@ def _take_call_list(body: str, position: int, collector: CallCollector) -> int |
 
 
 def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> bool:
-    """Collect the calls of a chosen family that writes no mark, or forgot it: directly or in fences."""
+    """Collect calls without a start mark, at the start of the body or of code fences; return True if there were any."""
     if profile.marks and profile.sure and not profile.inside:
         return False
     taken, opening, start = 0, 0, 0

@@ -275,7 +275,7 @@ class Engine:
             await self._handle_answer(state)
             return
         try:
-            columns = await self._columns(target, state.row)
+            columns = await self._recall_or_ask(target, state.row)
             check_columns(columns, self._names)
             state.target = columns
             self.tally.masked += columns.get("masked") is True
@@ -293,8 +293,8 @@ class Engine:
         await self._ready.wait()
         self._evaluate(state)
 
-    async def _columns(self, target: Target, row: Row) -> dict[str, JSON]:
-        """Return the recorded answer to a row, or else the target's, which is recorded before it counts."""
+    async def _recall_or_ask(self, target: Target, row: Row) -> dict[str, JSON]:
+        """Return a row's recorded answer. Without one, ask the target and record the answer, then count its cost."""
         input_hash = target.input_hash(row)
         recorded = self._cached.answer(row.index, input_hash)
         if recorded is None:

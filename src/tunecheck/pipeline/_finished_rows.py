@@ -315,14 +315,14 @@ def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, st
             if verdict.word == "fail":
                 groups = failures.faults.setdefault(reader.name, {})
                 for key, called in fault_groups(verdict.faults, verdict.reason).items():
-                    _count(groups, key, called, row_id, verdict.reason)
+                    _add_to_group(groups, key, called, row_id, verdict.reason)
                     own = own or ("" if key == "below_threshold" else f"{reader.name}: {called}")
         for stage, key, words in errors_of(row):
-            _count(failures.errors.setdefault(stage, {}), key, key, row_id, words)
+            _add_to_group(failures.errors.setdefault(stage, {}), key, key, row_id, words)
         if isinstance(code := row.get("cause"), str):
-            _count(failures.causes, code, cause_named(code).title, row_id, evidence_of(row))
+            _add_to_group(failures.causes, code, cause_named(code).title, row_id, evidence_of(row))
         elif own:
-            _count(failures.reasons, own, own, row_id, "")
+            _add_to_group(failures.reasons, own, own, row_id, "")
     return failures
 
 
@@ -348,7 +348,7 @@ def _first_line(reason: str) -> str:
 
 
 def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
-    """Yield a row's errors: the stage, the kind (type and message without its values), and the words."""
+    """Yield each error of a row: its stage, its message without numbers and quotations (for grouping), its message."""
     for key, error in row.items():
         if key.startswith("error.") and isinstance(error, dict):
             words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ]
@@ -357,11 +357,11 @@ def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
             yield key.removeprefix("error."), clean(_NUMBER.sub("…", _QUOTED.sub("…", alike)), 200), words
 
 
-def _count(groups: dict[str, FailureGroup], key: str, called: str, row_id: str, words: str) -> None:
+def _add_to_group(groups: dict[str, FailureGroup], key: str, heading: str, row_id: str, words: str) -> None:
     if key not in groups and len(groups) >= MAX_GROUPS:
-        key, called = "own", title("own")
+        key, heading = "own", title("own")  # "another reason"
     known = groups.get(key)
     if known is None:
-        groups[key] = FailureGroup(called, 1, row_id, words[:_MOST_READ])
+        groups[key] = FailureGroup(heading, 1, row_id, words[:_MOST_READ])
     else:
         known.rows += 1

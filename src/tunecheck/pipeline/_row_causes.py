@@ -157,7 +157,7 @@ def _difference_faults(answer: GivenAnswer) -> Iterator[Fault]:
     match = match_calls(made, wanted, loose)
     yield from call_faults(match, loose)
     for fault in argument_faults(match):
-        if fault.path is not None and not _is_text(fault, answer.tools):
+        if fault.path is not None and not _should_be_text(fault, answer.tools):
             yield fault
 
 
@@ -386,15 +386,15 @@ def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
     wanted = {type(each) for each in _accepted_values(fault)} & {list, dict}
     if not wanted or not isinstance(fault.actual, str) or not fault.code.startswith("wrong_argument"):
         return False
-    return type(value_of(fault.actual)) in wanted and not _is_text(fault, tools)
+    return type(value_of(fault.actual)) in wanted and not _should_be_text(fault, tools)
 
 
 def _accepted_values(fault: Fault) -> Sequence[object]:
     return fault.expected if fault.any_of and isinstance(fault.expected, list) else [fault.expected]
 
 
-def _is_text(fault: Fault, tools: ToolDefinitions) -> bool:
-    """True if the tool's schema has a string there and the ground truth has none."""
+def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
+    """True if the schema declares the argument a string, but the ground truth accepts no text for it."""
     if any(isinstance(each, str) and each for each in _accepted_values(fault)):
         return False
     wanted = plain_name(fault.call or "")

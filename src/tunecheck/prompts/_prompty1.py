@@ -303,16 +303,16 @@ def _headers(text: str) -> tuple[_Header, ...]:
 
 
 def _find_headers(text: str) -> Iterator[_Header]:
-    after = 0
+    end = 0
     for match in _HEADER.finditer(text):
-        start = _line_start(text, match.start(), after)
+        start = _line_start(text, match.start(), end)
         if start is None or "\n" not in match.group(2):
             continue
         role = match.group(1).lower()
         if role == "tool" and not _TOOL.match(text, match.end()):
             continue
-        after = match.start(2) + match.group(2).rindex("\n") + 1
-        yield _Header(role, start, after)
+        end = match.start(2) + match.group(2).rindex("\n") + 1
+        yield _Header(role, start, end)
 
 
 def _line_start(text: str, position: int, after: int) -> int | None:

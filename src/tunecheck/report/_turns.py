@@ -50,10 +50,10 @@ def _content(content: JSON) -> str:
         return ""
     if not isinstance(content, list):
         return as_text(content)
-    return cut("\n".join(_part(part) for part in content[:_MOST_ITEMS]))
+    return cut("\n".join(_part_text(part) for part in content[:_MOST_ITEMS]))
 
 
-def _part(part: JSON) -> str:
+def _part_text(part: JSON) -> str:
     if isinstance(part, dict):
         text = part.get("text")
         return cut(text) if isinstance(text, str) else as_json(part)

@@ -69,7 +69,7 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
 
     (p + specificity − 1) / (sensitivity + specificity − 1), kept within 0 and 1: Rogan and Gladen, "Estimating
     prevalence from the results of a screening test", American Journal of Epidemiology 107 (1978), 71-76. The interval
-    holds the uncertainty of all three: it is that of `_score_interval`.
+    (`_score_interval`) covers the sampling error of the pass rate, the sensitivity and the specificity.
 
     Args:
         passed: rows that the judge passes; clustered rows count by their effective number, so it need not be whole.

@@ -186,7 +186,7 @@ def means(
         wrong = "there are no rows"
     if wrong is not None:
         return [Estimate(None, None, None, n, confidence, "none", remark=wrong) for _ in columns]
-    free = [_degrees(values, groups) for values in columns]
+    free = [_degrees_of_freedom(values, groups) for values in columns]
     usual = groups is None and LEAST_RESAMPLED <= n <= MOST_RESAMPLED
     varied = [at for at, values in enumerate(columns) if usual and free[at] == n - 1 and not _constant(values)]
     bca: dict[int, Bounds] = {}
@@ -199,26 +199,26 @@ def means(
     ]
 
 
-def _degrees(values: Floats, groups: RowGroups | None) -> int:
+def _degrees_of_freedom(values: Floats, groups: RowGroups | None) -> int:
     """Return the degrees of freedom of the spread: the number of rows or clusters less one.
 
-    If most rows share one score (a change of 0, a full mark), only the other rows determine the spread. If they are
-    fewer than 100 and less than half, the degrees are their number less one. There the bootstrap is far too narrow:
-    with ten changed rows of 200 its 95% interval covers 75% to 90% (`benchmarks/comparison_coverage.py`).
+    If most rows share one score (such as a change of 0), only the other rows determine the spread. If they are
+    fewer than 100 and less than half, the degrees are their number less one. For such rows, bootstrap intervals are too
+    narrow: with ten changed rows of 200, a 95% interval covers 75% to 90% (`benchmarks/comparison_coverage.py`).
     """
-    # Equal but for the rounding of a sum is equal.
+    # Values that differ only by rounding errors count as equal.
     _, kind, counts = numpy.unique(
         numpy.round(values / max(float(numpy.abs(values).max()), _VANISHING), _DIGITS),
         return_inverse=True,
         return_counts=True,
     )
-    other = kind != counts.argmax()
+    differs = kind != counts.argmax()
     if groups is None:
-        count, rest = len(values), int(numpy.count_nonzero(other))
+        count, differing = len(values), int(numpy.count_nonzero(differs))
     else:
-        count, rest = groups.count, int(numpy.count_nonzero(groups.sums(other.astype(numpy.float64))))
-    most = 2 * int(counts.max()) > len(values) and 2 * rest < count
-    return max(1, rest - 1) if most and rest < _FEW else count - 1
+        count, differing = groups.count, int(numpy.count_nonzero(groups.sums(differs.astype(numpy.float64))))
+    most_equal = 2 * int(counts.max()) > len(values) and 2 * differing < count
+    return max(1, differing - 1) if most_equal and differing < _FEW else count - 1
 
 
 def _constant(values: Floats) -> bool:

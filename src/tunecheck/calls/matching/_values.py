@@ -345,7 +345,7 @@ def frozen(value: JSON, depth: int = 0) -> Hashable:
 
 
 def pair_equal(ones: Sequence[JSON], others: Sequence[JSON]) -> Positions:
-    """Pair values that are exactly equal, one for one; the first ones first."""
+    """Return the positions of equal values as pairs; each value is used once, in order."""
     waiting: dict[Hashable, list[int]] = defaultdict(list)
     for position in reversed(range(len(others))):
         waiting[frozen(others[position])].append(position)

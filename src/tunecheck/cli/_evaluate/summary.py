@@ -70,7 +70,7 @@ class RunPage:
 
 
 def run_view(summary: RunPage, intervals: Mapping[str, str] | None = None) -> View:
-    """Return the page; with `intervals`, each evaluator's line has the interval of its main figure."""
+    """Return the view of a run's page; `intervals` are shown in the evaluators' lines, after their main figures."""
     end = end_of(summary.gates, summary.undecided) if summary.gates else None
     title = Words(clean(summary.name), "" if end is None else _VERDICTS[end][1], foreign=True)
     parts = [*_parts(summary, intervals)]
