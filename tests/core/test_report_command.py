@@ -63,7 +63,7 @@ def test_results_of_azure_and_of_the_leaderboard_are_reported_too(tmp_path: Path
     (tmp_path / "evaluation_results.json").write_text(json.dumps({"rows": rows, "metrics": {}}), "utf-8")
 
     said = inside(tmp_path, "report", "evaluation_results.json", "--against", "tree")
-    assert (said.code, "name the report's file with --out FILE" in said.err) == (2, True)
+    assert (said.code, "so the report needs a path: --out FILE" in said.err) == (2, True)
     said = inside(
         tmp_path, "report", "evaluation_results.json", "--against", "tree", "--out", "x.html", "--pair-by", "id"
     )
