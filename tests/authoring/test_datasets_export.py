@@ -196,7 +196,7 @@ def test_mistakes_that_were_made_up_are_not_exported(tmp_path: Path, capsys: pyt
         (["--to", "sft", "--no-test-set", "--cause", "refusals"], "did you mean 'refusal'"),
         (["--to", "sft", "--no-test-set", "--evaluator", "mach"], "has no evaluator 'mach'"),
         (["--to", "sft", "--no-test-set", "--out", "test.jsonl", "--overwrite"], "is the data of run"),
-        (["--to", "sft", "--no-test-set", "--out", "x.csv"], "name it x.jsonl"),
+        (["--to", "sft", "--no-test-set", "--out", "x.csv"], "such as x.jsonl"),
         (["--to", "sft", "--no-test-set", "--leave-test-set", "r.jsonl"], "exclude each other"),
         (["--to", "sft", "--leave-test-set", "test.jsonl/r.jsonl"], "test.jsonl/r.jsonl: cannot be written"),
         (

@@ -160,7 +160,7 @@ def test_the_source_is_never_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_result_of_another_suffix_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"name it x\.jsonl"):
+    with pytest.raises(ConfigurationError, match=r"such as x\.jsonl"):
         convert_glaive(source(tmp_path, [GOOD]), tmp_path / "x.csv")
 
 

@@ -70,7 +70,7 @@ def convert(
 def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
     """Refuse a result that is not named as one, is the source itself, or is there already."""
     if out.suffix.lower() not in (".jsonl", ".ndjson"):
-        raise ConfigurationError(f"{out}: a converted data set is JSON Lines; name it {out.with_suffix('.jsonl').name}")
+        raise ConfigurationError(f"{out}: must end in .jsonl, such as {out.with_suffix('.jsonl').name}")
     if out.exists() and out.samefile(source):
         raise ConfigurationError(f"{out} is the source itself; choose another name for the result")
     if out.exists() and not overwrite:
