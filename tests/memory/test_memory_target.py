@@ -135,7 +135,8 @@ def test_repetitions_are_conversations_of_their_own_side_by_side(tmp_path: Path)
 
 
 def test_a_call_that_fails_for_good_stops_the_run_in_order_and_it_is_resumed(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"stopped: the memory session failed at a message of .*: no more today; go on with --resume"):
+    said = r"stopped: the memory session failed at a message of .*: no more today; go on with --resume"
+    with pytest.raises(RunError, match=said):
         had(tmp_path, target_of(Model(fails_at=20)))
     journaled = {record["id"] for record in records(only_run(tmp_path), "answer")}
     model = Model()

@@ -67,7 +67,7 @@ function firstScreen(first) {
   const heads = first.heads.map((head) => el("th", { scope: "col" }, head));
   return [
     ...first.sentences.map((sentence, at) => el("p", { class: at ? null : "lead" }, data(sentence))),
-    scroller("Main figures", el("table", { class: "figures" }, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...rows))),
+    scroller("Main figures", el("table", { class: "figures brief" }, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...rows))),
   ];
 }
 
