@@ -175,7 +175,7 @@ class Behaviour:
 
 RIGHT = rules()
 LEFT = "call_left_in_text"
-"""What keeps a conversation with tools from going on: single rows are read all the same."""
+"""A production client sees no call: wrong as returned, which is the default for an API that returns calls."""
 
 HERMES = "behaviour: {calls_in_text: hermes}"
 
@@ -188,14 +188,16 @@ BEHAVIOURS = (
     Behaviour("thinks in the text, unopened", rules(reasoning="They ask."), "behaviour: {reasoning: unopened}"),
     Behaviour("hides its reasoning", rules(reasoning=LONG_THOUGHT), "behaviour: {reasoning: dropped}"),
     Behaviour("thinks, then calls in the text", rules(reasoning=CALLED),
-              "behaviour: {reasoning: unopened, calls_in_text: hermes}", conversation=LEFT),
-    Behaviour("calls in the text, hermes", RIGHT, HERMES, conversation=LEFT),
-    Behaviour("calls in the text, mistral", RIGHT, "behaviour: {calls_in_text: mistral}", conversation=LEFT),
-    Behaviour("calls in the text, python", RIGHT, "behaviour: {calls_in_text: bfcl_text}", conversation=LEFT),
-    Behaviour("calls in the text, fenced JSON", rules(write=fenced), conversation=LEFT),
-    Behaviour("calls in the text, XML", rules(write=qwen3_coder), conversation=LEFT),
-    Behaviour("calls in the text, stop token", RIGHT, "behaviour: {calls_in_text: hermes, stop_token: <|im_end|>}",
+              "behaviour: {reasoning: unopened, calls_in_text: hermes}", single=LEFT, conversation=LEFT),
+    Behaviour("calls in the text, hermes", RIGHT, HERMES, single=LEFT, conversation=LEFT),
+    Behaviour("calls in the text, mistral", RIGHT, "behaviour: {calls_in_text: mistral}", single=LEFT,
               conversation=LEFT),
+    Behaviour("calls in the text, python", RIGHT, "behaviour: {calls_in_text: bfcl_text}", single=LEFT,
+              conversation=LEFT),
+    Behaviour("calls in the text, fenced JSON", rules(write=fenced), single=LEFT, conversation=LEFT),
+    Behaviour("calls in the text, XML", rules(write=qwen3_coder), single=LEFT, conversation=LEFT),
+    Behaviour("calls in the text, stop token", RIGHT, "behaviour: {calls_in_text: hermes, stop_token: <|im_end|>}",
+              single=LEFT, conversation=LEFT),
     Behaviour("words beside the call", rules(answer="Let me see.")),
     Behaviour("arguments are objects", RIGHT, "behaviour: {arguments: objects}"),
     Behaviour("finish_reason stop after calls", RIGHT, "behaviour: {finish_reason: stop}"),
@@ -234,15 +236,14 @@ BEHAVIOURS = (
               conversation="bad_arguments"),
     Behaviour("nested arguments as text", RIGHT, "behaviour: {arguments: nested_as_text}",
               single={"table": "double_encoded"}),
-    Behaviour("prefixed names", RIGHT, "behaviour: {names: 'functions.{}'}", single="unknown_function",
+    Behaviour("prefixed names", RIGHT, "behaviour: {names: 'functions.{}'}", single="decorated_name",
               conversation="unknown_function"),
     Behaviour("made-up names", rules(lambda calls: [("do_it", values) for _, values in calls]),
               single="unknown_function", conversation="unknown_function"),
     Behaviour("broken JSON", rules(write=lambda calls: "<tool_call>{name: 'x', arguments}</tool_call>"),
               single="unreadable", conversation="unreadable"),
     # what is said in place of calls
-    Behaviour("empty answers", always(answer=""), single="answered_instead_of_calling",
-              conversation="answered_instead_of_calling"),
+    Behaviour("empty answers", always(answer=""), single="empty_answer", conversation="empty_answer"),
     Behaviour("talks", always(answer="It is a pleasant day, and all is well there."),
               single="answered_instead_of_calling", conversation="answered_instead_of_calling"),
     Behaviour("talks Chinese", always(answer="今天天气很好,一切正常。"),

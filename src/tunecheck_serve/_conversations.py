@@ -63,7 +63,7 @@ class _Known:
 class RowAnswers(ChatSource):
     """Answers of an endpoint that goes by rows, simulated or replayed: questions, and conversations step by step.
 
-    If several rows have the same messages, the first one answers.
+    If several rows have the same messages, the first one with the tools of the request answers.
 
     Args:
         endpoint: what is asked.
@@ -108,11 +108,14 @@ class RowAnswers(ChatSource):
 
     def _find(self, request: ChatRequest) -> tuple[_Known, int, int]:
         first = _keys(_spoken_messages(request.messages)[:1])
+        found: list[tuple[_Known, int, int]] = []
         for known in self._know_row.get(first[0], ()) if first else ():
             place = known.place(request, self._steps(known))
             if place is not None:
-                return known, *place
-        raise NoAnswerError("no row of the data set has these messages")
+                found.append((known, *place))
+        if not found:
+            raise NoAnswerError("no row of the data set has these messages")
+        return max(found, key=lambda each: _likeness(each[0], each[1], request)) if len(found) > 1 else found[0]
 
     def _recorded_model(self, known: _Known) -> RecordedModel | None:
         record = self._record(known)
@@ -153,6 +156,22 @@ def _shown_tools(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
     if request.tools is None and isinstance(functions, list):
         return [{"type": "function", "function": function} for function in functions]
     return known.tools(turn)
+
+
+def _likeness(known: _Known, turn: int, request: ChatRequest) -> int:
+    """Return a score for the match of a request and a row, by the system message and by the tools on offer."""
+    same = _keys(request.messages[: len(known.messages)]) == _keys(known.messages)
+    if request.tools:
+        return same + 2 * (_tool_names(request.tools) == _tool_names(known.tools(turn)))
+    names = _tool_names(known.tools(0))  # the user's messages name those of later turns
+    prompt = "\n".join(str(message.get("content")) for message in request.messages if message.get("role") in _SYSTEM)
+    told = all(f"'{name}'" in prompt or f'"{name}"' in prompt for name in names)
+    return same + 2 * len(names) * told
+
+
+def _tool_names(tools: Iterable[Mapping[str, JSON]]) -> set[JSON]:
+    functions = (tool.get("function") for tool in tools)
+    return {function.get("name") for function in functions if isinstance(function, dict)}
 
 
 def _spoken_messages(messages: Sequence[Message]) -> list[Message]:

@@ -64,6 +64,14 @@ def row_of(name: str, turns: list[Any], tools: list[str], truth: list[list[str]]
     return Row(0, name, values, "")
 
 
+async def test_rows_with_the_same_words_are_told_by_their_tools() -> None:
+    rows = [row_of(name, [asking("go")], [name], [[f"{name}()"]]) for name in ("left", "right")]
+    source = RowAnswers(SimulatedEndpoint(rates={}), rows, Backends())
+    tools: Any = rows[1].values["tools"]
+    answer = await source.answer(ChatRequest(asking("go"), tools))
+    assert [call["function"]["name"] for call in answer.tool_calls] == ["right"]  # type: ignore[index,call-overload]
+
+
 async def test_what_no_row_says_is_named() -> None:
     source = RowAnswers(SimulatedEndpoint(), [row_of("a", [asking("go"), asking("on")], ["f"], [[], []])], Backends())
     said = [*asking("go"), {"role": "assistant", "content": "Done."}, *asking("stop")]

@@ -284,7 +284,7 @@ def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
     yield from _ending_faults(answer)
     encoding = [*_encoding_faults(answer.response)]
     yield from encoding
-    lost = _lost_call_fault(answer)
+    lost = None if encoding else _lost_call_fault(answer)  # calls that came badly written are not lost
     if lost is not None:
         yield lost
     elif answer.reading.problem is not None:

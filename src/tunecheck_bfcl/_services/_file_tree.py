@@ -246,8 +246,10 @@ class Volume:
         """Keep a change that has just been made, or undo and refuse it if the tree is too large with it."""
         self._plain = None
         try:
-            entries, characters, depth = measure(self.root)
-            self._measured += entries
+            entries = characters = depth = 0
+            if self._measured <= MAX_MEASURED:
+                entries, characters, depth = measure(self.root)
+                self._measured += entries
             if self._measured > MAX_MEASURED or _is_over_limits(entries, characters, depth):
                 raise SimulatorError("there is no room left in the file system")
         except SimulatorError:
