@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
+from tests.fault_server import FaultServer, Step
 from tests.served_runs import Workspace, finished
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -196,6 +197,23 @@ def test_a_budget_holds_for_all_tasks_together(tmp_path: Path, python: str) -> N
     assert 80 <= sum(workspace.requests().values()) <= 101
 
 
+def test_a_budget_ends_the_attempts_of_a_call_that_gets_no_answer(tmp_path: Path, python: str) -> None:
+    """Each failed attempt costs 2.0: the first fits into 3, the second does not, and the call has four more."""
+    workspace = Workspace(tmp_path, 20)
+    workspace.python = python
+    usage = b'{"error": {"message": "overloaded"}, "usage": {"prompt_tokens": 1000, "completion_tokens": 1000}}'
+    with FaultServer(lambda request, attempt: Step(500, {"Content-Type": "application/json"}, usage)) as server:
+        (tmp_path / "echo.yaml").write_text(
+            f"kind: openai\nurl: {server.url}/v1\nmodel: m\nauth: {{type: none}}\nretries: 5\n"
+            "price: {input_per_million: 1000, output_per_million: 1000, currency: USD}\n"
+        )
+        run = workspace.evaluate("--on", "ray", "--max-cost", "3")
+        _, said = run.communicate(timeout=120)
+    assert run.returncode == 1
+    assert "--max-cost 3" in said.decode()
+    assert len(server.requests) == 2
+
+
 POISON = {
     "segfault": "import ctypes\nctypes.string_at(0)",
     "exit": "import os\nos._exit(3)",
@@ -232,6 +250,29 @@ def test_an_endpoint_that_kills_its_process_costs_one_row(tmp_path: Path, python
     assert [*failed] == ["r17"]
     assert failed["r17"]["type"] == "WorkerDied"
     assert all(row["outputs.f1_score.f1_score"] == 1 for row in rows if row["row_id"] != "r17")
+
+
+@pytest.mark.parametrize("kind", POISON)
+def test_an_evaluator_that_kills_its_process_costs_one_row(tmp_path: Path, python: str, kind: str) -> None:
+    workspace = Workspace(tmp_path, 60)
+    workspace.python = python
+    body = POISON[kind].replace("\n", "\n        ")
+    (tmp_path / "evaluators").mkdir()
+    (tmp_path / "evaluators" / "poison.py").write_text(
+        "def poison(response, ground_truth):\n"
+        f"    if ground_truth == 'answer 17':\n        {body}\n"
+        "    return {'right': float(response == ground_truth)}\n"
+    )
+    with workspace.serving(0.01, 8):
+        command = ("evaluate", "--dataset", "rows.jsonl", "--endpoint", "echo.yaml", "--evaluators", "poison")
+        more = ("--name", "poison", "--on", "ray", "--quiet", "--evaluator-timeout", "10")
+        finished(workspace.begin(*command, *more), 400)
+    rows = workspace.results("poison")[0]
+    failed = {row["row_id"]: row["error.poison"] for row in rows if "error.poison" in row}
+    print(failed)
+    assert [*failed] == ["r17"]
+    assert failed["r17"]["type"] == ("EvaluatorTimeoutError" if kind == "loop" else "WorkerDied")
+    assert all(row["outputs.poison.right"] == 1 for row in rows if row["row_id"] != "r17")
 
 
 def test_ray_on_this_machine_joins_no_cluster(

@@ -141,8 +141,8 @@ class TaskServer:
         if (end := self._ends.pop(ticket, None)) is not None:
             end(used)
 
-    async def reserve(self, task: str, name: str, expected: float) -> tuple[int, float] | str:
-        """Reserve the expected cost of a call; return its ticket and the amount, or why there is no room for it."""
+    async def reserve(self, task: str, name: str, expected: float) -> tuple[int, float, float] | str:
+        """Reserve the expected cost of a call; return its ticket, the amount and what is spent, or the refusal."""
         await self._while_wanted(task)
         held = self._budget.reserved(name, expected)
         try:
@@ -151,7 +151,7 @@ class TaskServer:
             return str(error)
         ticket = next(self._tickets)
         self._reserved[ticket] = task, held, reservation
-        return ticket, reservation.amount
+        return ticket, reservation.amount, self._budget.spent
 
     async def settle(self, ticket: int, cost: float | None) -> None:
         """Set the actual cost of a call; None: nothing."""
@@ -169,8 +169,8 @@ class TaskServer:
         await self._while_wanted(task)
         self._answers[key] = asyncio.get_running_loop().create_future()
         self._getting[key] = task
-        if len(self._answers) > _MOST_ANSWERS:
-            self._forget()
+        while len(self._answers) > _MOST_ANSWERS and next(iter(self._answers.values())).done():
+            self._answers.popitem(last=False)
         return None
 
     async def share(self, key: str, answer: dict[str, JSON] | None) -> None:
@@ -179,11 +179,6 @@ class TaskServer:
         known = self._answers.get(key) if answer is not None else self._answers.pop(key, None)
         if known is not None and not known.done():
             known.set_result(answer)
-
-    def _forget(self) -> None:
-        for key, answer in list(self._answers.items())[: _MOST_ANSWERS // 10]:
-            if answer.done():
-                del self._answers[key]
 
     async def give_up(self, task: str) -> None:
         """Give nothing more to a lost task. The expected cost of its calls in flight counts as spent."""
@@ -239,10 +234,10 @@ class _SharedBucket:
 
 
 class _SharedBudget(Budget):
-    """The budget in the actor."""
+    """The budget in the actor; between the attempts of a call, what this task knows of it."""
 
-    def __init__(self, services: TaskServices) -> None:
-        super().__init__(None)
+    def __init__(self, services: TaskServices, most: float) -> None:
+        super().__init__(most)
         self._services = services
 
     @contextlib.asynccontextmanager
@@ -251,11 +246,14 @@ class _SharedBudget(Budget):
         granted = await self._services.actor.reserve.remote(self._services.task, name, expected)
         if isinstance(granted, str):
             raise StopRunError(granted)
-        ticket, amount = granted
+        ticket, amount, spent = granted
+        self.spent = max(self.spent, spent)
         reservation = Reservation(amount)
+        self._reserved.append(reservation)
         try:
             yield reservation
         finally:
+            self._reserved.remove(reservation)
             self._services.actor.settle.remote(ticket, reservation.cost)
 
 
@@ -265,7 +263,7 @@ class TaskServices:
     def __init__(self, actor: ActorHandle[TaskServer], job: RayJob) -> None:
         self.actor, self.task = actor, ""
         self._rates = job.rates
-        self.budget = Budget(None) if job.max_cost is None else _SharedBudget(self)
+        self.budget = Budget(None) if job.max_cost is None else _SharedBudget(self, job.max_cost)
 
     def limits(self, endpoint: str) -> SharedLimits:
         """Return the buckets for the calls to an endpoint, by its name in the run."""
