@@ -56,6 +56,10 @@ _SECRET_VALUE = re.compile(
 
 WRITTEN_OUT = "a secret is not written here: write ${env:NAME} and set that environment variable"
 
+_KNOWN = 4_096
+_KNOWN_LENGTH = 40
+"""So many texts of at most so many characters are remembered as harmless: names of keys, which every answer repeats."""
+
 LEAST_ECHO = 8
 """Shorter secrets are not masked in answers, where they occur by chance; no real key is that short."""
 
@@ -98,6 +102,8 @@ class Redactor:
     def __init__(self) -> None:
         self._patterns: dict[str, re.Pattern[str] | None] = {}
         self._echoes: dict[str, re.Pattern[str] | None] = {}
+        self._harmless = set[str]()
+        """Short texts that hold none of the secrets; each new secret begins another set."""
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
         """Mask this secret from now on: in texts for people, and unless `in_answers` is False in answers."""
@@ -111,11 +117,13 @@ class Redactor:
                 self._patterns.setdefault(form, None)
                 for echoes in (self._echoes, ALL_SECRETS._echoes) if in_answers else ():
                     echoes.setdefault(form, None)
+        self._harmless, ALL_SECRETS._harmless = set(), set()
 
     def learn(self, other: Redactor) -> None:
         """Mask from now on what another one masks."""
         self._patterns |= other._patterns
         self._echoes |= other._echoes
+        self._harmless = set()
 
     def text(self, text: str) -> str:
         """Return a text for people (an error, a log line) with every known secret masked."""
@@ -128,7 +136,7 @@ class Redactor:
     def answer(self, value: JSON, depth: int = 0) -> JSON:
         """Return an answer's data with long-enough secrets masked in all its texts and numbers, keys included."""
         if isinstance(value, str):
-            return _mask(value, self._echoes)
+            return self._answer_text(value)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return MASK if any(_is_in_number(form, value) for form in self._echoes) else value
         if depth > MAX_DEPTH:
@@ -136,9 +144,17 @@ class Redactor:
         if isinstance(value, list):
             return [self.answer(item, depth + 1) for item in value]
         if isinstance(value, dict):
-            names = (_mask(key, self._echoes) for key in value)
-            return {name: self.answer(item, depth + 1) for name, item in zip(names, value.values(), strict=True)}
+            return {self._answer_text(key): self.answer(item, depth + 1) for key, item in value.items()}
         return value
+
+    def _answer_text(self, text: str) -> str:
+        harmless = self._harmless
+        if text in harmless:
+            return text
+        masked = _mask(text, self._echoes)
+        if masked is text and len(text) <= _KNOWN_LENGTH and len(harmless) < _KNOWN:
+            harmless.add(text)
+        return masked
 
 
 ALL_SECRETS = Redactor()
