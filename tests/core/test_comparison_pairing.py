@@ -96,6 +96,25 @@ def test_an_answer_that_stands_in_the_data_is_no_content(tmp_path: Path) -> None
     assert compare(*sides).pairs.paired == 3
 
 
+def test_rows_pair_by_content_however_their_json_is_written(tmp_path: Path) -> None:
+    asked: list[Any] = [f"é {number}" if number % 3 else {"b": number, "a": [1.0, None]} for number in range(600)]
+    more: dict[str, Any] = {"inputs.first seen in row 400": [1]}
+    written = [
+        {"row_id": f"r{at}", "inputs.question": each, "inputs.response": "hi"} | (more if at == 400 else {})
+        for at, each in enumerate(asked)
+    ]
+    rows = [each | verdict("match", True) for each in written]
+    runs = [write_run(tmp_path, name, rows, declares("match"), target=None, mapping={"match": {}}) for name in "ab"]
+    lines = (runs[1] / "eval_results.jsonl").read_text().splitlines()
+    rewritten = (dict(sorted(json.loads(line).items(), reverse=True)) for line in lines)
+    texts = [json.dumps(each, ensure_ascii=False, separators=(" ,", " : ")) for each in rewritten]
+    texts[500] = texts[500].replace("é 500", "é five hundred")
+    (runs[1] / "eval_results.jsonl").write_text("\n".join(texts), encoding="utf-8")
+    found = compare(*runs)
+    assert found.pairs.paired == 599
+    assert found.pairs.other_content == ("r500",)
+
+
 def test_another_evaluator_is_named_and_what_its_arguments_were(tmp_path: Path) -> None:
     strict = {"match": {**declares("match")["match"], "arguments": {"threshold": 0.9}, "fingerprint": "g"}}  # type: ignore[dict-item]
     base = passes(tmp_path, "a", [True, False])

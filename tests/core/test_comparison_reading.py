@@ -107,6 +107,15 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
         compare(base, new)
 
 
+def test_a_byte_that_is_no_character_is_found_in_any_row_and_column(tmp_path: Path) -> None:
+    base, new = passes(tmp_path, "a", [True] * 600), passes(tmp_path, "b", [True] * 600)
+    lines = (new / "eval_results.jsonl").read_bytes().splitlines()
+    lines[550] = lines[550].replace(b"completed", b"comple\xffed")
+    (new / "eval_results.jsonl").write_bytes(b"\n".join(lines))
+    with pytest.raises(DataError, match=r"line 551 is not a JSON object \(not UTF-8"):
+        compare(base, new)
+
+
 @pytest.mark.parametrize("content", ["[1]", "nonsense", '{"rows": 5}', '{"rows": [1]}', '{"rows": [{"a": 1}', ""])
 def test_a_file_that_is_no_result_is_an_error_in_one_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.json"

@@ -71,12 +71,12 @@ def _contents_known(table: RunTable) -> bool:
     return all(table.items.contents)
 
 
-Keyed = Iterable[tuple[int, object]]
+Keyed = Sequence[tuple[int, object]]
 
 
 def _keys(table: RunTable, contents: bool) -> Keyed:
     ids = table.items.ids
-    return enumerate(zip(ids, table.items.contents, strict=True) if contents else ids)
+    return [*enumerate(zip(ids, table.items.contents, strict=True) if contents else ids)]
 
 
 def _rest(contents: Sequence[str], partners: Iterable[int]) -> Keyed:
@@ -86,6 +86,9 @@ def _rest(contents: Sequence[str], partners: Iterable[int]) -> Keyed:
 
 def _matches(base: Keyed, new: Keyed) -> Iterator[tuple[int, int]]:
     """Items of equal keys; of a key that is there more than once, the first with the first, and so on."""
+    if base == new:
+        yield from ((item, item) for item, _ in base)
+        return
     places: dict[tuple[object, int], int] = {}
     seen: defaultdict[object, int] = defaultdict(int)
     for item, key in new:

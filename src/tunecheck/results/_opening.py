@@ -96,7 +96,8 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
     """
     opened = [open_run(run, results_dir, f"run {at}" if at else "base") for at, run in enumerate(runs)]
     answers = frozenset[str]().union(*(each.answers for each in opened))
-    return [_table(each, answers, cluster) for each in opened]
+    known_contents: dict[bytes, str] = {}
+    return [_table(each, answers, cluster, known_contents) for each in opened]
 
 
 def read_run(run: RunLike, results_dir: Path) -> RunTable:
@@ -104,7 +105,9 @@ def read_run(run: RunLike, results_dir: Path) -> RunTable:
     return read_runs([run], results_dir)[0]
 
 
-def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> RunTable:
+def _table(
+    opened: OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: dict[bytes, str]
+) -> RunTable:
     if cluster is None and opened.cluster == NONE:
         cluster = NONE
     builder = TableBuilder(
@@ -113,6 +116,7 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None) -> R
         finds_clusters=cluster is None,
         answers=answers,
         is_foreign=opened.source in ("azure", "rows"),
+        known_contents=known_contents,
     )
     items, named, labels, slices = builder.read(opened.rows)
     clusters = None
