@@ -277,8 +277,10 @@ class _Weighed:
             causes = causes_by_item(table)
             if causes is None:
                 return None
-            serving = {item for item, own in causes.items() if any(cause_named(code).side == "serving" for code in own)}
-            found.append(numpy.fromiter((item in serving for item in items), bool, len(items)))
+            codes = {code for own in {*causes.values()} for code in own if cause_named(code).side == "serving"}
+            serving = numpy.zeros(len(table.items.ids), dtype=bool)
+            serving[[item for item, own in causes.items() if not codes.isdisjoint(own)]] = True
+            found.append(serving[list(items)])
         return found[0], found[1]
 
     @cached_property
