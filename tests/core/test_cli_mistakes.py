@@ -179,7 +179,7 @@ def test_the_help_of_evaluate_has_at_most_24_options_of_one_line_each(tmp_path: 
 
 def test_the_help_of_all_options_has_those_that_the_short_one_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
     short, whole = here(capsys, "evaluate", "--help").out, here(capsys, "evaluate", "--help-all").out
-    for option in ("--allow-simulated", "--group-by", "--junit", "--step-limit", "--upload"):
+    for option in ("--allow-simulated", "--group-by", "--junit", "--step-limit"):
         assert option not in short
         assert option in whole
 

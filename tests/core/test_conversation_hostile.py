@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import tracemalloc
 from pathlib import Path
@@ -162,6 +163,7 @@ async def test_memory_does_not_grow_with_the_number_of_conversations() -> None:
                 await target.answer(shelf_row(), context())
                 server.requests.clear()
                 server.keys.clear()
+            gc.collect()
             return tracemalloc.get_traced_memory()[0]
 
         await conversations(5)

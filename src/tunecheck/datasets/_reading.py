@@ -102,7 +102,9 @@ class Dataset:
 
     def with_defaults(self, defaults: DatasetDefaults, *, name: str | None = None) -> Dataset:
         """Return the same rows under other defaults and another name, for loaders in code."""
-        return self._with(defaults=defaults, name=name or self.name)
+        other = copy.copy(self)
+        other.defaults, other.name = defaults, name or self.name
+        return other
 
     def limited(self, limit: int | None, *, number_ids: bool = False) -> Dataset:
         """Return the first rows only, with repeated ids numbered; None and False change nothing.
@@ -133,9 +135,9 @@ class Dataset:
         """
         if self._found is None:
             self._state = self._source.state()
-            found = self._scan() if self._source.rereadable else self._scan_stream(cast("StreamSource", self._source))
-            self._found = replace(found, columns=found.columns | self.defaults.columns.keys())
-        return self._found
+            stream = None if self._source.rereadable else cast("StreamSource", self._source)
+            self._found = self._scan() if stream is None else self._scan_stream(stream)
+        return replace(self._found, columns=self._found.columns | self.defaults.columns.keys())
 
     def rows(self) -> Iterator[Row]:
         """Return an iterator over the rows in order.

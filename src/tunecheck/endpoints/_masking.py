@@ -56,9 +56,9 @@ _SECRET_VALUE = re.compile(
 
 WRITTEN_OUT = "a secret is not written here: write ${env:NAME} and set that environment variable"
 
-_KNOWN = 4_096
-_KNOWN_LENGTH = 40
-"""So many texts of at most so many characters are remembered as harmless: names of keys, which every answer repeats."""
+_KNOWN_KEYS = 1_024
+_KEY_LENGTH = 40
+"""So many keys of at most so many characters are remembered as harmless: every answer repeats them."""
 
 LEAST_ECHO = 8
 """Shorter secrets are not masked in answers, where they occur by chance; no real key is that short."""
@@ -103,7 +103,7 @@ class Redactor:
         self._patterns: dict[str, re.Pattern[str] | None] = {}
         self._echoes: dict[str, re.Pattern[str] | None] = {}
         self._harmless = set[str]()
-        """Short texts that hold none of the secrets; each new secret begins another set."""
+        """Keys that hold none of the secrets; each new secret begins another set."""
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
         """Mask this secret from now on: in texts for people, and unless `in_answers` is False in answers."""
@@ -136,7 +136,7 @@ class Redactor:
     def answer(self, value: JSON, depth: int = 0) -> JSON:
         """Return an answer's data with long-enough secrets masked in all its texts and numbers, keys included."""
         if isinstance(value, str):
-            return self._answer_text(value)
+            return _mask(value, self._echoes)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return MASK if any(_is_in_number(form, value) for form in self._echoes) else value
         if depth > MAX_DEPTH:
@@ -144,16 +144,16 @@ class Redactor:
         if isinstance(value, list):
             return [self.answer(item, depth + 1) for item in value]
         if isinstance(value, dict):
-            return {self._answer_text(key): self.answer(item, depth + 1) for key, item in value.items()}
+            return {self._key(key): self.answer(item, depth + 1) for key, item in value.items()}
         return value
 
-    def _answer_text(self, text: str) -> str:
+    def _key(self, key: str) -> str:
         harmless = self._harmless
-        if text in harmless:
-            return text
-        masked = _mask(text, self._echoes)
-        if masked is text and len(text) <= _KNOWN_LENGTH and len(harmless) < _KNOWN:
-            harmless.add(text)
+        if key in harmless:
+            return key
+        masked = _mask(key, self._echoes)
+        if masked is key and len(key) <= _KEY_LENGTH and len(harmless) < _KNOWN_KEYS:
+            harmless.add(key)
         return masked
 
 
