@@ -584,14 +584,23 @@ def test_a_configuration_elsewhere_does_not_act(home: Path, elsewhere: Path, ran
     assert evaluated(home, "--config", str(config), "--trust", str(config)).code == 0
 
 
-@pytest.mark.parametrize(("calls", "code"), [(10, 0), (11, 2)])
-def test_a_configuration_elsewhere_makes_no_more_calls_at_once_than_by_default(
-    home: Path, elsewhere: Path, calls: int, code: int
+@pytest.mark.parametrize(
+    ("option", "usual", "more"), [("concurrency", 10, 11), ("repeat", 1, 2), ("evaluator_timeout", 600, 601)]
+)
+def test_a_configuration_elsewhere_raises_no_number_above_its_default(
+    home: Path, elsewhere: Path, option: str, usual: int, more: int
 ) -> None:
-    config = elsewhere / "eval.yaml"
-    config.write_text(f"dataset: small.jsonl\nconcurrency: {calls}\n", "utf-8")
-    done = evaluated(home, "--config", str(config))
-    assert (done.code, "--concurrency" in done.err) == (code, code == 2)
+    config, flag = elsewhere / "eval.yaml", f"--{option.replace('_', '-')}"
+    for value, code in ((usual, 0), (more, 2)):
+        config.write_text(f"dataset: small.jsonl\n{option}: {value}\n", "utf-8")
+        done = evaluated(home, "--config", str(config))
+        assert (done.code, flag in done.err) == (code, code == 2)
+
+
+def test_more_repetitions_than_anybody_needs_are_refused_and_leave_no_run(home: Path) -> None:
+    done = evaluated(home, "--dataset", "small.jsonl", "--repeat", "1000000000")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert not (home / "eval_results").exists()
 
 
 def test_a_configuration_of_the_workspace_is_as_good_as_typed(home: Path, elsewhere: Path, ran: Path) -> None:

@@ -18,7 +18,7 @@ from tunecheck._json import JSON
 from tunecheck._messages import command_line
 from tunecheck._trust import Trust
 from tunecheck.cli._named_endpoints import is_embedded
-from tunecheck.cli._options import Acts, CommandOptions, Invocation, OptionField, is_given, option_fields
+from tunecheck.cli._options import CommandOptions, Invocation, OptionField, is_given, option_fields
 from tunecheck.cli._shared_options import ResumableOptions
 from tunecheck.runs._store import began_here
 
@@ -122,7 +122,7 @@ def check_acting(given: T, stored: T, trust: Trust, owner: str, place: str, invo
         if isinstance(value, dict):
             untyped = any(_names_file(entry) for key, entry in value.items() if key not in (typed or {}))
             acting += [each.flag] if untyped and each.description.acts else []
-        elif not is_given(typed) and _acts(each.description.acts, value, trust):
+        elif not is_given(typed) and _acts(each, value, trust):
             acting.append(each.flag)
     if acting:
         raise UntrustedError(
@@ -131,12 +131,14 @@ def check_acting(given: T, stored: T, trust: Trust, owner: str, place: str, invo
         )
 
 
-def _acts(how: Acts | None, value: object, trust: Trust) -> bool:
+def _acts(option: OptionField, value: object, trust: Trust) -> bool:
     """Return True if the value of an option does what data must not do."""
     from tunecheck import _yaml as yamltext
     from tunecheck.endpoints._definition import check_named
     from tunecheck.evaluation import DEFAULT_CONCURRENCY
+    from tunecheck.pipeline import DEFAULT_TIMEOUT_S
 
+    how = option.description.acts
     if how == "asks" and isinstance(value, str):
         try:
             if not is_embedded(value):
@@ -145,7 +147,8 @@ def _acts(how: Acts | None, value: object, trust: Trust) -> bool:
             return True
         return False
     if how == "speeds":
-        return isinstance(value, int) and value > DEFAULT_CONCURRENCY
+        usual = {"repeat": 1, "evaluator_timeout": DEFAULT_TIMEOUT_S}.get(option.name, DEFAULT_CONCURRENCY)
+        return isinstance(value, (int, float)) and value > usual
     if how == "loads" and isinstance(value, str):  # a configuration that names no code is data
         path = Path(value)
         return not trust.has(path) or (path.is_file() and ".py" in str(yamltext.load_yaml(path)))

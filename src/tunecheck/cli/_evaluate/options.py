@@ -50,7 +50,7 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
     config: str | None = option("YAML file with these options as keys.", "FILE", RUNNING, recorded=False)
     workers: int | None = option("Processes for evaluators; 0: threads only.", "N", RUNNING, least=0)
     evaluator_timeout: float | None = option(
-        "Seconds for one call of an evaluator; default 600.", "S", RUNNING, least=0.001
+        "Seconds for one call of an evaluator; default 600.", "S", RUNNING, least=0.001, acts="speeds"
     )
     group_by: list[str] | None = option("Show metrics by this column, too (repeatable).", "COLUMN", RUNNING)
     junit: str | None = option(
@@ -70,7 +70,9 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
     response_column: str | None = option("Score the answers in this column.", "COLUMN", _DATA)
     limit: int | None = option("Use only the first N rows.", "N", _DATA, least=1)
     number_ids: bool = flag("Accept repeated ids: later rows become id@7.", _DATA)
-    repeat: int | None = option("Ask each row K times; adds pass@k and pass^k.", "K", _DATA, least=1)
+    repeat: int | None = option(
+        "Ask each row K times; adds pass@k and pass^k.", "K", _DATA, least=1, most=1_000, acts="speeds"
+    )
     seed: int | None = option("Seed of simulated answers and of the order of --until-decided.", "N", _DATA, least=0)
     until_decided: bool = flag("Ask rows in random order; stop once the gate against a run is decided.", GATING)
     all: bool = flag("With --resume: also ask the rows that --until-decided left out.", RUNNING, recorded=False)
