@@ -121,11 +121,11 @@ class OtherRuns:
             if before is None:
                 numbers.append(None)
                 continue
-            columns, telling = other.shapes.columns(before), _telling(before)
+            telling = _telling(before)
             same = (number for number, each in enumerate(known) if (each.way, each.columns) == (other.way, telling))
             number = next(same, None)
             if number is None:
-                number = len(known)
+                number, columns = len(known), other.shapes.columns(before)
                 known.append(_Answer(other.way, telling, columns.verdicts(before)))
                 answers.append(other.reader.answer(at, before, columns, known[-1].verdicts, new))
             numbers.append(number)
@@ -163,7 +163,10 @@ def _ways(runs: Sequence[ReportedRun]) -> list[int]:
 
 def _telling(row: ResultRow) -> Mapping[str, JSON]:
     # Outputs come before inputs, which are equal in all runs: comparing stops at the first difference.
-    return {key: row[key] for key in reversed(row) if key not in _INCIDENTAL}
+    telling = dict(reversed(row.items()))
+    for key in _INCIDENTAL.intersection(row):
+        del telling[key]
+    return telling
 
 
 def _describe(other: OtherRun, new: ReportedRun) -> JSON:
