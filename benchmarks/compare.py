@@ -38,7 +38,7 @@ def write_run(folder: Path, name: str, rows: int, seed: int, *, in_data: bool = 
     verdicts, scores = (VERDICTS[:2], ()) if in_data else (VERDICTS, SCORES)
     evaluators = {each: _entry(each, "binary") for each in verdicts} | {each: _entry(each, "score") for each in scores}
     manifest: Row = {"format": 1, "name": name, "status": "finished", "evaluators": evaluators}
-    manifest |= {"target": None, "mapping": {}} if in_data else {"target": {"name": "made"}}
+    manifest |= {"target": None if in_data else {"name": "made"}, "mapping": {}}
     (own / "run.json").write_text(json.dumps(manifest))
     (own / "metrics.json").write_text(json.dumps({"metrics": {}, "by": {}, "rows": rows, "failed_rows": 0}))
     luck = random.Random(seed)
