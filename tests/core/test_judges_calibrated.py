@@ -173,9 +173,9 @@ def test_a_report_shows_both_rates_and_says_where_there_is_no_calibration(tmp_pa
         found = data_of(tmp_path / "report.html", "head")["summary"]["evaluators"][0]["lines"]
         return [(line["label"], line["cells"][0]["value"]) for line in found[:2]]
 
-    assert lines()[0] == ("passed, uncalibrated", 0.6)
+    assert lines()[0] == ("passed, as judged, uncalibrated", 0.6)
     calibrated(tmp_path, {"please": ("pass", 18), "please, no": ("fail", 4), "no": ("fail", 16), "yes": ("pass", 2)})
-    assert lines() == [("passed", 0.6), ("corrected", pytest.approx(0.4 / 0.7))]
+    assert lines() == [("passed, as judged", 0.6), ("corrected for judge errors", pytest.approx(0.4 / 0.7))]
 
 
 def test_two_runs_of_one_judge_are_compared_as_people_would_see_them(tmp_path: Path) -> None:
