@@ -65,7 +65,10 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     if summary.get("simulated") is True:
         some = 0 < failures.simulated_answers < rows
         said.append(f"SIMULATED answers in {counted(failures.simulated_answers, 'row')}." if some else f"{SIMULATED}.")
-    said += [_passed_sentence(own[0], metrics) for own in [*figures.values()][:1]]
+    said += [
+        _passed_sentence(own[0], metrics, by_judge=manifest.evaluators[name].judge is not None)
+        for name, own in [*figures.items()][:1]
+    ]
     if failed := _count(summary.get("failed_rows")):
         said.append(f"{counted(failed, 'row')} ended in an error.")
     causes = sorted(in_order(failures.causes), key=lambda code: cause_named(code).side == "model")
@@ -88,7 +91,7 @@ def _figure(run: Run, manifest: RunFile, name: str, metrics: Metrics) -> MainFig
     return main_figure_of(name, entry, metrics, is_uncalibrated=is_uncalibrated(run.folder.parent, entry))
 
 
-def _passed_sentence(figure: MainFigure, metrics: Metrics) -> str:
+def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) -> str:
     name = figure.evaluator
     scored, left = (_count(metrics.get(f"{name}.{key}")) for key in ("scored_count", "not_applicable_count"))
     if figure.value is None:
@@ -97,7 +100,7 @@ def _passed_sentence(figure: MainFigure, metrics: Metrics) -> str:
     said = f"mean {figure.text} over {counted(scored, unit)}"
     if figure.is_rate:
         said = f"{round(figure.value * scored):,} of {counted(scored, unit)} passed ({figure.value:.1%})"
-    judge = ", by an uncalibrated judge" if figure.is_uncalibrated else ""
+    judge = ", by an uncalibrated judge" if figure.is_uncalibrated else ", as judged" * by_judge
     return f"{clean(name, 60)}: {said}{judge}{f'; not applicable to {counted(left, unit)}' if left else ''}."
 
 
