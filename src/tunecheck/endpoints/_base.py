@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
@@ -74,8 +74,8 @@ class Usage:
 
     def as_json(self) -> dict[str, JSON]:
         """Return the value of the column `usage`: input and output always, the others if the service counts them."""
-        counts = asdict(self)
-        return {name: count for name, count in counts.items() if count is not None or name in _ALWAYS_COUNTED}
+        counts = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: count for name, count in counts if count is not None or name in _ALWAYS_COUNTED}
 
     @classmethod
     def of_json(cls, value: JSON) -> Usage:
