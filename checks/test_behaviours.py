@@ -237,7 +237,7 @@ BEHAVIOURS = (
     Behaviour("nested arguments as text", RIGHT, "behaviour: {arguments: nested_as_text}",
               single={"table": "double_encoded"}),
     Behaviour("prefixed names", RIGHT, "behaviour: {names: 'functions.{}'}", single="decorated_name",
-              conversation="unknown_function"),
+              conversation="decorated_name"),
     Behaviour("made-up names", rules(lambda calls: [("do_it", values) for _, values in calls]),
               single="unknown_function", conversation="unknown_function"),
     Behaviour("broken JSON", rules(write=lambda calls: "<tool_call>{name: 'x', arguments}</tool_call>"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -133,6 +133,11 @@ def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
 def _causes_of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
     if _encoded_twice(fault, answer.tools):
         yield replace(fault, code="double_encoded")
+    made = fault.actual.get("name") if isinstance(fault.actual, dict) else None
+    if fault.code == "misnamed_call" and fault.call and isinstance(made, str) and not answer.tools:
+        named = _name_fault(made, [fault.call])  # a conversation's tools are its simulators'
+        if named.code.startswith("decorated_name"):
+            yield replace(named, turn=fault.turn)
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
         yield replace(fault, code="unreadable")
     code = cause_of_fault(fault.code)
@@ -430,7 +435,7 @@ def _name_faults(answer: GivenAnswer) -> Iterator[Fault]:
             yield Fault(code="unknown_function", call=name, expected=tool, message=f"{name} is {tool}: {how}")
 
 
-def _name_fault(name: str, tools: ToolDefinitions) -> Fault:
+def _name_fault(name: str, tools: Collection[str]) -> Fault:
     """Return the fault for a name that is no spelling of a tool's name."""
     head, _, number = name.rpartition(":")
     bare = head if number.isdigit() else name

@@ -260,7 +260,7 @@ class TableBuilder:
 
 
 class _RowParser:
-    """Parses lines of a results file; values that nobody reads stay JSON text, which is several times faster."""
+    """Parses lines of a results file. Values that no reader needs stay JSON text: decoding takes most of the time."""
 
     def __init__(self) -> None:
         self._keys: list[str] = []
