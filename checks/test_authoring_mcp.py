@@ -12,7 +12,7 @@ import pytest
 from checks.authored_scores import prove
 from tests.authoring_parts import lines
 
-from tunecheck.cli._app import main
+from tunecheck.cli import main
 
 CACHE = Path(os.environ.get("TUNECHECK_TEST_CACHE", Path.home() / ".cache" / "tunecheck-tests")) / "mcp"
 TASKS = 50

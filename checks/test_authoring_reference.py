@@ -13,7 +13,7 @@ from tests.authoring_parts import authored, calls_of, lines, passes
 from tests.bfcl_check_parts import judged_by_the_reference
 
 from tunecheck import FunctionCall
-from tunecheck._json import JSON
+from tunecheck.plugins import JSON
 
 EIGHT = (
     *("GorillaFileSystem", "MathAPI", "MessageAPI", "TicketAPI", "TradingBot", "TravelAPI", "TwitterAPI"),

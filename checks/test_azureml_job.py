@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
 
-from tunecheck.cli._app import main
+from tunecheck.cli import main
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -25,8 +25,8 @@ from tunecheck import (
     evaluate,
     load_endpoint,
 )
-from tunecheck.endpoints._base import ChatRequest, Completion
-from tunecheck.formats._reading import without_thoughts
+from tunecheck.endpoints import ChatRequest, Completion
+from tunecheck.formats import without_thoughts
 
 Calls = list[tuple[str, dict[str, Any]]]
 Values = dict[str, Any]

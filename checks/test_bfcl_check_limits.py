@@ -16,8 +16,7 @@ from tests.bfcl.test_bfcl_check_defects import judged, right, wrong
 from tests.bfcl_check_parts import Row, entries, lamp_row, steps
 
 from tunecheck.episodes import Services
-from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._base import Simulator
+from tunecheck.simulators import Backend, Simulator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.core.test_calls_safety import check, random_texts
 
-from tunecheck.formats._reading import read_calls, read_python_calls
+from tunecheck.formats import read_calls, read_python_calls
 
 
 def test_a_hundred_thousand_random_and_mutated_texts_raise_nothing() -> None:

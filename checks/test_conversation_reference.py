@@ -12,9 +12,9 @@ import pytest
 from tests.bfcl_reference import reference_python
 from tests.conversation_parts import Values, serving
 
-from tunecheck._targets import CallContext, Row
-from tunecheck.datasets._reading import open_dataset
-from tunecheck.episodes._target import ConversationTarget
+from tunecheck import CallContext, Row
+from tunecheck.datasets import open_dataset
+from tunecheck.episodes import ConversationTarget
 
 TOOL_ANSWERS: list[Any] = [
     [["ls", "{}"], ["pwd", "{}"]], "ok", [["cd", '{"folder":"document"}'], ["cd", '{"folder":"nope"}']],

@@ -24,8 +24,8 @@ from tests.fault_server import (
     truncated,
 )
 
-from tunecheck._errors import ContentFilterError, EndpointError, ReplyError
-from tunecheck.endpoints._base import Completion
+from tunecheck import ContentFilterError, EndpointError, ReplyError
+from tunecheck.endpoints import Completion
 
 CALLS = 1000
 

@@ -12,7 +12,7 @@ from tests.authoring_parts import lines
 from tests.reference_environments import said_by
 from tests.semantic_parts import torch_environment
 
-from tunecheck.cli._app import main
+from tunecheck.cli import main
 
 TRL = ("torch==2.13.0+cpu", "trl==1.13.0", "transformers==5.23.0", "jinja2")
 SAMPLE = Path(__file__).resolve().parent.parent / "datasets" / "val.jsonl"

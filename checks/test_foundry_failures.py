@@ -12,7 +12,7 @@ from tests.foundry_parts import certificates, fake, run, uploader
 from tunecheck_upload import UploadError
 
 if TYPE_CHECKING:
-    from tunecheck.runs._store import Run
+    from tunecheck import Run
 
 __all__ = ["certificates", "fake", "run"]
 

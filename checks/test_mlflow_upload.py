@@ -18,10 +18,9 @@ from tests.conftest import ReferenceEnvironment
 from tests.foundry_fake import Failure, Fake
 from tests.foundry_parts import ROWS, certificates, fake, finished_run, run, uploader
 
-from tunecheck._errors import ConfigurationError
-from tunecheck.cli._app import main
-from tunecheck.runs._store import Run
-from tunecheck_mlflow._upload import MlflowUploader
+from tunecheck import ConfigurationError, Run
+from tunecheck.cli import main
+from tunecheck_mlflow import MlflowUploader
 from tunecheck_upload import UploadError
 
 pytest.importorskip("mlflow", reason="uploads to MLflow need its client: pip install 'tunecheck[mlflow]'")

@@ -11,7 +11,7 @@ from tests.conftest import ReferenceEnvironment
 from tests.prompts_parts import SAMPLES, random_template, write
 from tests.reference_environments import AZURE
 
-from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts import load_prompt
 
 pytestmark = pytest.mark.slow
 

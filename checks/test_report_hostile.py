@@ -9,8 +9,7 @@ import pytest
 from tests.core.test_report_hostile import browser
 from tests.report_parts import looking_at, make_run, report_of, row, tool_call
 
-from tunecheck.report._writing import write_report
-from tunecheck.runs._store import Run
+from tunecheck import Run, write_report
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from tests.report_parts import browser_at_work, looking_at, make_run, report_of, small_rows
 
-from tunecheck.report._writing import write_report
-from tunecheck.runs._store import Run
+from tunecheck import Run, write_report
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

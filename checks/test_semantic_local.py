@@ -16,9 +16,8 @@ from tests.pipeline_parts import column, metrics_of, run
 from tests.semantic_pairs import LONG, PAIRS
 from tests.semantic_parts import MODEL, semantic_packages
 
-from tunecheck._errors import ConfigurationError
-from tunecheck_semantic._bert_score import BertScoreEvaluator
-from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck import ConfigurationError
+from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # making the environment is most of it, the first time
 

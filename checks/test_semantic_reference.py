@@ -13,8 +13,7 @@ from tests.conftest import ROOT
 from tests.semantic_pairs import PAIRS
 from tests.semantic_parts import MODEL, semantic_packages, torch_environment
 
-from tunecheck_semantic._bert_score import BertScoreEvaluator
-from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # making the environment is most of it, the first time
 

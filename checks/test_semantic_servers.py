@@ -17,8 +17,8 @@ from tests.reference_environments import AZURE
 from tests.semantic_pairs import PAIRS
 from tests.semantic_parts import MODEL, semantic_packages
 
-from tunecheck._errors import RefusedError
-from tunecheck_semantic._embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck import RefusedError
+from tunecheck_semantic import EmbeddingSimilarityEvaluator
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # making the environments is most of it, the first time
 

@@ -20,9 +20,8 @@ from tests.core.test_real_servers import free_port, running
 from tests.platforms import posix_only
 
 from tunecheck import load_endpoint
-from tunecheck._json import JSON
-from tunecheck.endpoints._base import ChatRequest
-from tunecheck.plugins import causes
+from tunecheck.endpoints import ChatRequest
+from tunecheck.plugins import JSON, causes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), posix_only]
 

@@ -61,7 +61,7 @@ def test_every_evaluation_shown_lets_an_identical_model_pass_with_150_rows(
 
 @pytest.mark.parametrize(("count", "points"), [(200, 1.9), (1000, 0.4)])
 def test_what_unchanged_rows_show_is_as_the_page_says(count: int, points: float) -> None:
-    from tunecheck.statistics._paired import paired_binary
+    from tunecheck.statistics import paired_binary
 
     low = paired_binary([1.0] * count, [1.0] * count).difference.low
     assert low is not None
