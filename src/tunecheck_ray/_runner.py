@@ -45,7 +45,7 @@ _AHEAD = 2
 
 _LOOKED_EVERY_S = 1.0
 _WAIT_S = 0.2
-_PAUSE_S = 0.02
+_PAUSE_S = 0.01
 """Between two looks at the streams: what comes meanwhile is read together."""
 
 _GRACE_S = 12.0

@@ -41,9 +41,6 @@ _LOOKED_EVERY_S = 0.005
 UNREAD = 2
 """So many times the calls in flight may wait for the driver: with fewer, calls of 50 ms wait longer than they take."""
 
-_TOGETHER_S = 0.02
-"""What is made within so many seconds goes to the driver together: each portion costs both sides more than a record."""
-
 _SIGN_OF_LIFE_S = 2.0
 """An empty portion is sent after so many seconds without news: the driver sees that the process still runs Python."""
 
@@ -144,8 +141,6 @@ class _Outbox:
         while not ended:
             with self._news:
                 self._news.wait_for(lambda: self._end_work or self._portion != Portion(), _SIGN_OF_LIFE_S)
-            time.sleep(_TOGETHER_S)
-            with self._news:
                 taken, self._portion, ended = self._portion, Portion(), self._end_work
             yield taken
             with self._news:
