@@ -61,15 +61,18 @@ def server(folder: Path) -> Iterator[Path]:
             process.stdin.close()
 
 
-def evaluate(folder: Path, *arguments: str, watched: bool = True) -> tuple[float, dict[str, float]]:
-    """Seconds that a run takes, and the peak of its driver's and its tasks' memory in MB, which takes time itself."""
+def evaluate(folder: Path, *arguments: str, every_s: float | None = 0.5) -> tuple[float, dict[str, float]]:
+    """Seconds that a run takes, and the peak of its driver's and its tasks' memory in MB.
+
+    Memory is measured `every_s` seconds, which takes CPU time; None: never.
+    """
     command = [sys.executable, "-m", "tunecheck", "evaluate", "--dataset", "rows.jsonl", "--quiet", *arguments]
     peaks, ended = {"driver": 0.0, "task": 0.0}, threading.Event()
     begun = time.monotonic()
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
 
     def watch() -> None:
-        while not ended.wait(0.5):
+        while not ended.wait(every_s):
             for each in psutil.process_iter():
                 try:
                     kind = (
@@ -81,12 +84,10 @@ def evaluate(folder: Path, *arguments: str, watched: bool = True) -> tuple[float
                     continue
 
     watcher = threading.Thread(target=watch)
-    if watched:
-        watcher.start()
+    watcher.start()
     assert process.wait() == 0
     ended.set()
-    if watched:
-        watcher.join()
+    watcher.join()
     return time.monotonic() - begun, peaks
 
 
@@ -94,7 +95,7 @@ def waiting(folder: Path, rows: int) -> None:
     write_rows(folder, rows)
     with server(folder) as log, cluster(NODES) as address:
         where = ("--on", f"ray:{address}", "--task-cpus", "1")
-        took, _ = evaluate(folder, "--endpoint", "echo.yaml", "--evaluators", "f1_score", *where, watched=False)
+        took, _ = evaluate(folder, "--endpoint", "echo.yaml", "--evaluators", "f1_score", *where, every_s=None)
         times = [float(line.split()[2]) for line in log.read_text().splitlines()]
     ideal, requests = rows * SECONDS / (NODES * CALLS), max(times) - min(times) + SECONDS
     print(f"{rows:,} rows of 50 ms, {NODES} nodes of {CALLS} calls: first request to last {requests:.1f} s, ", end="")

@@ -122,7 +122,7 @@ def check_acting(given: T, stored: T, trust: Trust, owner: str, place: str, invo
         if isinstance(value, dict):
             untyped = any(_names_file(entry) for key, entry in value.items() if key not in (typed or {}))
             acting += [each.flag] if untyped and each.description.acts else []
-        elif not is_given(typed) and _acts(each, value, trust):
+        elif not is_given(typed) and _needs_trust(each, value, trust):
             acting.append(each.flag)
     if acting:
         raise UntrustedError(
@@ -131,7 +131,7 @@ def check_acting(given: T, stored: T, trust: Trust, owner: str, place: str, invo
         )
 
 
-def _acts(option: OptionField, value: object, trust: Trust) -> bool:
+def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
     """Return True if the value of an option does what data must not do."""
     from tunecheck import _yaml as yamltext
     from tunecheck.endpoints._definition import check_named

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck._files import JudgeCalibration
 from tunecheck._messages import counted
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tunecheck.statistics._corrected import LabelCounts
 
 _FEWEST_OF_THE_RUN = 30
-"""From so many labels among a run's own rows on, these correct its rate, and no others."""
+"""From this many labels among a run's own rows on, these correct its rate, and no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,13 @@ class Correction(Result):
     corrected: Estimate | None = None
     labels: int = 0
     remark: str | None = None
+
+    corrected_label: ClassVar[str] = "corrected for judge errors"
+
+    @property
+    def raw_label(self) -> str:
+        """Return the words beside the raw rate."""
+        return "as judged, uncalibrated" if self.corrected is None else "as judged"
 
 
 def corrections(run: Run) -> dict[str, Correction]:

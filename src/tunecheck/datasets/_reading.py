@@ -117,12 +117,9 @@ class Dataset:
         if limit is None and (self._number_ids or not number_ids):
             return self
         limits = [each for each in (self._limit, limit) if each is not None]
-        return self._with(_limit=min(limits, default=None), _number_ids=number_ids or self._number_ids)
-
-    def _with(self, **changes: object) -> Dataset:
-        """Return a changed copy that is scanned again."""
         other = copy.copy(self)
-        vars(other).update(changes, _found=None, _state=None)
+        other._limit, other._number_ids = min(limits, default=None), number_ids or self._number_ids
+        other._found = other._state = None  # it is scanned again
         return other
 
     def scan(self) -> Scan:
@@ -135,8 +132,10 @@ class Dataset:
         """
         if self._found is None:
             self._state = self._source.state()
-            stream = None if self._source.rereadable else cast("StreamSource", self._source)
-            self._found = self._scan() if stream is None else self._scan_stream(stream)
+            if self._source.rereadable:
+                self._found = self._scan()
+            else:
+                self._found = self._scan_stream(cast("StreamSource", self._source))
         return replace(self._found, columns=self._found.columns | self.defaults.columns.keys())
 
     def rows(self) -> Iterator[Row]:

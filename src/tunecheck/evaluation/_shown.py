@@ -50,10 +50,10 @@ def _figures(
         judge = judges.get(name)
         if judge is not None and judge.corrected is not None:
             found = judge.corrected
-            yield name, Interval(f"{name}, corrected for judge errors", found.value, found.low, found.high)
+            yield name, Interval(f"{name}, {judge.corrected_label}", found.value, found.low, found.high)
         else:
             figure = main_figure_of(name, entry, metrics)
-            told = ", as judged, uncalibrated" * (judge is not None and figure.is_rate)
+            told = f", {judge.raw_label}" if judge is not None and figure.is_rate else ""
             yield name, Interval(f"{name}{told}", figure.value, figure.low, figure.high)
 
 

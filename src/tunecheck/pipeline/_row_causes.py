@@ -111,6 +111,10 @@ def _fails(output: Mapping[str, object]) -> bool:
 
 def _explain(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
     """Return the fault, or more precise faults in its place."""
+    made = fault.actual.get("name") if isinstance(fault.actual, dict) else None
+    if fault.code == "misnamed_call" and fault.call and isinstance(made, str) and not answer.tools:
+        named = _name_fault(made, [fault.call])  # a conversation does not list its tools: the simulators have them
+        return [replace(named, turn=fault.turn) if named.code.startswith("decorated_name") else fault]
     if fault.code not in _UNEXPLAINED or fault.path is not None:
         return [fault]
     if compared := [*_difference_faults(answer)]:
@@ -133,11 +137,6 @@ def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
 def _causes_of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
     if _encoded_twice(fault, answer.tools):
         yield replace(fault, code="double_encoded")
-    made = fault.actual.get("name") if isinstance(fault.actual, dict) else None
-    if fault.code == "misnamed_call" and fault.call and isinstance(made, str) and not answer.tools:
-        named = _name_fault(made, [fault.call])  # a conversation's tools are its simulators'
-        if named.code.startswith("decorated_name"):
-            yield replace(named, turn=fault.turn)
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
         yield replace(fault, code="unreadable")
     code = cause_of_fault(fault.code)
@@ -289,7 +288,7 @@ def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
     yield from _ending_faults(answer)
     encoding = [*_encoding_faults(answer.response)]
     yield from encoding
-    lost = None if encoding else _lost_call_fault(answer)  # calls that came badly written are not lost
+    lost = None if encoding else _lost_call_fault(answer)  # a call with bad arguments did arrive
     if lost is not None:
         yield lost
     elif answer.reading.problem is not None:

@@ -163,10 +163,7 @@ def _ways(runs: Sequence[ReportedRun]) -> list[int]:
 
 def _telling(row: ResultRow) -> Mapping[str, JSON]:
     # Outputs come before inputs, which are equal in all runs: comparing stops at the first difference.
-    telling = dict(reversed(row.items()))
-    for key in _INCIDENTAL.intersection(row):
-        del telling[key]
-    return telling
+    return {key: row[key] for key in reversed(row) if key not in _INCIDENTAL}
 
 
 def _describe(other: OtherRun, new: ReportedRun) -> JSON:

@@ -59,11 +59,11 @@ def _lines(
     name, verdicts = evaluator.name, table.columns.get(f"{evaluator.name}.{PASS_RATE}")
     judged = verdicts is not None and verdicts.figures > 0
     if judged:
-        label = "passed" if judge is None else f"passed, as judged{', uncalibrated' * (judge.corrected is None)}"
+        label = "passed" if judge is None else f"passed, {judge.raw_label}"
         yield {"label": label, "kind": "rate", "cells": _cells(table, f"{name}.{PASS_RATE}", groups, is_rate=True)}
     if judged and judge is not None and judge.corrected is not None:
         others: list[JSON] = [None] * (len(groups) - 1)
-        yield {"label": "corrected for judge errors", "kind": "rate", "cells": [estimated(judge.corrected), *others]}
+        yield {"label": judge.corrected_label, "kind": "rate", "cells": [estimated(judge.corrected), *others]}
     for metric in evaluator.graded if judged else evaluator.metrics:
         column = table.columns.get(f"{name}.{metric.name}")
         if column is not None and column.figures:

@@ -95,7 +95,7 @@ class TableBuilder:
             records = source.records()
         while rows := list(islice(records, _BLOCK_ROWS)):
             self._take(rows)
-            self._row_parser.learn(self._keys, self._keys & self._read_keys())
+            self._row_parser.expect(self._keys, self._keys & self._read_keys())
         for name, part in self._parts.items():
             for each in part.evaluator.columns:
                 self.columns[each].fill(self.rows)
@@ -140,7 +140,7 @@ class TableBuilder:
             self._part(name).learn(own, self.columns)
 
     def _read_keys(self) -> set[str]:
-        """Return the keys whose values are read; of others, only whether a row has them, and the text of inputs."""
+        """Return the keys whose values this table needs. Other values may stay JSON text."""
         keys = {*_ALWAYS_READ, *(f"inputs.{name}" for name in self._slices)}
         keys.update(*map(_places, self._labels))
         for part in self._parts.values():
@@ -219,7 +219,7 @@ class TableBuilder:
                 self.causes[number] = cause
 
     def _fingerprint(self, row: ResultRow) -> str:
-        """Return the fingerprint of a row's inputs. Azure repeats a part of `a` as `a.b`, which is left out."""
+        """Return the fingerprint of a row's inputs, without the columns `a.b` in which Azure repeats a part of `a`."""
         shape = tuple(row)
         if shape not in self._inputs:
             if len(self._inputs) >= _MOST_SHAPES:
@@ -260,15 +260,18 @@ class TableBuilder:
 
 
 class _RowParser:
-    """Parses lines of a results file. Values that no reader needs stay JSON text: decoding takes most of the time."""
+    """Parses lines of a results file. Values that the table does not need stay JSON text, which saves most time."""
 
     def __init__(self) -> None:
         self._keys: list[str] = []
         self._read: set[str] = set()
         self._decoder: msgspec.json.Decoder[msgspec.Struct] | None = None
 
-    def learn(self, keys: set[str], read: set[str]) -> None:
-        """Expect these keys, of which those to read have values; a row with another key is parsed as a whole."""
+    def expect(self, keys: set[str], read: set[str]) -> None:
+        """Set the keys that rows have; only values of the keys in `read` are decoded.
+
+        A row with any other key is decoded as a whole.
+        """
         if (len(keys) == len(self._keys) and read == self._read) or len(keys) > _MOST_KEYS:
             return
         self._keys, self._read = [*keys], read
@@ -276,19 +279,20 @@ class _RowParser:
         names = {f"k{at}": key for at, key in enumerate(self._keys)}
         try:
             row = msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=True, gc=False)
-        except ValueError:  # a key has a character that JSON escapes
+        except ValueError:  # msgspec takes no key with a character that JSON must escape
             self._decoder = None
         else:
             self._decoder = msgspec.json.Decoder(row)
 
     def parse(self, line: bytes, path: Path, number: int) -> ResultRow:
-        """Parse a line as `read_row` does."""
-        try:
-            values = msgspec.structs.astuple(self._decoder.decode(line.decode())) if self._decoder is not None else ()
-        except (msgspec.DecodeError, RecursionError, UnicodeError):
-            values = ()
-        if not values:
+        """Parse a line as `read_row` does, with its errors."""
+        if self._decoder is None:
             return read_row(line, path, number)
+        try:
+            row = self._decoder.decode(line.decode())  # a str: bytes that are not UTF-8 may stand in undecoded values
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            return read_row(line, path, number)
+        values = msgspec.structs.astuple(row)
         return {key: value for key, value in zip(self._keys, values, strict=True) if value is not msgspec.UNSET}
 
 

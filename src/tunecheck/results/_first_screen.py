@@ -19,7 +19,7 @@ from tunecheck.views import SIMULATED, Sentence, Table, Words
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 8, 4, 20
 
 LONGEST_NAME = 32
-"""Names of evaluators and causes are cut to so many characters in the table."""
+"""Names of evaluators and causes are cut to this many characters in the table."""
 
 Metrics = Mapping[str, JSON]
 
@@ -65,10 +65,9 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     if summary.get("simulated") is True:
         some = 0 < failures.simulated_answers < rows
         said.append(f"SIMULATED answers in {counted(failures.simulated_answers, 'row')}." if some else f"{SIMULATED}.")
-    said += [
-        _passed_sentence(own[0], metrics, by_judge=manifest.evaluators[name].judge is not None)
-        for name, own in [*figures.items()][:1]
-    ]
+    if (primary := next(iter(figures), None)) is not None:
+        by_judge = manifest.evaluators[primary].judge is not None
+        said.append(_passed_sentence(figures[primary][0], metrics, by_judge=by_judge))
     if failed := _count(summary.get("failed_rows")):
         said.append(f"{counted(failed, 'row')} ended in an error.")
     causes = sorted(in_order(failures.causes), key=lambda code: cause_named(code).side == "model")

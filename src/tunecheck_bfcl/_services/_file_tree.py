@@ -246,15 +246,19 @@ class Volume:
         """Keep a change that has just been made, or undo and refuse it if the tree is too large with it."""
         self._plain = None
         try:
-            entries = characters = depth = 0
-            if self._measured <= MAX_MEASURED:
-                entries, characters, depth = measure(self.root)
-                self._measured += entries
-            if self._measured > MAX_MEASURED or _is_over_limits(entries, characters, depth):
+            if not self._has_room():
                 raise SimulatorError("there is no room left in the file system")
         except SimulatorError:
             undo()
             raise
+
+    def _has_room(self) -> bool:
+        """Measure the tree, unless this conversation has already used up all measuring: then nothing fits any more."""
+        if self._measured > MAX_MEASURED:
+            return False
+        entries, characters, depth = measure(self.root)
+        self._measured += entries
+        return self._measured <= MAX_MEASURED and not _is_over_limits(entries, characters, depth)
 
 
 def _is_over_limits(entries: int, characters: int, depth: int) -> bool:

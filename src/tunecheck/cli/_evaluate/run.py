@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
     from tunecheck.comparison._judged import Correction
     from tunecheck.evaluation._ending import EvaluationResult
-    from tunecheck.pipeline import ResultRow
     from tunecheck.results import FirstScreen
     from tunecheck.runs._store import Run
 
@@ -162,7 +161,7 @@ def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
     metrics = result["metrics"]
     assert isinstance(metrics, dict)
     passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
-    failures = read_failures(cast("Sequence[ResultRow]", result["rows"]), passing)
+    failures = read_failures(result.rows, passing)
     judges = _judges(run, evaluators)
     gates, remarks = _outcomes(job, result, metrics, primaries, judges)
     dataset = job.source.dataset if job.source is not None else None

@@ -175,14 +175,12 @@ def _main_table(summary: RunPage, intervals: Mapping[str, str] | None) -> Table:
         judge = summary.judges.get(name)
         for line in lines_of(name, evaluator, [summary.metrics, *kinds.values()]):
             is_own = line.sort == "evaluator"
-            remark = ""
-            if is_own and judge is not None:
-                remark = f", as judged{', uncalibrated' * (judge.corrected is None)}"
+            remark = f", {judge.raw_label}" if is_own and judge is not None else ""
             rows.append(_cells(line, remark))
             if intervals is not None:
                 rows[-1].insert(2, intervals.get(name, "–") if is_own else "")
             if is_own and judge is not None and judge.corrected is not None:
-                rows.append(_cells(Line("figure", "corrected for judge errors", (corrected_text(judge.corrected),))))
+                rows.append(_cells(Line("figure", judge.corrected_label, (corrected_text(judge.corrected),))))
     if intervals is not None:
         heads.insert(1, "95% interval")
     return Table(["", *heads], rows)
