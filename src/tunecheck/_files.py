@@ -142,7 +142,7 @@ class DatasetEntry(msgspec.Struct, frozen=True):
 
 
 class DecidedMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of a run that may stop early: the decision after so many `pairs` of base and new rows.
+    """One metric of a run that may stop early: the decision after this many `pairs` of base and new rows.
 
     Figures are over all `rows` of the run; dependent rows count as one. `low` and `high` are the ends of the
     difference's interval. The interval and `p_value` hold at any stopping time.
@@ -383,7 +383,7 @@ class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True, omit_defaul
 
 
 class Accepted(msgspec.Struct, tag_field="k", tag="accepted", frozen=True):
-    """The user lets the run go on although so many records before this one are damaged or missing."""
+    """The user lets the run go on although this many records before this one are damaged or missing."""
 
     lost: int
 

@@ -165,7 +165,7 @@ _MOST_BLOCKED = 5
 """Loops that one function may block for good before it is no longer called."""
 
 _PATIENCE_S = 5.0
-"""A loop that does not answer within so many seconds is blocked; others answer at once."""
+"""A loop that does not answer within this many seconds is blocked; others answer at once."""
 
 _CLOSING_S = 2.0
 

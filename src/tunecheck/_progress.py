@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _WINDOW_S = 20.0
-"""The rate is that of the last so many seconds: rows reused from another run rush by and should not count long."""
+"""Seconds over which the rate is measured: rows reused from another run pass quickly and should not count long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Throughput:
         return self._since(self._noted[0]) or self._since(self._first) if self._noted else None
 
     def left_s(self, rows: int | None) -> float | None:
-        """Return the seconds until so many rows are finished, or None if unknown."""
+        """Return the seconds until this many rows are finished, or None if unknown."""
         rate = self.rate
         return None if rows is None or not rate else max(0, rows - self._noted[-1][1]) / rate
 

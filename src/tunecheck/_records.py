@@ -272,6 +272,6 @@ class WholeRecords:
         return self.damage
 
     def accept(self, lost: int) -> None:
-        """Note that the user accepted the loss of so many records before this one; only more than that is damage."""
+        """Note that the user accepted the loss of this many records before this one; only more than that is damage."""
         if self.damage.lost <= lost:
             self.damage = Damage()

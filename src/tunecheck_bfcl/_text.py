@@ -24,7 +24,7 @@ _WARNED_OF = re.compile(r"\\|\d[^\W\d]|\d\.")
 
 _FORMATTED = re.compile(r"[fF][rR]?['\"]")
 _MOST_PARSED = 1_000_000_000
-"""Braces times characters of a text that may hold an f-string: so many steps CPython's parser takes for one."""
+"""Most braces times characters of a text that may hold an f-string: CPython's parser takes as many steps."""
 
 _MOST_OPERATIONS = 200  # most arithmetic in a text: each operation may make a value of thousands of elements
 _MOST_TRIES = 10  # CPython's parser may fail where two threads use it (its issue 106905); the next try succeeds

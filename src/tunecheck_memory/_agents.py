@@ -110,7 +110,7 @@ class Agent(ABC):
         """Take a reset from an event log without asking anybody."""
 
     def resize(self, max_prompt_size: int | None) -> None:
-        """Send at most so many tokens of the conversation from the next message on."""
+        """Send at most this many tokens of the conversation from the next message on."""
 
 
 def agent_for(

@@ -32,10 +32,10 @@ _SUSPECT = 2
 """Rows that may have been in flight when their process died for the second time run one by one."""
 
 _ONE_BY_ONE = 16
-"""So many of these rows share a process."""
+"""Rows that share a process."""
 
 _MOST_DEATHS = 8
-"""A row whose Ray worker is lost runs again, until the row has lost so many workers alone."""
+"""A row whose Ray worker is lost runs again, until the row has lost this many workers alone."""
 
 
 @dataclass(eq=False)

@@ -35,10 +35,10 @@ CPUS_PER_TASK = 0.25
 
 _MOST_ROWS = 500
 _ROUNDS = 4
-"""A chunk has at least so many rows for each call that its task makes at once: the last ones leave places empty."""
+"""A chunk has at least this many rows for each call that its task makes at once: the last ones leave places empty."""
 
 _TOGETHER = 2
-"""Rows left are shared among so many times the tasks that fit, so that all tasks end together."""
+"""The remaining rows are shared among this many times the tasks that fit, so that all tasks end together."""
 
 _AHEAD = 2
 """Tasks beyond those that fit: a node that joins finds work, and an autoscaler sees demand."""

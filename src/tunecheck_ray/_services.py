@@ -31,10 +31,10 @@ _MOST_ANSWERS = 20_000
 REQUESTS, TOKENS = 0, 1
 
 _TOGETHER_S = 0.005
-"""Calls of one task that ask together are granted together if there is room within so many seconds."""
+"""Calls of one task that ask together are granted together if there is room within this many seconds."""
 
 _ARRIVED_S = 5.0
-"""A request arrives within so many seconds after its grant, if its call has not ended before."""
+"""A request arrives within this many seconds after its grant, if its call has not ended before."""
 
 
 @dataclass(frozen=True)
@@ -137,12 +137,15 @@ class TaskServer:
         return [*granted]
 
     async def end(self, ticket: int, used: float) -> None:
-        """End a call that has used so many units."""
+        """End a call that has used this many units."""
         if (end := self._ends.pop(ticket, None)) is not None:
             end(used)
 
     async def reserve(self, task: str, name: str, expected: float) -> tuple[int, float, float] | str:
-        """Reserve the expected cost of a call; return its ticket, the amount and what is spent, or the refusal."""
+        """Reserve the expected cost of a call.
+
+        Return the call's ticket, the reserved amount and the run's spending so far; a text says why it is refused.
+        """
         await self._while_wanted(task)
         held = self._budget.reserved(name, expected)
         try:
@@ -234,7 +237,11 @@ class _SharedBucket:
 
 
 class _SharedBudget(Budget):
-    """The budget in the actor; between the attempts of a call, what this task knows of it."""
+    """The budget of the run, which the actor keeps.
+
+    The actor grants each call. Between a call's attempts the task checks by itself: by the run's spending at the last
+    grant, plus its own since.
+    """
 
     def __init__(self, services: TaskServices, most: float) -> None:
         super().__init__(most)

@@ -159,7 +159,7 @@ def _shown_tools(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
 
 
 def _likeness(known: _Known, turn: int, request: ChatRequest) -> int:
-    """Return a score for the match of a request and a row, by the system message and by the tools on offer."""
+    """Return how well a row fits a request. Equal tools count more than an equal system message."""
     same = _keys(request.messages[: len(known.messages)]) == _keys(known.messages)
     if request.tools:
         return same + 2 * (_tool_names(request.tools) == _tool_names(known.tools(turn)))

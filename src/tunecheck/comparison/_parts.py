@@ -19,7 +19,7 @@ MOST_PARTS = 50
 """Most values of a column; of one that has more, the parts are not told apart."""
 
 FEWEST_OF_A_SLICE, MOST_SLICES = 20, 20
-"""A slice that was found in the data has so many rows at least, and its column so many values at most."""
+"""A slice that was found in the data has this many rows at least, and its column this many values at most."""
 
 _DRAWS = 2_000
 """Of resamples and signs: there are many parts, of every run."""

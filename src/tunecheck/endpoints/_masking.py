@@ -56,9 +56,8 @@ _SECRET_VALUE = re.compile(
 
 WRITTEN_OUT = "a secret is not written here: write ${env:NAME} and set that environment variable"
 
-_KNOWN_KEYS = 1_024
-_KEY_LENGTH = 40
-"""So many keys of at most so many characters are remembered as harmless: every answer repeats them."""
+_MOST_KEYS, _LONGEST_KEY = 1_024, 40
+"""Limits of the keys that are remembered because they hold no secret. Every answer repeats its keys."""
 
 LEAST_ECHO = 8
 """Shorter secrets are not masked in answers, where they occur by chance; no real key is that short."""
@@ -103,7 +102,7 @@ class Redactor:
         self._patterns: dict[str, re.Pattern[str] | None] = {}
         self._echoes: dict[str, re.Pattern[str] | None] = {}
         self._harmless = set[str]()
-        """Keys that hold none of the secrets; each new secret begins another set."""
+        """Keys that hold no secret. A new secret replaces the set by an empty one."""
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
         """Mask this secret from now on: in texts for people, and unless `in_answers` is False in answers."""
@@ -130,7 +129,7 @@ class Redactor:
         return _mask(text, self._patterns)
 
     def line(self, text: str, most: int = 200) -> str:
-        """Return the same as one printable line of at most so many characters."""
+        """Return the same as one printable line of at most this many characters."""
         return clean(self.text(printable(text)), most)  # a secret may stand there with invisible marks inside
 
     def answer(self, value: JSON, depth: int = 0) -> JSON:
@@ -144,15 +143,15 @@ class Redactor:
         if isinstance(value, list):
             return [self.answer(item, depth + 1) for item in value]
         if isinstance(value, dict):
-            return {self._key(key): self.answer(item, depth + 1) for key, item in value.items()}
+            return {self._mask_key(key): self.answer(item, depth + 1) for key, item in value.items()}
         return value
 
-    def _key(self, key: str) -> str:
+    def _mask_key(self, key: str) -> str:
         harmless = self._harmless
         if key in harmless:
             return key
         masked = _mask(key, self._echoes)
-        if masked is key and len(key) <= _KEY_LENGTH and len(harmless) < _KNOWN_KEYS:
+        if masked is key and len(key) <= _LONGEST_KEY and len(harmless) < _MOST_KEYS:
             harmless.add(key)
         return masked
 

@@ -67,7 +67,7 @@ class Reply:
         return "event-stream" in self.headers.get("content-type", "") or self.body.startswith((b"data: {", b"data:{"))
 
     def arrived_ms(self, size: int) -> float | None:
-        """When so many bytes had come, in milliseconds since the request was sent."""
+        """When this many bytes had come, in milliseconds since the request was sent."""
         at = bisect_left(self.arrivals, size, key=lambda arrival: arrival[0])
         return self.arrivals[at][1] * 1000 if at < len(self.arrivals) else None
 

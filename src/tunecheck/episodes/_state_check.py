@@ -82,7 +82,7 @@ def unscored(message: str) -> RowVerdict:
 
 
 def shown(value: object, most: int = 200) -> str:
-    """Return a value for a message: as Python writes it, on one line, at most so many characters."""
+    """Return a value for a message: as Python writes it, on one line, at most this many characters."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits; a value nested beyond reason

@@ -103,7 +103,7 @@ class RunSettings:
         progress: Show a bar, or call this with each `Progress`; by default only a notebook shows a bar.
         limit: Take only the first rows.
         number_ids: Name a row with an earlier row's id `<id>@<its number>` instead of refusing it.
-        repeat: Answer each row so many times, and add `pass_at_k`.
+        repeat: Answer each row this many times, and add `pass_at_k`.
         group_by: Columns; the metrics are also reported for each of their values.
         cluster: The column of dependent rows in comparisons of the run; `none`: all rows are independent.
         primary: The metric that decides between runs; by default the one that the data declares.

@@ -39,10 +39,10 @@ from tunecheck.pipeline._results import RowState
 _LOOKED_EVERY_S = 0.005
 
 UNREAD = 2
-"""So many times the calls in flight may wait for the driver: with fewer, calls of 50 ms wait longer than they take."""
+"""A task may have this many times its calls in flight, answers that the driver has not read included."""
 
 _SIGN_OF_LIFE_S = 2.0
-"""An empty portion is sent after so many seconds without news: the driver sees that the process still runs Python."""
+"""An empty portion is sent after this many seconds without news: the driver sees that the process still runs Python."""
 
 
 _PREFIX = "tunecheck-chunk-"

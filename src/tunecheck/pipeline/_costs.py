@@ -46,14 +46,14 @@ def is_counted(usage: Usage) -> bool:
 
 
 def expected_usage(asked: int, limit: int | None, answered: int | None = None) -> Usage:
-    """Return the expected tokens of a call with so many characters; the answer has the given or the usual length."""
+    """Return the expected tokens of a call with this many characters; the answer has the given or the usual length."""
     usual = _USUAL.output_tokens or 0
     answer = usual if answered is None else tokens_in(answered)
     return Usage(tokens_in(asked), answer if limit is None else min(answer, limit))
 
 
 def tokens_in(characters: int) -> int:
-    """Return the approximate number of tokens in so many characters."""
+    """Return the approximate number of tokens in this many characters."""
     return -(-characters // CHARACTERS_PER_TOKEN)
 
 

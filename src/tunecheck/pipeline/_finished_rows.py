@@ -29,10 +29,10 @@ from tunecheck._messages import clean
 ResultRow = dict[str, JSON]
 
 ROWS_IN_MEMORY = 100_000
-"""Up to so many rows a finished run is held in memory, for the table and for `result["rows"]`."""
+"""Up to this many rows a finished run is held in memory, for the table and for `result["rows"]`."""
 
 BYTES_IN_MEMORY, LONG_ROW = 64 << 20, 4_096
-"""Of rows longer than that on average, only so many bytes: a conversation's row holds its whole log."""
+"""Of rows longer than that on average, only this many bytes: a conversation's row holds its whole log."""
 
 _COPY_BLOCK = 1 << 20
 _PICKED_BLOCK = 1 << 16  # rows are mostly picked in order

@@ -37,7 +37,7 @@ class Journal:
         self._records.append_encoded(record)
 
     def accept(self, lost: int) -> None:
-        """Record that the run goes on although so many records are damaged or missing."""
+        """Record that the run goes on although this many records are damaged or missing."""
         self._append(Accepted(lost))
 
     def answer(self, index: int, row_id: str, input_hash: str | None, columns: Mapping[str, JSON]) -> None:

@@ -50,7 +50,7 @@ LATE = "EvaluatorTimeoutError"
 """The error type of a call that took too long."""
 
 _SHORT_S, _WAITING = 0.001, 0.25
-"""A batch of at least so many seconds waits for something if less than this share of its time is CPU time."""
+"""A batch of at least this many seconds waits for something if less than this share of its time is CPU time."""
 
 
 class QueueReply(NamedTuple):
@@ -231,7 +231,7 @@ _BATCH_S = 0.05
 """Duration that batches aim at: rows behind them wait little, and handing them over costs little."""
 
 _MOST_RESCUED, _RESCUED_OF = 3, 20
-"""Batches run one at a time after so many rescued calls, if they are also more than one of so many batches."""
+"""Batches run one at a time after this many rescued calls, if these are also more than one in this many batches."""
 
 _MOST_CONFIRMED = 3
 """Retries of one error type that fail again, after which it is not retried: threads are not its cause."""

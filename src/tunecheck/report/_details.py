@@ -16,7 +16,7 @@ from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, Reporte
 from tunecheck.report._texts import as_json, as_text, cut, line
 from tunecheck.report._turns import is_conversation, shown_messages, shown_turns
 
-_LONG = 400  # from so many characters on, a value is stored once for all rows that have it
+_LONG = 400  # from this many characters on, a value is stored once for all rows that have it
 _MOST_COLUMNS = 500
 _MOST_QUESTION = 200
 _MOST_DIFFERENCES, _LONGEST_DIFFERENCE = 50, 600

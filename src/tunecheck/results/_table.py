@@ -26,8 +26,8 @@ NONE = "none"
 
 _FIRST = "conversation_id"
 _LEAST_VALUES, _MOST_ROWS = 10, 20
-"""What a column must have to be found: so many values at least, on average of so many rows at most. A category, or who
-wrote the rows, has fewer values or more rows."""
+"""What a column must have to be found: at least this many values, on average with at most this many rows. A category,
+or the author of the rows, has fewer values or more rows."""
 
 How = Literal["named", "declared", "found"]
 """Who says that rows are not independent: who asks, the data, or a column's values."""
@@ -111,7 +111,7 @@ class ResultsFile:
     def records(
         self, only: Container[int] | None = None, parse: Callable[[bytes, Path, int], ResultRow] = read_row
     ) -> Iterator[ResultRow]:
-        """See RowSource. `parse` turns a line into a row; it is given the line's number from 0, too."""
+        """As `RowSource.records`. `parse` makes a row of a line, the file's path and the line's number, from 0."""
         with told_as(DataError, self.path), open_regular(self.path, buffering=_BLOCK) as file:
             for number, line in enumerate(lines(file)):
                 if (only is None or number in only) and not line.isspace():
@@ -125,7 +125,7 @@ class AzureFile:
     path: Path
 
     def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
-        """See RowSource."""
+        """As `RowSource.records`."""
         with told_as(DataError, self.path):
             content = self.path.read_bytes()
         try:
@@ -150,7 +150,7 @@ class AskedRows:
     dataset: Dataset
 
     def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
-        """See RowSource."""
+        """As `RowSource.records`."""
         for number, row in enumerate(self.dataset.rows()):
             if only is None or number in only:
                 values = {f"inputs.{name}": value for name, value in row.values.items()}
@@ -164,7 +164,7 @@ class GivenRows:
     rows: Sequence[Mapping[str, object]]
 
     def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
-        """See RowSource."""
+        """As `RowSource.records`."""
         for number, row in enumerate(self.rows):
             if only is not None and number not in only:
                 continue

@@ -19,7 +19,7 @@ def turning_point(holds: Callable[[float], bool], low: float, high: float) -> tu
 
 
 def t_quantile(probability: float, degrees: int) -> float:
-    """The value that Student's t with so many degrees of freedom stays under with this probability.
+    """The value that Student's t with this many degrees of freedom stays under with this probability.
 
     Solved by bisection on the finite series of the distribution (Abramowitz and Stegun 26.7.3 and 26.7.4); above 500
     degrees from the normal quantile. Relative error under 1e-9 of tails down to 1e-6.

@@ -95,7 +95,7 @@ def rows_to_show(change: float, margin: float, chance: float, confidence: float 
 
 
 def margin_to_show(rows: int, change: float, chance: float, confidence: float = CONFIDENCE) -> float | None:
-    """The margin within which so many rows show an identical model to be with this chance; None if none does."""
+    """The margin within which this many rows show an identical model to be with this chance; None if none does."""
     _, found = turning_point(lambda margin: chance_to_show(rows, change, margin, confidence) >= chance, 0.0, 1.0)
     return found if found < 1 else None
 

@@ -47,7 +47,7 @@ def select_rows(
         categories: names of categories and groups between commas; None: those that the ids are of, else all that are
             scored.
         ids: only these rows.
-        limit: only so many rows of each category.
+        limit: only this many rows of each category.
         folder: the copy, if not the usual one.
 
     Raises:

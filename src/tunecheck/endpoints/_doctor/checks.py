@@ -29,7 +29,7 @@ def _system_is_obeyed(answers: Answers) -> Diagnosis:
 
 
 _HIDDEN_TOKENS = 40
-"""So many more tokens than the answer has characters are not explained by counting."""
+"""If an answer has this many more tokens than characters, ways of counting do not explain it."""
 
 
 def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
