@@ -112,11 +112,3 @@ def test_the_page_s_commands_print_what_it_shows(workspace: Path, run: Run) -> N
     (verdicts,) = workspace.glob("eval_results/bfcl-simulated-*/bfcl_score/multi_turn_base.verdicts.jsonl")
     (shown,) = (block for block in blocks("json") if '"valid"' in block)
     assert set(shown.splitlines()) < set(verdicts.read_text("utf-8").splitlines())
-
-
-def test_the_page_links_to_files_and_headings_that_are_there() -> None:
-    titles = re.findall(r"^## (.*)$", PAGE, re.M)
-    anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
-    for target in re.findall(r"\]\(([^)]+)\)", PAGE):
-        there = target[1:] in anchors if target.startswith("#") else (ROOT / "docs" / target).exists()
-        assert there, target

@@ -16,6 +16,8 @@ import tunecheck
 from tunecheck import TunecheckError
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "evaluators").glob("*.py")])
+LINKING = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), *(ROOT / "checks").glob("*.md")])
+LINK = re.compile(r"\]\((?!\w+:)([^)\s]+)\)")
 IMPORT = re.compile(r"\b(?:from (tunecheck[\w.]*) import ([\w, ]+)|import (tunecheck\.[\w.]+))")
 DOTTED = re.compile(r"\btunecheck(?:\.\w+)*\._\w+")
 
@@ -31,6 +33,15 @@ def test_a_page_imports_public_names_only(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_names_no_internal_module(page: Path) -> None:
     assert DOTTED.findall(page.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: page.name)
+def test_a_page_links_to_files_and_headings_that_are_there(page: Path) -> None:
+    for target in LINK.findall(re.sub(r"(`+)[^`].*?\1", "", _without_code(page), flags=re.DOTALL)):
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), target
+        assert not anchor or anchor in _anchors(file), target
 
 
 def test_every_public_name_is_on_the_page_of_the_python_api_or_of_errors() -> None:
@@ -56,6 +67,15 @@ def test_every_error_on_that_page_is_one_of_ours_and_can_be_imported() -> None:
 def test_every_page_stands_in_the_sites_navigation() -> None:
     configuration = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
     assert sorted(_pages(configuration["nav"])) == [page.name for page in sorted((ROOT / "docs").glob("*.md"))]
+
+
+def _without_code(page: Path) -> str:
+    return re.sub(r"^ *```.*?^ *```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def _anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", _without_code(page), re.MULTILINE)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
 
 
 def _pages(nav: object) -> Iterator[str]:

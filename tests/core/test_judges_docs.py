@@ -113,11 +113,3 @@ def test_the_page_names_every_kind_of_difference_and_every_shipped_judge() -> No
         assert getattr(judge, "__name__", None) == kind
         shipped = load_prompt(ROOT / "src" / "tunecheck" / "prompts" / "files" / f"{name}.prompty")
         assert shipped.outputs
-
-
-def test_the_page_links_to_files_and_headings_that_are_there() -> None:
-    titles = re.findall(r"^## (.*)$", PAGE, re.M)
-    anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
-    for target in re.findall(r"\]\(([^)]+)\)", PAGE):
-        there = target[1:] in anchors if target.startswith("#") else (ROOT / "docs" / target).exists()
-        assert there, target

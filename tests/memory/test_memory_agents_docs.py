@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from tests.agent_parts import NOON_US, Words, memory_agent, serving, told
 from tests.cli_parts import ROOT, process, workspace
 
@@ -108,12 +107,3 @@ def test_the_pages_definition_is_checked_as_it_says(tmp_path: Path) -> None:
 def test_the_bounds_that_the_page_names_are_those_of_the_code() -> None:
     bounds = f"{MAX_CONVERSATIONS} conversations of {MAX_NOTES:,} sentences, {MAX_STORED:,} answers by key"
     assert bounds in " ".join(PAGE.split())
-
-
-@pytest.mark.parametrize("target", re.findall(r"\]\(([^)]+)\)", PAGE))
-def test_the_page_links_to_files_and_headings_that_are_there(target: str) -> None:
-    name, _, anchor = target.partition("#")
-    text = (ROOT / "docs" / name).read_text("utf-8") if name else PAGE
-    titles = re.findall(r"^#+ (.*)$", text, re.M)
-    anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
-    assert not anchor or anchor in anchors
