@@ -7,7 +7,7 @@ from pathlib import Path
 from filelock import lock_descriptor
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck_bfcl._data.download import get_bfcl
+from tunecheck_bfcl import get_bfcl
 
 __all__ = ["bfcl_copy"]
 

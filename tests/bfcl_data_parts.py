@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl import CATEGORIES
 from tunecheck_bfcl._data.files import FUNCTION_DOCS, HINTS, LONG_CONTEXT, PROMPTS, TOOL_HINTS
 
 __all__ = ["document", "make_tree", "make_wheel", "question", "write_lines"]

@@ -12,18 +12,25 @@ import msgspec
 from checks.goodai_run import LogEvent, log_events
 
 from tunecheck_memory import (
+    Begin,
+    Consult,
     Definition,
+    Effect,
     FillerPool,
     FillerWording,
     GenerationContext,
+    Jump,
     Kind,
+    Outcome,
     Scene,
+    Send,
     SessionWording,
+    Settings,
+    Test,
     Wait,
     load_wording,
+    schedule,
 )
-from tunecheck_memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
-from tunecheck_memory._scheduler import Settings, Test, schedule
 
 START_US = 1_700_000_000_000_000
 SECOND = 1_000_000

@@ -18,17 +18,19 @@ from tunecheck_memory import (
     GenerationContext,
     Jokes,
     Kind,
+    Outcome,
     ProspectiveMemory,
     Restaurant,
+    Settings,
     Shopping,
+    Test,
     Wait,
     WordJudge,
     load_wording,
+    schedule,
 )
 from tunecheck_memory._clock import SessionClock
-from tunecheck_memory._effects import Outcome
 from tunecheck_memory._event_log import EventLog, read_events
-from tunecheck_memory._scheduler import Settings, Test, schedule
 from tunecheck_memory._session import Session
 from tunecheck_memory._session_state import SessionState
 

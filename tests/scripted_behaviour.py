@@ -9,7 +9,7 @@ import msgspec
 from tunecheck.calls import FunctionCall, tool_name, write_calls
 from tunecheck.endpoints import ChatRequest, Completion, Place, Text, Usage
 from tunecheck.plugins import JSON, Written, dumps
-from tunecheck_serve._wire import Problem, ProblemError
+from tunecheck_serve import Problem, ProblemError
 
 TOKEN = 4
 """Characters of a token: the usual rule of thumb for English."""

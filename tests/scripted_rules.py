@@ -19,8 +19,7 @@ from tunecheck import ConfigurationError, NoAnswerError
 from tunecheck.calls import FunctionCall
 from tunecheck.endpoints import ChatRequest, Completion, Place, Text, Usage, content_key, content_parts
 from tunecheck.plugins import JSON, Written, dumps, read_as, read_yaml
-from tunecheck_serve._server import ModelServer
-from tunecheck_serve._wire import Asked, ChatSource, Problem, ProblemError
+from tunecheck_serve import Asked, ChatSource, ModelServer, Problem, ProblemError
 
 MAX_TURNS = 10_000
 """Questions whose turn is remembered, for rules with several answers; the oldest are dropped."""

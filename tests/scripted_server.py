@@ -9,8 +9,7 @@ import sys
 from tests.conftest import ROOT
 from tests.scripted_rules import ScriptedServer, ScriptSource, read_script
 
-from tunecheck_serve._middleware import ServerOptions, parse_faults
-from tunecheck_serve._server import key_from, run_server
+from tunecheck_serve import ServerOptions, key_from, parse_faults, run_server
 
 __all__ = ["main", "scripted_command"]
 

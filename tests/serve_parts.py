@@ -17,10 +17,7 @@ from tunecheck import TimedOutError
 from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint
 from tunecheck.plugins import dumps_line
 from tunecheck.report import running
-from tunecheck_serve import Service
-from tunecheck_serve._middleware import ServerOptions
-from tunecheck_serve._server import make_app
-from tunecheck_serve._wire import ChatSource, EndpointSource
+from tunecheck_serve import ChatSource, EndpointSource, ServerOptions, Service, make_app
 
 TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
 ARGUMENTS = '{"city":"Zürich","days":[1,2,3],"note":"the arguments come in several pieces"}'

@@ -1,11 +1,29 @@
 """The public names of this package and their homes; `__init__.py` loads them from there."""
 
 from ._agent_endpoint import MemoryAgentEndpoint as MemoryAgentEndpoint
-from ._agents import StatefulEndpoint as StatefulEndpoint, StatefulReply as StatefulReply
+from ._agents import (
+    RememberingAgent as RememberingAgent,
+    StatefulEndpoint as StatefulEndpoint,
+    StatefulReply as StatefulReply,
+)
 from ._configuration import (
     Configuration as Configuration,
     find_kind as find_kind,
     read_configuration as read_configuration,
+)
+from ._effects import (
+    Begin as Begin,
+    Consult as Consult,
+    Deregister as Deregister,
+    Effect as Effect,
+    End as End,
+    Jump as Jump,
+    Outcome as Outcome,
+    Register as Register,
+    ResetAgent as ResetAgent,
+    Send as Send,
+    SuiteReset as SuiteReset,
+    Waiting as Waiting,
 )
 from ._evaluation import MemoryOutcome as MemoryOutcome, MemoryPlan as MemoryPlan, run_memory as run_memory
 from ._evaluator import MemoryEvaluator as MemoryEvaluator, Undecided as Undecided, judge_by_words as judge_by_words
@@ -34,12 +52,16 @@ from ._kinds.restaurant_words import WordJudge as WordJudge
 from ._kinds.scripts import scripted_test as scripted_test
 from ._kinds.statements import Colours as Colours
 from ._lenient_json import read_lenient as read_lenient
+from ._making import make_definitions as make_definitions, write_definitions as write_definitions
+from ._run_files import EventType as EventType
+from ._scheduler import Scheduler as Scheduler, Settings as Settings, Test as Test, schedule as schedule
 from ._session import SessionStoppedError as SessionStoppedError
 from ._target import MemoryTarget as MemoryTarget
 from ._tokens import Tokenizer as Tokenizer, load_tokenizer as load_tokenizer
 from ._wording import (
     FillerPool as FillerPool,
     FillerWording as FillerWording,
+    Menu as Menu,
     SessionWording as SessionWording,
     load_filler as load_filler,
     load_wording as load_wording,

@@ -1,9 +1,23 @@
 """The public names of this package and their homes; `__init__.py` loads them from there."""
 
+from ._conversations import RowAnswers as RowAnswers
+from ._evaluator import ServedEvaluator as ServedEvaluator
 from ._middleware import (
     Middleware as Middleware,
     ReplyStore as ReplyStore,
+    Served as Served,
+    ServerOptions as ServerOptions,
     Service as Service,
     json_reply as json_reply,
+    parse_faults as parse_faults,
 )
-from ._wire import BadRequestError as BadRequestError, read_object as read_object
+from ._server import ModelServer as ModelServer, key_from as key_from, make_app as make_app, run_server as run_server
+from ._wire import (
+    Asked as Asked,
+    BadRequestError as BadRequestError,
+    ChatSource as ChatSource,
+    EndpointSource as EndpointSource,
+    Problem as Problem,
+    ProblemError as ProblemError,
+    read_object as read_object,
+)

@@ -19,9 +19,9 @@ from tests.bfcl_reference import reference_wheel
 from tunecheck import ConfigurationError, DataError
 from tunecheck.cli import main
 from tunecheck.plugins import cache_folder
+from tunecheck_bfcl import find_bfcl, get_bfcl
 from tunecheck_bfcl._data import download as bfcl_download
-from tunecheck_bfcl._data.download import get_bfcl
-from tunecheck_bfcl._data.files import TEXTS, find_bfcl
+from tunecheck_bfcl._data.files import TEXTS
 
 REFUSING = "http://me:hunter2@127.0.0.1:9/simple"
 

@@ -12,8 +12,8 @@ from tests.bfcl_reference import reference_wheel
 
 from tunecheck import DataError
 from tunecheck.datasets import open_dataset
-from tunecheck_bfcl._data.categories import CATEGORIES, GROUPS, Language, named_categories
-from tunecheck_bfcl._data.download import get_bfcl
+from tunecheck_bfcl import CATEGORIES, get_bfcl
+from tunecheck_bfcl._data.categories import GROUPS, Language, named_categories
 from tunecheck_bfcl._data.files import HINTS, TOOL_HINTS
 from tunecheck_bfcl._data.loader import load_bfcl
 from tunecheck_bfcl._data.prompts import PromptWording

@@ -18,8 +18,7 @@ from tests.platforms import posix_only
 from tunecheck import Run, evaluate
 from tunecheck.endpoints import load_endpoint
 from tunecheck.episodes import ConversationTarget
-from tunecheck_bfcl import score_results
-from tunecheck_bfcl._evaluation import run_bfcl
+from tunecheck_bfcl import run_bfcl, score_results
 
 
 @pytest.fixture(autouse=True)

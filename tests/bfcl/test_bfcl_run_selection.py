@@ -10,7 +10,7 @@ import pytest
 from tests.bfcl_data_parts import make_tree, question, write_lines
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck_bfcl._data.categories import CATEGORIES
+from tunecheck_bfcl import CATEGORIES
 from tunecheck_bfcl._data.loader import select_rows
 from tunecheck_bfcl._writing import RunFiles
 

@@ -10,7 +10,8 @@ import pytest
 from tests.comparison_parts import declares, row, verdict, write_run
 
 from tunecheck import Comparison, compare
-from tunecheck_bfcl._data.categories import CATEGORIES, shared_part
+from tunecheck_bfcl import CATEGORIES
+from tunecheck_bfcl._data.categories import shared_part
 
 
 @pytest.fixture(scope="module")

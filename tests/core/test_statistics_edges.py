@@ -24,8 +24,8 @@ from tunecheck.statistics import (
     rows_to_decide,
     rows_to_show,
     smallest_difference,
+    tango,
 )
-from tunecheck.statistics._paired import tango
 
 
 def test_of_no_rows_nothing_is_defined() -> None:

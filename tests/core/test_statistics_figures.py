@@ -15,6 +15,7 @@ from tunecheck.statistics import (
     Estimate,
     PairedBinary,
     estimate_proportion,
+    flip_counts,
     flip_scores,
     holm,
     mcnemar,
@@ -23,11 +24,10 @@ from tunecheck.statistics import (
     paired_scores,
     pass_at_k,
     pass_hat_k,
+    smallest_binary,
     smallest_difference,
     wilson,
 )
-from tunecheck.statistics._decisions import smallest_binary
-from tunecheck.statistics._paired import flip_counts
 
 Z = statistics.NormalDist().inv_cdf(0.975)
 

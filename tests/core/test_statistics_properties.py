@@ -19,8 +19,8 @@ from tunecheck.statistics import (
     pass_hat_k,
     smallest_difference,
     t_quantile,
+    tango,
 )
-from tunecheck.statistics._paired import tango
 
 SCORES = st.one_of(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5, 1.0]), st.floats(-1e3, 1e3))
 MARKS = st.integers(0, 40).map(lambda mark: mark / 8)

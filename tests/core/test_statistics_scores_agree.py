@@ -6,9 +6,7 @@ import math
 
 import pytest
 
-from tunecheck.statistics import fit_threshold, score_agreement
-from tunecheck.statistics._samples import as_floats
-from tunecheck.statistics._score_agreement import correlation, weighted_kappa
+from tunecheck.statistics import as_floats, correlation, fit_threshold, score_agreement, weighted_kappa
 
 
 def test_weighted_kappa_weighs_a_disagreement_by_the_square_of_how_far_it_goes() -> None:

@@ -13,9 +13,7 @@ from tests.fault_server import RESET, FaultServer, Plan, Step, answer, busy, fai
 
 from tunecheck import ConfigurationError, EndpointError, RefusedError, ReplyError
 from tunecheck.endpoints import ChatRequest, check_endpoint, load_endpoint
-from tunecheck_memory import MemoryAgentEndpoint
-from tunecheck_memory._agents import RememberingAgent
-from tunecheck_memory._effects import Outcome
+from tunecheck_memory import MemoryAgentEndpoint, Outcome, RememberingAgent
 
 Start = Callable[..., "tuple[FaultServer, MemoryAgentEndpoint]"]
 

@@ -16,15 +16,8 @@ from tests.fault_server import FaultServer, Step, answer
 from tunecheck import ConfigurationError, ContentFilterError, ReplyError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, OpenAIEndpoint, Usage, load_endpoint
 from tunecheck.plugins import JSON
-from tunecheck_memory._agents import (
-    MAX_REPLY_CHARACTERS,
-    MESSAGE_TOKENS,
-    EndpointAgent,
-    RememberingAgent,
-    Window,
-    agent_for,
-)
-from tunecheck_memory._effects import Outcome
+from tunecheck_memory import Outcome, RememberingAgent
+from tunecheck_memory._agents import MAX_REPLY_CHARACTERS, MESSAGE_TOKENS, EndpointAgent, Window, agent_for
 
 WORDS = st.text(alphabet="ab ", max_size=60)
 TALK = st.lists(st.tuples(WORDS, WORDS), max_size=30)

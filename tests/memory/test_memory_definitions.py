@@ -10,9 +10,9 @@ from checks.goodai_run import read_definitions
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tunecheck import DataError
-from tunecheck_memory import Definition, Wait
+from tunecheck_memory import Definition, Wait, write_definitions
 from tunecheck_memory._kind import default_waits
-from tunecheck_memory._making import definition_data, definition_path, read_definition, write_definitions
+from tunecheck_memory._making import definition_data, definition_path, read_definition
 
 PLAIN: dict[str, object] = {
     "script": ["My favourite colour is red.", "Which one is it?"],

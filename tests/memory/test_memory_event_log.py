@@ -13,8 +13,7 @@ from tests.pipeline_parts import strict_lines
 from tunecheck import ConfigurationError, RunError
 from tunecheck._records import sealed
 from tunecheck.plugins import dumps, loads
-from tunecheck_memory import Points
-from tunecheck_memory._effects import (
+from tunecheck_memory import (
     Begin,
     Consult,
     Deregister,
@@ -22,13 +21,14 @@ from tunecheck_memory._effects import (
     End,
     Jump,
     Outcome,
+    Points,
     Register,
     ResetAgent,
     Send,
     SuiteReset,
     Waiting,
-    to_data,
 )
+from tunecheck_memory._effects import to_data
 from tunecheck_memory._event_log import EventLog, read_events
 
 MADE_OF: dict[str, Any] = {"tests": "a", "clock": "virtual"}

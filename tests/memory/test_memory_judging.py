@@ -19,7 +19,6 @@ from tunecheck.endpoints import load_endpoint
 from tunecheck.plugins import JSON
 from tunecheck.prompts import load_prompt
 from tunecheck_memory import AskJudge, EndpointJudge, load_wording
-from tunecheck_memory._session import Judge
 
 FILES = ROOT / "src" / "tunecheck_memory" / "data" / "prompts"
 PURPOSES = ("follows_role", "extraction", "noticed", "recalls")
@@ -40,7 +39,7 @@ def request(purpose: str, **values: JSON) -> AskJudge:
     return AskJudge(f"restaurant_{purpose}", {**VALUES, **values})
 
 
-def ask(judge: Judge, asked: AskJudge, key: str = "k1") -> Any:
+def ask(judge: EndpointJudge, asked: AskJudge, key: str = "k1") -> Any:
     text = asyncio.run(judge.ask(asked, key=key)).text
     assert text is not None
     return json.loads(text)

@@ -11,7 +11,6 @@ from hypothesis import given, strategies as st
 from tunecheck import ConfigurationError, PluginError
 from tunecheck.plugins import JSON, discover
 from tunecheck_memory import find_kind
-from tunecheck_memory._configuration import kind_class
 
 DEFAULTS: dict[str, dict[str, JSON]] = {
     "colours": {"colour_changes": 3},
@@ -39,7 +38,7 @@ DEFAULTS: dict[str, dict[str, JSON]] = {
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_a_kind_has_the_published_arguments_with_their_defaults(name: str) -> None:
     assert dict(find_kind(name).arguments) == DEFAULTS[name]
-    assert set(kind_class(name).argument_names()) == set(DEFAULTS[name])
+    assert set(find_kind(name).argument_names()) == set(DEFAULTS[name])
 
 
 def test_every_kind_that_is_there_is_one_of_the_eighteen() -> None:

@@ -17,20 +17,26 @@ from tunecheck import ConfigurationError
 from tunecheck_memory import (
     AskJudge,
     Configuration,
+    Consult,
     Definition,
+    Effect,
+    End,
     EndpointJudge,
     FinishedTest,
     GenerationContext,
+    Jump,
+    Outcome,
     Points,
     Replied,
     Say,
     Scene,
+    Send,
+    Test,
     load_wording,
+    make_definitions,
     read_configuration,
+    schedule,
 )
-from tunecheck_memory._effects import Consult, Effect, End, Jump, Outcome, Send
-from tunecheck_memory._making import make_definitions
-from tunecheck_memory._scheduler import Test, schedule
 
 PAGE = (ROOT / "docs" / "memory-kinds.md").read_text("utf-8")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
 import re
 from collections.abc import Callable
@@ -11,8 +12,6 @@ from math import ceil
 
 from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import test_of, tests_of
-
-from tunecheck_memory._kinds.how_to_think import DAYS
 
 
 def numbers(text: str) -> list[int]:
@@ -26,8 +25,9 @@ def budget(rule: str, problem: str) -> str:
 
 
 def deadline(rule: str, problem: str) -> str:
-    off = set(re.findall("|".join(DAYS), rule))
-    (start,) = re.findall("|".join(DAYS), problem)
+    names = "|".join(calendar.day_name)
+    off = set(re.findall(names, rule))
+    (start,) = re.findall(names, problem)
     (length,) = numbers(problem)
     day = datetime.date(2024, 1, 1)  # a Monday
     while day.strftime("%A") != start:

@@ -9,22 +9,22 @@ import pytest
 from checks.goodai_run import LogEvent, log_events, log_line, read_log
 from tests.memory_core_parts import replayable_runs
 
-from tunecheck_memory import Points
-from tunecheck_memory._effects import (
+from tunecheck_memory import (
     Begin,
     Consult,
     Deregister,
     Effect,
     End,
+    EventType,
     Jump,
     Outcome,
+    Points,
     Register,
     ResetAgent,
     Send,
     SuiteReset,
     Waiting,
 )
-from tunecheck_memory._run_files import EventType
 
 LINE = '{"type": 6, "timestamp": 1716376553.869467, "test_id": "Colours - 0", "data": {"tokens": 285, "time": 0}}'
 

@@ -10,8 +10,8 @@ from checks.goodai_run import read_definitions
 from tests.memory.test_memory_kinds_chapterbreak import write_book
 
 from tunecheck import ConfigurationError
-from tunecheck_memory import GenerationContext, read_configuration
-from tunecheck_memory._making import DefinitionSet, Mode, make_definitions
+from tunecheck_memory import GenerationContext, make_definitions, read_configuration
+from tunecheck_memory._making import DefinitionSet, Mode
 
 CONFIG = """\
 config: {run_name: Small}

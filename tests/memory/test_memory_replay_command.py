@@ -14,9 +14,16 @@ from checks.goodai_run import LogEvent, log_line
 from tests.cli_parts import Said
 from tests.memory_core_parts import logged, run, settings
 
-from tunecheck_memory import Definition, Wait, find_kind, load_filler, load_tokenizer, load_wording
-from tunecheck_memory._making import write_definitions
-from tunecheck_memory._scheduler import Test
+from tunecheck_memory import (
+    Definition,
+    Test,
+    Wait,
+    find_kind,
+    load_filler,
+    load_tokenizer,
+    load_wording,
+    write_definitions,
+)
 
 COLOURS = Definition(
     "Colours",

@@ -13,9 +13,7 @@ from checks.goodai_replay import Replayed, replay, replay_run
 from checks.goodai_run import LegacyRun, LogEvent, read_legacy_run
 from tests.memory_core_parts import replayable_runs
 
-from tunecheck_memory import load_filler, load_tokenizer, load_wording
-from tunecheck_memory._run_files import EventType
-from tunecheck_memory._scheduler import Settings
+from tunecheck_memory import EventType, Settings, load_filler, load_tokenizer, load_wording
 
 RUNS = range(8)
 

@@ -11,8 +11,7 @@ from hypothesis import given, strategies as st
 from tests.memory_restaurant_parts import Visit, dish, drink, order, ordered, reference_replays, said_yes, visit
 
 from tunecheck import ConfigurationError
-from tunecheck_memory import Definition, GenerationContext, Restaurant, Say, load_wording
-from tunecheck_memory._wording import Menu
+from tunecheck_memory import Definition, GenerationContext, Menu, Restaurant, Say, load_wording
 
 GUEST = ["yes", "a drink", "a dish", "thanks", "another dish", "thanks", "that is wrong", "thanks", "the drink"]
 

@@ -14,8 +14,7 @@ from tests.memory_scoring_parts import by_rule
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON
-from tunecheck_memory import AskJudge, WordJudge, load_wording
-from tunecheck_memory._wording import Menu
+from tunecheck_memory import AskJudge, Menu, WordJudge, load_wording
 
 MENU = load_wording().restaurant.menu
 

@@ -13,11 +13,11 @@ from msgspec import to_builtins
 from tests.memory_session_parts import Had, have, joined_tests, some_settings, some_tests
 from tests.pipeline_parts import strict_json, strict_lines
 
+from tunecheck_memory import EventType, Outcome, Send, write_definitions
 from tunecheck_memory._clock import START_US
-from tunecheck_memory._effects import Outcome, Send
 from tunecheck_memory._event_log import read_events
-from tunecheck_memory._making import safe_name, write_definitions
-from tunecheck_memory._run_files import EventType, Scored, agent_folder, read_scored, run_figures, write_results
+from tunecheck_memory._making import safe_name
+from tunecheck_memory._run_files import Scored, agent_folder, read_scored, run_figures, write_results
 from tunecheck_memory._session_state import SessionState
 
 SECOND = 1_000_000

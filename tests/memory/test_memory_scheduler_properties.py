@@ -8,9 +8,20 @@ from collections.abc import Sequence
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 from tests.memory_core_parts import kind, made_test, run, settings
 
-from tunecheck_memory import Wait
-from tunecheck_memory._effects import Begin, Deregister, Effect, End, Outcome, Register, ResetAgent, Send, Waiting
-from tunecheck_memory._scheduler import Settings, Test
+from tunecheck_memory import (
+    Begin,
+    Deregister,
+    Effect,
+    End,
+    Outcome,
+    Register,
+    ResetAgent,
+    Send,
+    Settings,
+    Test,
+    Wait,
+    Waiting,
+)
 
 waits = st.builds(
     Wait,

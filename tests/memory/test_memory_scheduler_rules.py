@@ -6,20 +6,21 @@ import pytest
 from tests.memory_core_parts import SECOND, START_US, Words, begun, kind, made_test, run, said, settings
 
 from tunecheck import ConfigurationError
-from tunecheck_memory import Kind, Wait
-from tunecheck_memory._effects import (
+from tunecheck_memory import (
     Begin,
     Deregister,
     End,
     Jump,
+    Kind,
     Outcome,
     Register,
     ResetAgent,
+    Scheduler,
     Send,
     SuiteReset,
+    Wait,
     Waiting,
 )
-from tunecheck_memory._scheduler import Scheduler
 
 HALF = Wait(percentage=50)
 

@@ -12,11 +12,24 @@ from tests.memory_session_parts import Had, Scripted, have, session_in, some_set
 
 from tunecheck import ConfigurationError, RunError, StopRunError, ThrottledError
 from tunecheck.plugins import CallsMade, RecordFile
-from tunecheck_memory import Colours, Definition, Jokes, ProspectiveMemory, Say, Steps, Wait
+from tunecheck_memory import (
+    Colours,
+    Consult,
+    Definition,
+    Jokes,
+    Jump,
+    Outcome,
+    ProspectiveMemory,
+    Register,
+    ResetAgent,
+    Say,
+    Send,
+    Steps,
+    Test,
+    Wait,
+)
 from tunecheck_memory._clock import START_US, RealClock, SessionClock
-from tunecheck_memory._effects import Consult, Jump, Outcome, Register, ResetAgent, Send
 from tunecheck_memory._event_log import EventLog, read_events
-from tunecheck_memory._scheduler import Test
 
 
 class DiedError(Exception):

@@ -15,11 +15,9 @@ from tests.pipeline_parts import only_run, records, rows_of, run
 from tunecheck import CallContext, ConfigurationError, EndpointError, EvaluationResult, ReplyError, Row, RunError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Price, Usage, load_endpoint
 from tunecheck.plugins import JSON
-from tunecheck_memory import Colours, FinishedTest, MemoryTarget, Score
-from tunecheck_memory._effects import Send
+from tunecheck_memory import Colours, FinishedTest, MemoryTarget, Score, Send, Test
 from tunecheck_memory._event_log import event_log_path, read_events
 from tunecheck_memory._making import definition_data
-from tunecheck_memory._scheduler import Test
 
 
 class Model(Endpoint):

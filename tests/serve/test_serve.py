@@ -24,10 +24,16 @@ from tunecheck import ConfigurationError, Row
 from tunecheck.endpoints import ReplayEndpoint, is_loopback, load_endpoint
 from tunecheck.plugins import dumps_line
 from tunecheck.simulators import Backends
-from tunecheck_serve._conversations import RowAnswers
-from tunecheck_serve._middleware import Served, ServerOptions, parse_faults
-from tunecheck_serve._server import make_app, run_server
-from tunecheck_serve._wire import ChatSource, EndpointSource
+from tunecheck_serve import (
+    ChatSource,
+    EndpointSource,
+    RowAnswers,
+    Served,
+    ServerOptions,
+    make_app,
+    parse_faults,
+    run_server,
+)
 
 
 @pytest.fixture
@@ -300,7 +306,7 @@ def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
 
 
 def test_a_key_that_is_not_set_is_an_error(recorded: ChatSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tunecheck_serve._server import key_from
+    from tunecheck_serve import key_from
 
     monkeypatch.delenv("SERVE_KEY", raising=False)
     with pytest.raises(ConfigurationError, match="SERVE_KEY, which should hold the key, is not set"):

@@ -16,9 +16,8 @@ from tunecheck.endpoints import ChatRequest, Endpoint, ReplayEndpoint, load_endp
 from tunecheck.endpoints._simulated import SimulatedEndpoint
 from tunecheck.episodes import ConversationTarget
 from tunecheck.simulators import Backends
-from tunecheck_bfcl import score_results
-from tunecheck_bfcl._evaluation import run_bfcl
-from tunecheck_serve._conversations import RowAnswers
+from tunecheck_bfcl import run_bfcl, score_results
+from tunecheck_serve import RowAnswers
 
 
 @pytest.fixture(autouse=True)

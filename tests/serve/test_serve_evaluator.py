@@ -14,7 +14,7 @@ from tests.serve_parts import Starter, servers
 from tunecheck import F1ScoreEvaluator, FunctionCallMatchEvaluator
 from tunecheck.cli import main, make_evaluators
 from tunecheck.plugins import Trust
-from tunecheck_serve._evaluator import ServedEvaluator
+from tunecheck_serve import ServedEvaluator
 
 
 @pytest.fixture

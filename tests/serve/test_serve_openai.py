@@ -10,7 +10,7 @@ import openai
 import pytest
 from tests.serve_parts import ARGUMENTS, CALL, TEXT, TOOLS, Counting, Starter, asking, recorded_answers, servers
 
-from tunecheck_serve._wire import ChatSource
+from tunecheck_serve import ChatSource
 
 
 @pytest.fixture

@@ -10,7 +10,12 @@ from ._corrected import (
     prediction_powered as prediction_powered,
     rogan_gladen as rogan_gladen,
 )
-from ._decisions import holm as holm, non_inferiority as non_inferiority, smallest_difference as smallest_difference
+from ._decisions import (
+    holm as holm,
+    non_inferiority as non_inferiority,
+    smallest_binary as smallest_binary,
+    smallest_difference as smallest_difference,
+)
 from ._distributions import effective_rows as effective_rows, t_quantile as t_quantile
 from ._estimates import (
     estimate_mean as estimate_mean,
@@ -28,10 +33,12 @@ from ._margins import (
 from ._paired import (
     FLIPS as FLIPS,
     filled as filled,
+    flip_counts as flip_counts,
     flip_scores as flip_scores,
     mcnemar as mcnemar,
     paired_binary as paired_binary,
     paired_scores as paired_scores,
+    tango as tango,
 )
 from ._proportions import CONFIDENCE as CONFIDENCE, wilson as wilson
 from ._results import Estimate as Estimate, PairedBinary as PairedBinary, PairedScores as PairedScores, Result as Result
@@ -42,6 +49,12 @@ from ._samples import (
     RowGroups as RowGroups,
     as_clusters as as_clusters,
     as_codes as as_codes,
+    as_floats as as_floats,
 )
-from ._score_agreement import fit_threshold as fit_threshold, score_agreement as score_agreement
+from ._score_agreement import (
+    correlation as correlation,
+    fit_threshold as fit_threshold,
+    score_agreement as score_agreement,
+    weighted_kappa as weighted_kappa,
+)
 from ._sequential import ANY_STOPPING as ANY_STOPPING, EarlyTest as EarlyTest, Outcome as Outcome
