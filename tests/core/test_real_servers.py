@@ -22,7 +22,7 @@ from tests.platforms import posix_only
 
 from tunecheck import EndpointError, RefusedError, ReplyError, StopRunError, ThrottledError
 from tunecheck.calls import FunctionCall
-from tunecheck.endpoints import ChatRequest, Completion, Endpoint, check_endpoint, load_endpoint
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, check_endpoint, examine, load_endpoint
 from tunecheck.formats import read_calls
 
 # Making the environments is most of it, the first time; the servers are ended with all their children.
@@ -361,3 +361,8 @@ async def test_checking_an_endpoint_over_llama_cpp_says_that_it_answers(
 ) -> None:
     report = await check_endpoint(openai_kind(llama, monkeypatch, parameters={"max_tokens": 8}))
     assert report.ok, report.lines()
+
+
+async def test_the_doctor_recognises_llama_cpp(llama: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = await examine(openai_kind(llama, monkeypatch, parameters={"max_tokens": 8}), {})
+    assert (found.report.serving.program, found.report.serving.guess) == ("llama.cpp", False)

@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
@@ -48,6 +49,7 @@ MOST_REFUSALS = 10
 would be refused as well."""
 
 _MOST_AT_FIRST = 64
+_LOOK_S = 5.0
 
 A = TypeVar("A")
 
@@ -155,6 +157,20 @@ class Client:
         async with live.gate:
             return await self._attempts(live, call)
 
+    async def look(self, url: str, *, signed: bool) -> JSON:
+        """Get another address of the service once, for 5 s at most; None if it has no JSON there.
+
+        Without `signed`, neither the key nor the definition's headers are sent.
+        """
+        live = self._live.here(self._open)
+        try:
+            async with asyncio.timeout(_LOOK_S):
+                headers = {**self.headers, **await self.auth.headers()} if signed else {}
+                reply = await live.transport.send(url, None, headers)
+                return read_json(reply.body) if reply.status == HTTPStatus.OK else None
+        except (AttemptFailed, RefusedError, TimeoutError, ValueError):
+            return None
+
     async def close(self) -> None:
         """Close the connections; a later call opens new ones and starts with clean counts."""
         live = self._live.take()
@@ -224,7 +240,7 @@ class Client:
     async def _attempt(self, live: _Live, call: _Call[A], headers: Mapping[str, str]) -> Exchange[A] | CallFailure:
         started = self.clock.now()
         try:
-            reply = await live.transport.post(call.url, call.body, headers)
+            reply = await live.transport.send(call.url, call.body, headers)
         except AttemptFailed as failed:
             message = f"{self.who}: {self.redactor.line(str(failed))}"
             kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -204,6 +205,22 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def sends_tools(self) -> bool:
         """Whether requests hold the tools that they are made with, as tools or in text."""
         return self.tools_as_text or self._template is None or "tools" in self._template.references
+
+    async def look(self, path: str) -> JSON:
+        """Get `/models` of the API with the key, or another path beside the API without it; None if there is no JSON.
+
+        Redirects are not followed.
+        """
+        parts = urlsplit(self._models_url or self._url)
+        if path == "/models":
+            return await self._client.look(self._models_url, signed=True) if self._models_url else None
+        folder = parts.path.removesuffix("/models").removesuffix("/v1") if self._models_url else ""
+        return await self._client.look(urlunsplit((*parts[:2], folder + path, "", "")), signed=False)
+
+    @property
+    def _models_url(self) -> str | None:
+        """The address of the API's list of models; None if the API has none."""
+        return None
 
     def reply_headers(self) -> Mapping[str, str]:
         """The headers of the latest reply."""

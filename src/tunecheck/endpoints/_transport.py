@@ -87,7 +87,7 @@ class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client t
 
 
 class HttpTransport:
-    """Posts bodies to one service, over connections without cookies. Made inside the event loop that it is used in.
+    """Sends requests to one service, over connections without cookies. Made inside the event loop that it is used in.
 
     aiohttp's own reading of the environment is not used: it would send a `.netrc` password in place of the key, and a
     plain-http call to loopback through a proxy.
@@ -111,8 +111,8 @@ class HttpTransport:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_S, timeout_s)),
         )
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Send one request to an address of the service and read its whole reply.
+    async def send(self, url: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+        """Post a body to an address of the service, or get it without a body, and read the whole reply.
 
         Raises:
             AttemptFailed: no complete reply came.
@@ -121,10 +121,11 @@ class HttpTransport:
         try:
             async with (
                 asyncio.timeout(self._timeout_s),
-                self._session.post(
+                self._session.request(
+                    "GET" if body is None else "POST",
                     url,
                     # aiohttp warns of raw bytes above a mebibyte, which it would write in one go.
-                    data=body if len(body) < _LARGE_BODY else io.BytesIO(body),
+                    data=body if body is None or len(body) < _LARGE_BODY else io.BytesIO(body),
                     headers=headers,
                     allow_redirects=False,  # a redirect could carry the key to another host
                     proxy=self._proxy,

@@ -20,6 +20,7 @@ from tunecheck._messages import clean
 from tunecheck.calls._model import FunctionCall, Reading, plain_name
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import ChatRequest, Completion
+from tunecheck.endpoints._doctor.serving import Serving
 from tunecheck.formats._reading import read_calls
 
 Status: TypeAlias = Literal["pass", "warn", "fail", "skip"]
@@ -135,23 +136,12 @@ class Answers:
     definition: Mapping[str, JSON]
     headers: Mapping[str, str]
     facts: ApiFacts
+    serving: Serving
     sends_tools: bool
     as_text: bool
 
     def __getitem__(self, question: str) -> DoctorAnswer:
         return self.by_question[question]
-
-    @property
-    def server(self) -> str:
-        """The serving program, by headers of a reply and the address; empty if they do not tell."""
-        headers = {name.lower(): value.lower() for name, value in self.headers.items()}
-        if any(name.startswith("azureml-") for name in headers):
-            return "Azure ML"
-        if "x-compute-type" in headers:
-            return "TGI"
-        if ":11434" in str(self.definition.get("url")):
-            return "Ollama"
-        return "llama.cpp" if "llama.cpp" in headers.get("server", "") else ""
 
     @property
     def parameters(self) -> dict[str, JSON]:

@@ -26,7 +26,7 @@ def tools_are_shown(answers: Answers) -> Diagnosis:
             "put ${tools} where the service expects them, or, in the definition, tools: text and the family's format:",
         )
     if answers["call"].error is not None:
-        advice = _parser_advice(answers, "", "")
+        advice = f"turn on the tool parser: {answers.serving.advice('calls')}"
         return _told_in_text(answers, f"requests with tools are refused: {answers['call'].refusal}", advice)
     tokens = answers.prompt_tokens
     if tokens is None:
@@ -34,7 +34,7 @@ def tools_are_shown(answers: Answers) -> Diagnosis:
     evidence = "{} prompt tokens with a tool, {} without".format(*tokens)
     if _are_shown(answers):
         return Diagnosis("pass", evidence)
-    advice = "use a chat template that shows tools (vLLM: --chat-template; llama.cpp: --chat-template-file)"
+    advice = f"use a chat template that shows tools ({answers.serving.advice('tools')})"
     return _told_in_text(answers, evidence, advice)
 
 
@@ -54,30 +54,6 @@ def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
     profile = chosen(form)
     change: dict[str, JSON] = {"tools": "text", "format": form} if profile and profile.prompt else {}
     return Diagnosis("fail", evidence, f"{advice}; or tools: text, with the format: of the model's family", change)
-
-
-_LLAMA_CPP = "llama.cpp: --jinja, with the model's own template (--chat-template-file)"
-_ADVICE = {
-    "llama.cpp": _LLAMA_CPP,
-    "Ollama": "Ollama: use the model's own Modelfile; its TEMPLATE must hold .Tools and .ToolCalls",
-    "TGI": "TGI parses no model family's form: update it, or serve the model with vLLM or SGLang",
-}
-
-
-def _parser_advice(answers: Answers, family: str, text: str) -> str:
-    """Return how to have the server parse calls in this family's form, as far as server and parser are known."""
-    server = answers.server
-    if server in _ADVICE:
-        return _ADVICE[server]
-    parsers = server_parsers(family, text)
-    if parsers is None:
-        return f"turn on the tool parser of the model's family (vLLM: --enable-auto-tool-choice); {_LLAMA_CPP}"
-    advice = f"vLLM: --enable-auto-tool-choice --tool-call-parser {parsers.vllm}"
-    if server == "Azure ML":
-        advice = f"in the deployment's environment, for {advice}"
-    elif parsers.sglang:
-        advice += f"; SGLang: --tool-call-parser {parsers.sglang}"
-    return advice + " (a guess: several families write calls like this)" * parsers.guess
 
 
 def calls_are_parsed(answers: Answers) -> Diagnosis:
@@ -108,7 +84,7 @@ def _left_in_text(answers: Answers, answer: DoctorAnswer) -> Diagnosis:
     family = str(answer.in_text.format)
     change: dict[str, JSON] = {"format": family} if _is_profile(family) else {}
     evidence = f"the call is left in the text, as {family} writes it: {clean(answer.text, 120)}"
-    return Diagnosis("fail", evidence, _parser_advice(answers, family, answer.raw_text), change)
+    return Diagnosis("fail", evidence, answers.serving.advice("calls", server_parsers(family, answer.raw_text)), change)
 
 
 def _is_profile(name: str) -> bool:

@@ -35,7 +35,7 @@ _HIDDEN_TOKENS = 40
 def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
     leaked = next((answer for answer in answers.answered if answer.thinks_aloud), None)
     if leaked is not None:
-        advice = "vLLM, SGLang: set --reasoning-parser to the model's family; Tunecheck tells it from the answer itself"
+        advice = f"{answers.serving.advice('reasoning')}; Tunecheck tells it from the answer itself"
         return Diagnosis("fail", f"the model's reasoning stands in its text: {clean(leaked.raw_text, 120)}", advice)
     swallowed = next((answer for answer in answers.answered if answer.is_all_reasoning), None)
     if swallowed is not None:
@@ -82,8 +82,12 @@ def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
         return Diagnosis("fail", f"an answer repeats itself until it is {evidence}", cause_named("loop").advice)
     sent = answers.parameters_taken
     key = next((name for name in sent if output_limit({name: sent[name]})), "max_tokens")
-    change: Mapping[str, JSON] = {"parameters": {**sent, key: max(4096, 2 * (limit or 0))}}
-    return Diagnosis("fail", evidence, "raise the server's own limit as well, where it has one", change)
+    most = max(4096, 2 * (limit or 0))
+    if answers.serving.context:  # half of it is for prompts
+        most = min(most, answers.serving.context // 2)
+    change: Mapping[str, JSON] = {"parameters": {**sent, key: most}} if most > (limit or 0) else {}
+    advice = f"raise the server's own limit as well, where it has one ({answers.serving.advice('length')})"
+    return Diagnosis("fail", evidence, advice, change)
 
 
 _ENDS = frozenset({"stop", "end_turn", "eos", "eos_token", "complete"})
@@ -120,7 +124,7 @@ def _stop_tokens_are_taken_away(answers: Answers) -> Diagnosis:
             stops = given.get("stop")
             listed = stops if isinstance(stops, list) else [] if stops is None else [stops]
             change: Mapping[str, JSON] = {"parameters": {**given, "stop": [*listed, found[0]]}}
-            advice = "the server does not know the model's end of turn: set it in its generation_config.json"
+            advice = f"the server does not know the model's end of turn: set it ({answers.serving.advice('stop')})"
             return Diagnosis("fail", f"{found[0]} is left in the text: {clean(answer.text, 100)}", advice, change)
     if not any(answer.raw_text for answer in answers.answered):
         return Diagnosis("skip", "no answer has text")

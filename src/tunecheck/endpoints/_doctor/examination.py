@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from tunecheck._errors import EndpointError, StopRunError
 from tunecheck._json import JSON, dumps
@@ -13,6 +13,7 @@ from tunecheck.endpoints._base import ChatRequest, Endpoint
 from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status, advice_on
 from tunecheck.endpoints._doctor.checks import CHECKS
 from tunecheck.endpoints._doctor.questions import QUESTIONS
+from tunecheck.endpoints._doctor.serving import Serving, find_serving
 from tunecheck.endpoints._http_endpoint import HttpEndpoint
 from tunecheck.endpoints._target import ask
 
@@ -39,6 +40,7 @@ class CheckReport:
     kind: str
     answer: DoctorAnswer
     found_out: tuple[str, ...] = ()
+    serving: Serving = field(default_factory=Serving)
 
     @property
     def ok(self) -> bool:
@@ -60,6 +62,7 @@ class CheckReport:
         is_object = not completion.tool_calls and self.answer.text.startswith("{")
         hint = "the answer is a JSON object; if the model's text is inside, name its place with `response:`"
         return [
+            ("server", str(self.serving)),
             ("reasoning", clean(completion.reasoning or "", 300)),
             ("text", clean(self.answer.text, 300)),
             *(("call", clean(dumps(dict(call)).decode(), 300)) for call in completion.tool_calls),
@@ -102,6 +105,7 @@ class Examination:
             "endpoint": self.endpoint,
             "kind": self.kind,
             "simulated": self.simulated,
+            "server": asdict(self.report.serving),
             **{status: self.counts[status] for status in ("pass", "warn", "fail", "skip")},
             "checks": [finding.as_json() for finding in self.findings],
             "changes": dict(self.changes),
@@ -119,7 +123,8 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
         await endpoint.close()
     simulated = any(answer.completion.simulated for answer in answers.by_question.values())
     findings = tuple(_findings(answers))
-    report = CheckReport(endpoint.name, endpoint.kind, answers["call"], tuple(endpoint.facts.sentences()))
+    found_out = tuple(endpoint.facts.sentences())
+    report = CheckReport(endpoint.name, endpoint.kind, answers["call"], found_out, answers.serving)
     changes = _changes(findings, answers.parameters_taken)
     return Examination(endpoint.name, endpoint.kind, report, findings, changes, simulated)
 
@@ -139,7 +144,9 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
     http = endpoint if isinstance(endpoint, HttpEndpoint) else None
     is_chat = http is not None and http.is_chat
     sends_tools = http is None or http.sends_tools
+    serving = Serving()
     if given["untooled"].error is None:
+        serving = await find_serving(http) if http else serving
         tools = sends_tools and given["call"].error is None
         more = [name for name, question in QUESTIONS.items() if tools or not question.tools]
         more = [name for name in more if is_chat or not QUESTIONS[name].parameters.get("stream")]
@@ -149,6 +156,7 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
         definition,
         http.reply_headers() if http else {},
         endpoint.facts,
+        serving,
         sends_tools=sends_tools,
         as_text=not is_chat,
     )

@@ -136,7 +136,7 @@ QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
         ),
         "greeting": _question("Hello! Please just greet me back.", *TOOLS),
         "systemless": _question(_WHICH_WORD),
-        "system": _question(_WHICH_WORD, system=f"DoctorAnswer every question with the word {CODE_WORD}."),
+        "system": _question(_WHICH_WORD, system=f"Answer every question with the word {CODE_WORD}."),
         "primes": _PRIMES,
         "primes again": _PRIMES,
         "count": _question(f"Count from 1 to {LAST_NUMBER}, separated by blanks, without leaving any number out."),
