@@ -15,7 +15,7 @@ import numpy
 from numpy.typing import NDArray
 
 from tunecheck.statistics._corrected import _prediction_powered_rate, _rogan_gladen_rate, _score, limits_under
-from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
+from tunecheck.statistics._results import CONFIDENCE, normal_quantile
 
 JUDGES = ((0.6, 0.99), (0.65, 0.75), (0.8, 0.95), (0.92, 0.8), (0.97, 0.97), (0.99, 0.6))
 _PAIRS = 600

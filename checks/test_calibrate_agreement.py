@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tunecheck.statistics._agreement import Agreement
-from tunecheck.statistics._proportions import wilson
+from tunecheck.statistics._results import wilson
 
 Reference = Callable[..., Any]
 

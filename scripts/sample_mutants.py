@@ -17,7 +17,7 @@ from collections import Counter
 from fnmatch import fnmatch
 from pathlib import Path
 
-from tunecheck.statistics._proportions import wilson
+from tunecheck.statistics._results import wilson
 
 MUTANTS = Path("mutants")
 
@@ -35,7 +35,7 @@ def main() -> int:
     options = parser.parse_args()
     names = sorted(name for name in read_results() if fnmatch(name, options.pattern))
     if not names:
-        print(f"no mutants fit {options.pattern!r}; `mutmut run tunecheck.statistics._proportions*` makes those of all")
+        print(f"no mutants fit {options.pattern!r}; `mutmut run tunecheck.statistics._results*` makes those of all")
         return 2
     drawn = random.Random(options.seed).sample(names, min(options.number, len(names)))
     results = read_results()

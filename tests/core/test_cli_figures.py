@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunecheck.cli._main_figures import lines_of
+from tunecheck.cli._evaluate.summary import lines_of
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, RunFile, read_fitting
 from tunecheck.results import main_figure_of
 

@@ -12,8 +12,7 @@ from tests.matching_parts import matched, passes
 
 from tunecheck.calls import FunctionCall, ToolDefinitions
 from tunecheck.calls.matching import MatchPolicy, assign, match_calls
-from tunecheck.calls.matching._assignment import align
-from tunecheck.calls.matching._values import frozen
+from tunecheck.calls.matching._values import align, frozen
 from tunecheck.plugins import JSON
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)

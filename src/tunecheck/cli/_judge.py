@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.evaluation._calibration import Calibration, LabelKind
     from tunecheck.statistics._agreement import Kappa
-    from tunecheck.statistics._proportions import Proportion
-    from tunecheck.statistics._results import Estimate
+    from tunecheck.statistics._results import Estimate, Proportion
 
 _LABELS = "Labels"
 

@@ -33,8 +33,7 @@ from tunecheck.endpoints._base import (
 from tunecheck.formats._reading import read_calls
 
 if TYPE_CHECKING:
-    from tunecheck.formats._profiles import Profile
-    from tunecheck.formats._prompts import ToolPrompt
+    from tunecheck.formats._profiles import Profile, ToolPrompt
 
 Message = Mapping[str, JSON]
 

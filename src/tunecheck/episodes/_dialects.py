@@ -16,8 +16,7 @@ from tunecheck.endpoints._target import with_calls, with_system
 from tunecheck.episodes._decoding import decode_step, source_text
 from tunecheck.episodes._scenario import Offer
 from tunecheck.episodes._speakers import Message
-from tunecheck.formats._profiles import Profile
-from tunecheck.formats._prompts import ToolPrompt
+from tunecheck.formats._profiles import Profile, ToolPrompt
 from tunecheck.formats._reading import thought_of
 
 

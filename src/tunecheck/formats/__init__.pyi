@@ -2,8 +2,7 @@
 
 from ..calls import Reading as Reading
 from ._families import known_server_parsers as known_server_parsers, server_parsers as server_parsers
-from ._profiles import Profile as Profile, Thought as Thought
-from ._prompts import ToolPrompt as ToolPrompt
+from ._profiles import Profile as Profile, Thought as Thought, ToolPrompt as ToolPrompt
 from ._reading import (
     AUTO as AUTO,
     RowCache as RowCache,

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tunecheck.formats._profiles import Profile, TextShape, Thought
-from tunecheck.formats._prompts import ToolPrompt
+from tunecheck.formats._profiles import Profile, TextShape, Thought, ToolPrompt
 from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
 from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 

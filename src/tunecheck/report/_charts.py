@@ -9,7 +9,7 @@ from tunecheck._json import JSON, loads
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.report._index import FAIL, PASS, Coded, Outcomes, RowIndex
 from tunecheck.report._reading import Evaluated, ReportedRun
-from tunecheck.statistics._proportions import wilson
+from tunecheck.statistics._results import wilson
 
 _BINS = 20
 _MOST_FUNCTIONS = 40

@@ -12,7 +12,7 @@ from tunecheck._files import EvaluatorEntry, NewerFileError, RunFile
 from tunecheck._json import JSON
 from tunecheck.results._table import PASS_RATE
 from tunecheck.runs._store import Run, is_uncalibrated, stopped_text
-from tunecheck.statistics._proportions import wilson
+from tunecheck.statistics._results import wilson
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,14 @@ from ._paired import (
     paired_scores as paired_scores,
     tango as tango,
 )
-from ._proportions import CONFIDENCE as CONFIDENCE, wilson as wilson
-from ._results import Estimate as Estimate, PairedBinary as PairedBinary, PairedScores as PairedScores, Result as Result
+from ._results import (
+    CONFIDENCE as CONFIDENCE,
+    Estimate as Estimate,
+    PairedBinary as PairedBinary,
+    PairedScores as PairedScores,
+    Result as Result,
+    wilson as wilson,
+)
 from ._samples import (
     Codes as Codes,
     Floats as Floats,

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tunecheck.statistics._proportions import CONFIDENCE, Proportion, normal_quantile, wilson
-from tunecheck.statistics._results import Result
+from tunecheck.statistics._results import CONFIDENCE, Proportion, Result, normal_quantile, wilson
 
 
 @dataclass(frozen=True, slots=True)

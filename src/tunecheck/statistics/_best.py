@@ -7,8 +7,7 @@ from statistics import NormalDist
 import numpy
 from numpy.typing import NDArray
 
-from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
-from tunecheck.statistics._results import Result
+from tunecheck.statistics._results import CONFIDENCE, Result, normal_quantile
 from tunecheck.statistics._samples import Codes, Floats, as_clusters
 
 DRAWS = 20_000

@@ -8,8 +8,7 @@ from typing import Self
 
 import numpy
 
-from tunecheck.statistics._proportions import CONFIDENCE, Proportion, normal_quantile, wilson
-from tunecheck.statistics._results import Estimate, Result
+from tunecheck.statistics._results import CONFIDENCE, Estimate, Proportion, Result, normal_quantile, wilson
 from tunecheck.statistics._samples import Flags, Floats
 
 _STEPS, _REFINEMENTS, _HALVINGS = 40, 4, 34

@@ -7,8 +7,7 @@ from statistics import NormalDist
 import numpy
 
 from tunecheck.statistics._distributions import effective_rows, t_quantile
-from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile, wilson
-from tunecheck.statistics._results import Estimate
+from tunecheck.statistics._results import CONFIDENCE, Estimate, normal_quantile, wilson
 from tunecheck.statistics._samples import (
     Floats,
     Labels,

@@ -7,8 +7,7 @@ from typing import Literal
 from tunecheck.statistics._decisions import non_inferiority
 from tunecheck.statistics._distributions import turning_point
 from tunecheck.statistics._paired import tango_score
-from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
-from tunecheck.statistics._results import Estimate
+from tunecheck.statistics._results import CONFIDENCE, Estimate, normal_quantile
 
 _NO_ROOM = 1e-9
 """Differences as close to the margin as this are the margin."""

@@ -14,8 +14,7 @@ from tunecheck.statistics._distributions import (
     turning_point,
 )
 from tunecheck.statistics._estimates import NO_SPREAD, ONE_CLUSTER, RESAMPLES, Bounds, means, share
-from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
-from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores
+from tunecheck.statistics._results import CONFIDENCE, Estimate, PairedBinary, PairedScores, normal_quantile
 from tunecheck.statistics._samples import (
     Floats,
     Labels,

@@ -8,8 +8,7 @@ import numpy
 
 from tunecheck.statistics._agreement import Agreement, Kappa
 from tunecheck.statistics._estimates import estimate_mean
-from tunecheck.statistics._proportions import CONFIDENCE, Proportion, normal_quantile
-from tunecheck.statistics._results import Estimate, Result
+from tunecheck.statistics._results import CONFIDENCE, Estimate, Proportion, Result, normal_quantile
 from tunecheck.statistics._samples import Flags, Floats, as_floats
 
 _FOLDS, _FEWEST = 10, 20

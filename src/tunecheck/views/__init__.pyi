@@ -16,6 +16,7 @@ from ._model import (
     Text as Text,
     View as View,
     Words as Words,
+    console as console,
+    print_view as print_view,
     text_of as text_of,
 )
-from ._terminal import console as console, print_view as print_view

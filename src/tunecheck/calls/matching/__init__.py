@@ -1,8 +1,8 @@
 """Typed matching of calls: find the expected ones, and the arguments that differ, with place and kind.
 
-_match (the entry: `match_calls`, faults) uses _pairing (which calls go together, by _assignment) and _values (policies,
+_match (the entry: `match_calls`, faults) uses _pairing (which calls go together) and _values (policies,
 differences);
-_kinds and _dates_and_times name how a wrong value is wrong.
+_kinds names how a wrong value is wrong.
 """
 
 from tunecheck._lazy import attach_stub

@@ -1,6 +1,5 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._assignment import assign as assign
 from ._kinds import KINDS as KINDS
 from ._match import (
     Match as Match,
@@ -12,4 +11,4 @@ from ._match import (
     named_arguments as named_arguments,
     schema_faults as schema_faults,
 )
-from ._values import Difference as Difference, MatchPolicy as MatchPolicy
+from ._values import Difference as Difference, MatchPolicy as MatchPolicy, assign as assign

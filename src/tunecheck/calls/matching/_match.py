@@ -14,9 +14,8 @@ from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, tool_name
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls.matching._assignment import Positions
 from tunecheck.calls.matching._pairing import pair_up
-from tunecheck.calls.matching._values import Difference, MatchPolicy, ValueComparison
+from tunecheck.calls.matching._values import Difference, MatchPolicy, Positions, ValueComparison
 
 _PREFIX = "functions."
 _MOST_DIFFERENCES, _MOST_PROBLEMS = 50, 5  # of one call; a hostile argument could have a million

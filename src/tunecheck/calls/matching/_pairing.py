@@ -10,9 +10,8 @@ from typing import TypeVar
 from tunecheck._json import JSON, canonical
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import Schema, ToolDefinitions
-from tunecheck.calls.matching._assignment import Positions, align, assign
 from tunecheck.calls.matching._kinds import closeness
-from tunecheck.calls.matching._values import MatchPolicy, ValueComparison, pair_equal
+from tunecheck.calls.matching._values import MatchPolicy, Positions, ValueComparison, align, assign, pair_equal
 
 _Cost = TypeVar("_Cost", int, int | None)
 

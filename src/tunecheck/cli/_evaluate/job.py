@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.cli._console import check_output
-from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source
 from tunecheck.cli._evaluate.evaluator_choice import (
     DEFAULT_EVALUATORS,
     asks_models,
@@ -23,7 +23,7 @@ from tunecheck.cli._evaluate.evaluator_choice import (
 )
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates.gates import Gate, parse_gate
-from tunecheck.cli._named_endpoints import load_named
+from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, is_embedded, load_named
 from tunecheck.cli._options import Invocation, parse_names
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._stored_options import command_of, options_of_file, options_of_run, resumed
@@ -32,12 +32,11 @@ from tunecheck.runs._store import Run, find_run, is_remote
 if TYPE_CHECKING:
     from tunecheck.cli._gates.baseline import Base
     from tunecheck.datasets._reading import Dataset
-    from tunecheck.endpoints._base import Prices
+    from tunecheck.endpoints._base import Endpoint, Prices
     from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.evaluation._execution import Execution
     from tunecheck.evaluation._settings import RunsElsewhere
     from tunecheck.results import AboutToRun
-
 
 R = TypeVar("R")
 
@@ -365,3 +364,66 @@ def _config(options: Options, names: list[str], default: Mapping[str, str]) -> d
     layers = mapping_layers(options.mapping or {}, names)
     merged: dict[str, dict[str, JSON]] = {**layers, "default": {**default, **layers.get("default", {})}}
     return {name: {"column_mapping": dict(entries)} for name, entries in merged.items() if entries}
+
+
+# -- what answers the rows
+
+
+_OF_CONVERSATIONS = {"turns", "involved_classes"}
+"""Columns that only conversations with simulators have."""
+
+
+@dataclass(frozen=True)
+class AnswerSource:
+    """The source of the answers. `dataset` declares no target if another one was chosen.
+
+    `mapping` is added to the default layer of the column mapping. `label` is for people. `chosen` is False if nothing
+    was chosen, so that the simulated endpoint answers.
+    """
+
+    dataset: Dataset
+    endpoint: Endpoint | None
+    label: str
+    mapping: Mapping[str, str]
+    chosen: bool = True
+
+    @property
+    def simulated(self) -> bool:
+        """Return True if no real model answers."""
+        return self.endpoint is not None and self.endpoint.simulated
+
+
+def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSource:
+    """Return the command's choice, else the data set's, else the simulated endpoint."""
+    if options.response_column is not None:
+        return _column(options, dataset, options.response_column)
+    from tunecheck.evaluation._evaluate import is_driver
+
+    named = options.endpoint or (None if is_driver(dataset.defaults.target) else dataset.defaults.target)
+    if options.endpoint is None:
+        trust = trust.of(*(dataset.files[::-1] if named else [WORKSPACE_SIMULATED]))
+    endpoint = load_named(named or SIMULATED, trust, options.seed)
+    embedded = named is None and is_embedded(SIMULATED)
+    label = "the embedded simulated endpoint" if embedded else f"endpoint {endpoint.name}"
+    defaults = replace(dataset.defaults, conversation=dataset.defaults.conversation | options.conversation)
+    dataset = dataset.with_defaults(defaults)
+    if defaults.target is None and dataset.scan().columns >= _OF_CONVERSATIONS:
+        evaluators = defaults.evaluators or ["multi_turn_state"]
+        dataset = dataset.with_defaults(replace(defaults, target="conversation", evaluators=evaluators))
+    return AnswerSource(dataset, endpoint, label, {}, chosen=named is not None)
+
+
+def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
+    if options.endpoint is not None:
+        raise ConfigurationError("--endpoint and --response-column exclude each other: give one of them")
+    if "response" in (options.mapping or {}):
+        raise ConfigurationError("--response-column and --mapping response=… both name the response: give one of them")
+    if (options.repeat or 1) > 1:
+        raise ConfigurationError("--repeat needs an endpoint, --response-column makes no calls: leave one of them out")
+    columns = dataset.scan().columns
+    if column not in columns:
+        raise ConfigurationError(f"--response-column: there is no column {column!r}{did_you_mean(column, columns)}")
+    quote = '"' if "'" in column else "'"
+    mapping = {"response": f"${{data[{quote}{column}{quote}]}}"}
+    without_target = dataset.with_defaults(replace(dataset.defaults, target=None))
+    return AnswerSource(without_target, None, f"column {column}", mapping)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON
-from tunecheck.cli._gates.options import GateOptions
 from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, CommandOptions, argument, flag, option
 from tunecheck.cli._shared_options import (
     ClusterOptions,
     ConversationOptions,
     EvaluatorOptions,
+    GateOptions,
     NamesOptions,
     ResumableOptions,
     RunOptions,

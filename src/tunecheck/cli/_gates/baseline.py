@@ -12,8 +12,8 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._faults import CAUSE_METRIC
 from tunecheck._messages import did_you_mean
 from tunecheck.cli._gates.gates import Gate, GateOutcome
-from tunecheck.cli._gates.options import GateOptions
 from tunecheck.cli._gates.power import Power, pass_rates, powers
+from tunecheck.cli._shared_options import GateOptions
 from tunecheck.results import PASS_RATE
 
 if TYPE_CHECKING:
