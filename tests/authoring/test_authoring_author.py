@@ -13,6 +13,7 @@ import pytest
 import yaml
 from tests.authoring_parts import authored, calls_of, lines, passes, rewritten, workspace
 from tests.core.test_schemas import check
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.cli import main
@@ -203,21 +204,7 @@ def test_what_is_unchanged_is_not_made_again(small: Path) -> None:
     assert set(report.stages.values()) == {"unchanged"}
 
 
-@pytest.mark.parametrize(
-    ("description", "request_"),
-    [
-        ("Settings of the shop", "show me the settings of the shop"),
-        ("GET order", "get order"),
-        ("Used to refund an order", "refund an order"),
-        ("Returns a list of customers.", "show me a list of customers"),
-        ("Get a specific order by its id", "get me an order by its id"),
-        ("Create multiple new orders", "create new orders"),
-        ("Create a new order or completely overwrite an existing one", "create a new order"),
-        ("Move or rename orders", "move orders"),
-        ("This endpoint will search pets: by tag", "search pets"),
-        ("An order", "place order"),
-    ],
-)
+@cases("authoring")
 def test_a_description_becomes_a_request(description: str, request_: str) -> None:
     assert request_of("place_order", description) == request_
 
@@ -255,18 +242,7 @@ def test_entries_that_are_called_the_same_are_told_apart() -> None:
     assert details == (("name", '"Ida"'), ("name of the pet", '"Rex"'))
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        (["order_id"], "order id"),
-        (["target", "timezone"], "timezone of the target"),
-        (["entities", 0, "observations", 0], "first observation of the first entity"),
-        (["stock", 0], "first item of the stock list"),
-        (["watch_list", 0], "first item of the watch list"),
-        ([0, "id"], "id of the first item of the list"),
-        ([], "answer"),
-    ],
-)
+@cases("authoring")
 def test_a_value_of_a_result_is_called_by_where_it_stands(path: list[str | int], text: str) -> None:
     assert place_text(path) == text
 
@@ -305,17 +281,7 @@ def test_an_edge_of_ones_own_is_kept_when_the_graph_is_made_again(small: Path) -
     assert own in graph["edges"] and "open_vault" not in graph["functions"]
 
 
-@pytest.mark.parametrize(
-    ("file", "change", "words"),
-    [
-        ("world.yaml", {"left_out": ["borow"]}, "there is no function 'borow'; did you mean 'borrow'"),
-        ("world.yaml", {"simulator": ["library"]}, "simulator"),
-        ("world.yaml", {"simulators": ["TicketAPI"]}, "name the same, or delete the file"),
-        ("world.yaml", {"configurations": {"library": {"shelf": 5}}}, "library cannot start from what configurations"),
-        ("graph.yaml", {"edges": [{"source": "borrow.x", "target": "borrow.titel"}]}, "did you mean 'borrow.title'"),
-        ("graph.yaml", {"format_version": 9}, "written by a newer Tunecheck"),
-    ],
-)
+@cases("authoring")
 def test_a_mistake_in_an_edited_file_is_one_line(small: Path, file: str, change: dict[str, Any], words: str) -> None:
     content = yaml.safe_load((small / file).read_text())
     (small / file).write_text(yaml.safe_dump({**content, **change}))
@@ -361,20 +327,7 @@ def test_single_questions_have_possible_answers(tmp_path: Path) -> None:
             assert judge(result="No.", tools=row["tools"], ground_truth=row["ground_truth"])["call_check"] == 0.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["x"], "say what the tasks are about"),
-        (["x/y", "--simulator", "library"], "is no name for a file"),
-        (["x", "--simulator", "librari"], "librari"),
-        (["x", "--simulator", "library", "--turns", "4-2"], "--turns '4-2'"),
-        (["x", "--simulator", "library", "--turns", "1-3"], "single questions"),
-        (["x", "--simulator", "library", "--variants", "composit"], "did you mean 'composite'"),
-        (["x", "--simulator", "library", "--stage", "task"], "did you mean 'tasks'"),
-        (["x", "--simulator", "elsewhere/library.py"], "put a copy there"),
-        (["loans", "--simulator", "library"], "--overwrite"),
-    ],
-)
+@cases("authoring")
 def test_a_mistake_on_the_command_line_is_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
@@ -390,17 +343,6 @@ def test_the_command_says_what_it_made(small: Path, capsys: pytest.CaptureFixtur
     assert said["written"] == ["datasets/loans.jsonl", "datasets/loans.yaml", "datasets/loans.card.md"]
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "agree"),
-    [
-        ("get_appointment.pet_id", "cancel_appointment.id", False),
-        ("list_pets.items.*.id", "cancel_appointment.id", False),
-        ("list_appointments.items.*.id", "cancel_appointment.id", True),
-        ("create_ticket.id", "close_ticket.ticket_id", True),
-        ("list_pets.items.*.name", "create_owner.name", False),
-        ("list_orders.*.status", "get_orders.statuses", False),
-        ("list_orders.*.status", "get_orders.status", True),
-    ],
-)
+@cases("authoring")
 def test_the_id_that_a_function_takes_is_that_of_what_it_is_for(source: str, target: str, agree: bool) -> None:
     assert names_agree(source, *target.split(".")) == agree

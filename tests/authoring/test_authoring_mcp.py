@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests import mcp_server
 from tests.authoring_parts import calls_of, lines, passes
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError, FunctionCall
 from tunecheck.cli import main
@@ -219,15 +220,7 @@ def test_a_server_that_keeps_what_was_written_is_refused() -> None:
             backends.start(["shelf"], {}).call(FunctionCall("tell_key", {}))
 
 
-@pytest.mark.parametrize(
-    ("server", "why"),
-    [
-        ("no-such-program-here", "cannot be started"),
-        (f"{sys.executable} -S -c 0", "it ended"),
-        (f"{sys.executable} -S -c 'print(7); input()'", "no JSON object"),
-        ("http://127.0.0.1:9/", "refused"),
-    ],
-)
+@cases("authoring")
 def test_a_server_that_does_not_answer_is_one_line(server: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["datasets", "author", "shelf", "--mcp", server]) == 2
     assert why in (error := capsys.readouterr().err)

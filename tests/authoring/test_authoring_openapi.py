@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.authoring_parts import calls_of, lines, passes
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, FunctionCall
 from tunecheck.cli import main
@@ -139,16 +140,7 @@ def test_a_verb_below_a_record_sets_the_value_that_it_speaks_of(folder: Path) ->
     assert call(clinic, "cancelVisit", animalId=1, visitId=visit["id"])["status"] == "cancelled"
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments", "error"),
-    [
-        ("addAnimal", {}, "needs 'name'"),
-        ("addAnimal", {"name": "A", "species": "fish"}, '"fish" is not one of'),
-        ("addAnimal", {"name": 4}, "name: 4 is not of type"),
-        ("getAnimal", {"animalId": 7}, "there is no animal with id 7"),
-        ("addAnimal", {"name": "A", "colour": "red"}, "has no parameter 'colour'"),
-    ],
-)
+@cases("authoring")
 def test_what_cannot_be_done_is_refused_with_the_reason(
     folder: Path, function: str, arguments: dict[str, Any], error: str
 ) -> None:
@@ -240,17 +232,7 @@ def test_references_that_come_back_or_multiply_end(folder: Path) -> None:
         assert len(json.dumps(definition)) < 10_000
 
 
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [
-        (api({"/x": {"get": {"parameters": [{"$ref": "https://example.com/a.json#/b"}]}}}), "leaves the file"),
-        (api({"/x": {"get": {"parameters": [{"$ref": "../other.yaml"}]}}}), "leaves the file"),
-        (api({"/x": {"get": {"parameters": [{"$ref": "#/nowhere"}]}}}), "leads nowhere"),
-        (api({}), "there is no operation"),
-        ({"openapi": "4.0", "paths": {}}, "its version '4.0' is not known"),
-        ({"info": {}}, "not an OpenAPI file: it has no paths"),
-    ],
-)
+@cases("authoring")
 def test_a_file_that_cannot_be_used_is_told_in_one_line(folder: Path, content: dict[str, Any], error: str) -> None:
     with pytest.raises(ConfigurationError, match=error) as told:
         service(folder, content)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.tables import cases
 
 from tunecheck.episodes import Services
 from tunecheck.plugins import JSON
@@ -146,16 +147,7 @@ def test_a_text_that_is_nearly_what_the_user_quoted_is_found_with_the_call_that_
     assert found.fix == "send_message(text='We are late')"
 
 
-@pytest.mark.parametrize(
-    ("asked", "text"),
-    [
-        ("Tag it 'Sale'.", "#Sale"),
-        ("Send 'It costs xxx euros.' The price is 12.", "It costs 12 euros."),
-        ("Send 'It costs {price} euros.' The price is 12.", "It costs 12 euros."),
-        ('Say "we\'ll come" to them.', "We'll come"),
-    ],
-    ids=["a mark before a word", "a placeholder", "a placeholder in braces", "another letter case"],
-)
+@cases("authoring")
 def test_what_fills_a_template_or_carries_a_mark_is_quoted_well_enough(asked: str, text: str) -> None:
     assert _kinds(_row((asked, [f'send_message(text="{text}")']))) == []
 
@@ -185,17 +177,7 @@ def test_a_number_may_follow_from_what_was_given(amount: float) -> None:
     assert _kinds(_row((said, [f"set_limit(amount={amount})"]))) == []
 
 
-@pytest.mark.parametrize(
-    ("asked", "text"),
-    [
-        ("Send word to Paris.", "Paris, France"),
-        ("Send the price of Nvidia.", "NVDA"),
-        ("Send word to LA.", "Los Angeles, CA"),
-        ("Send '8 in the evening' to them all, as a time.", "20:00"),
-        ("上海の天気を送って。", "Shanghai"),
-    ],
-    ids=["a country", "short for a name", "initials", "a time of the afternoon", "another language"],
-)
+@cases("authoring")
 def test_what_is_said_may_be_spelled_out(asked: str, text: str) -> None:
     assert "ungrounded_value" not in _kinds(_question(asked, f"send_message(text='{text}')"))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tables import cases
 
 from tunecheck import DataError
 from tunecheck.calls import FunctionCall
@@ -178,14 +179,7 @@ def test_functions_that_are_not_among_those_of_the_row_are_not_offered() -> None
     assert found == [("not_offered", 0, "'read' is not on offer")]
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"functions": [{"name": "create"}], "held_out": {"1": [{"name": "read"}]}},
-        {"tools": [{"type": "function", "function": {"name": "create"}}], "held_out": {"1": ["read"]}},
-        {"held_out": {"1": ["read"]}},
-    ],
-)
+@cases("authoring")
 def test_a_held_out_function_is_needed_too_early_or_in_time(columns: dict[str, Any]) -> None:
     early = _found(_row(["read('old')"], ["read('old')"], **columns))
     assert early == [("not_offered", 0, "'read' is on offer from turn 1 on only")]
@@ -216,13 +210,7 @@ def test_a_simulator_without_its_configuration_is_remarked_and_one_without_a_sta
     assert all(finding.is_remark for finding in found)
 
 
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        ({"Shelf": {"notes": 3}}, "notes must be an object"),
-        ({"Shelf": [1]}, "initial_config.Shelf is a list; an object is needed"),
-    ],
-)
+@cases("authoring")
 def test_a_configuration_that_cannot_be_loaded_is_found(config: JSON, said: str) -> None:
     assert _found(_row(["wait()"], initial_config=config)) == [("configuration", None, said)]
 
@@ -232,23 +220,7 @@ def test_a_simulator_that_is_not_there_is_found_with_the_one_that_was_meant() ->
     assert found == ("simulator", None, "there is no plugin 'MathApi' among the simulators; did you mean 'MathAPI'?")
 
 
-@pytest.mark.parametrize(
-    ("columns", "said"),
-    [
-        ({"turns": None}, "turns must be a list, not missing"),
-        ({"turns": ["hello"]}, r"turns[0] must be a list, not a text"),
-        ({"turns": [["hello"]]}, r"turns[0] holds a message without a role"),
-        ({"turns": [[{"content": "hello"}]]}, r"turns[0] holds a message without a role"),
-        ({"ground_truth": [[], []]}, "1 turns and ground truth for 2"),
-        ({"ground_truth": [None]}, r"ground_truth[0] must be a list, not missing"),
-        ({"involved_classes": [3]}, "involved_classes[0] must be text, not a number"),
-        ({"initial_config": "x"}, "initial_config must be an object, not a text"),
-        ({"functions": [{"nam": "f"}]}, "a function without a name: {'nam': 'f'}"),
-        ({"held_out": {"one": []}}, "held_out maps numbers of turns to functions; 'one' is none"),
-        ({"held_out": {"00": []}}, "held_out maps numbers of turns to functions; '00' is none"),
-        ({"held_out": {"²": []}}, "held_out maps numbers of turns to functions; '²' is none"),
-    ],
-)
+@cases("authoring")
 def test_a_row_that_is_no_conversation_is_found_and_the_next_is_checked(columns: dict[str, Any], said: str) -> None:
     found = _found(_row([]) | columns, _row(["read('new')"]))
     assert [(problem, text) for problem, _, text in found] == [
@@ -319,14 +291,7 @@ def test_without_a_copy_of_bfcl_a_row_that_asks_for_long_context_says_how_to_get
         _found(_row(["read('old')"], long_context=True))
 
 
-@pytest.mark.parametrize(
-    ("columns", "said"),
-    [
-        ({"free_calls": ["reed"]}, "free_calls: no simulator here has an operation 'reed'; did you mean 'read'?"),
-        ({"ignored_state": ["Shelf.note"]}, "nothing in the state is called 'Shelf.note'; did you mean 'Shelf.notes'?"),
-        ({"final_state": True}, "nothing reads the column 'final_state'; did you mean 'final_state_only'?"),
-    ],
-)
+@cases("authoring")
 def test_what_a_row_says_of_its_judging_and_nothing_answers_to_is_found(columns: dict[str, Any], said: str) -> None:
     ((problem, _, text),) = _found(_row(["create(name='new')"], **columns))
     assert (problem, said in text) == ("judging", True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.pipeline_parts import run
+from tests.tables import cases
 
 from tunecheck import EvaluationResult, MatchEvaluator
 from tunecheck.cli import main
@@ -189,22 +190,7 @@ def test_mistakes_that_were_made_up_are_not_exported(tmp_path: Path, capsys: pyt
     assert "asked no model" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--to", "stf"], "did you mean 'sft'"),
-        (["--to", "sft", "--no-test-set", "--cause", "refusals"], "did you mean 'refusal'"),
-        (["--to", "sft", "--no-test-set", "--evaluator", "mach"], "has no evaluator 'mach'"),
-        (["--to", "sft", "--no-test-set", "--out", "test.jsonl", "--overwrite"], "is the data of run"),
-        (["--to", "sft", "--no-test-set", "--out", "x.csv"], "such as x.jsonl"),
-        (["--to", "sft", "--no-test-set", "--leave-test-set", "r.jsonl"], "exclude each other"),
-        (["--to", "sft", "--leave-test-set", "test.jsonl/r.jsonl"], "test.jsonl/r.jsonl: cannot be written"),
-        (
-            ["--to", "sft", "--no-test-set", "--cause", "loop"],
-            "nothing to export: of 1 failed row, 1 × of another cause",
-        ),
-    ],
-)
+@cases("authoring")
 def test_what_cannot_be_done_is_one_line(
     options: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

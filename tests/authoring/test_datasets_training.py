@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import DataError, Row, evaluate
 from tunecheck.cli import main
@@ -161,17 +162,7 @@ def test_arguments_may_be_an_object_and_results_go_by_the_functions_name() -> No
     assert json.loads(calls["tool_calls"][0]["function"]["arguments"]) == {"to": "Bergen"}
 
 
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"prompt": [ASK], "completion": [{"role": "assistant", "content": "Far."}]},
-        {"prompt": [ASK], "chosen": [{"role": "assistant", "content": "Far."}], "rejected": [{"role": "assistant"}]},
-        {
-            "chosen": [ASK, {"role": "assistant", "content": "Far."}],
-            "rejected": [ASK, {"role": "assistant", "content": "Near."}],
-        },
-    ],
-)
+@cases("authoring")
 def test_prompts_with_completions_and_preferences_are_rows(record: dict[str, Any]) -> None:
     (row,) = rows_of("openai", record)
     assert (row["query"], row["answer"]) == ([ASK], "Far.")
@@ -207,15 +198,7 @@ def test_calls_and_observations_are_turns_and_tools_are_text() -> None:
     assert text["answer"] == "It rains."
 
 
-@pytest.mark.parametrize(
-    ("observed", "results"),
-    [
-        (["460 km", "rain"], ["460 km", "rain"]),
-        (['["460 km", "rain"]'], ["460 km", "rain"]),
-        (["<tool_response>460 km</tool_response>\n<tool_response>rain</tool_response>"], ["460 km", "rain"]),
-        (["460 km, rain"], ["460 km, rain", ""]),
-    ],
-)
+@cases("authoring")
 def test_results_of_several_calls_are_shared_out(observed: list[str], results: list[str]) -> None:
     calls = json.dumps([{"name": name, "arguments": {"to": "Bergen"}} for name in ("distance", "weather")])
     turns = [("human", "?"), ("function_call", calls), *(("observation", each) for each in observed), ("gpt", "So.")]
@@ -273,37 +256,7 @@ def test_a_question_without_answers_asks_for_no_call() -> None:
 # -- what cannot be read
 
 
-@pytest.mark.parametrize(
-    ("form", "record", "reason"),
-    [
-        ("openai", {"messages": [ASK]}, "holds no turn of the assistant"),
-        ("openai", {"messages": [SYSTEM, {"role": "assistant", "content": "Hi"}]}, "holds no turn of the assistant"),
-        ("openai", {"messages": [ASK, {"role": "assistent"}]}, "message 2: the role 'assistent' is unknown; did you"),
-        (
-            "openai",
-            {"messages": [ASK, {"role": "assistant", "content": None}]},
-            "message 2: the assistant says nothing",
-        ),
-        ("openai", {"messages": [ASK, {"role": "tool", "content": "x"}]}, "message 2: is a function's response that"),
-        (
-            "openai",
-            {"messages": [ASK, {"role": "assistant", "tool_calls": [called("weather", "a")]}, ASK]},
-            "message 3: follows a call of 'weather' whose function's response is missing",
-        ),
-        (
-            "openai",
-            {"messages": [ASK, {"role": "assistant", "function_call": {"name": "f", "arguments": '{"a": '}}]},
-            "message 2: call 1 ('f'): the arguments are not JSON",
-        ),
-        ("openai", {"messages": "Hi", "tools": "[{"}, "'tools' are not JSON"),
-        ("openai", {}, "'messages' is missing"),
-        ("sharegpt", said(("narrator", "Once")), "message 1: 'narrator' is nobody who speaks"),
-        ("sharegpt", said(("human", "Hi"), ("function_call", "weather!")), "message 2: holds no call that can be read"),
-        ("sharegpt", {}, "'conversations' is not a list"),
-        ("xlam", {"query": "Hi", "answers": "[1]"}, "'answers' must be a list of objects"),
-        ("xlam", {"answers": "[]"}, "'query' is not a text"),
-    ],
-)
+@cases("authoring")
 def test_a_conversation_that_cannot_be_read_says_where_and_why(form: str, record: dict[str, Any], reason: str) -> None:
     assert refusal(form, record).startswith(reason)
 
@@ -404,17 +357,7 @@ def test_a_line_that_cannot_be_read_is_told_with_its_number(tmp_path: Path) -> N
         open_dataset(path).scan()
 
 
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"messages": [ASK], "reference": "Far."},
-        {"messages": [ASK, {"role": "assistant", "content": "Far."}], "ground_truth": "Near."},
-        {"query": "Hi", "answer": "Hello", "tools": []},
-        {"prompt": "Hi", "completion": "Hello"},
-        {"conversations": ["Hi", "Hello"]},
-        {"system": "Be brief.", "chat": "a channel"},
-    ],
-)
+@cases("authoring")
 def test_rows_are_not_taken_for_a_training_file(tmp_path: Path, record: dict[str, Any]) -> None:
     (row,) = open_dataset(written(tmp_path, record)).rows()
     assert dict(row.values) == record

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 from tests.azure_parts import CONVERSATION, QA, column, evaluate, jsonl
+from tests.tables import cases
 
 import tunecheck_azure as azure
 
@@ -384,14 +385,7 @@ def test_a_wrong_argument_is_told_in_azure_s_words(tmp_path: Path, wrong: dict[s
 PROJECT = {"subscription_id": "s", "resource_group_name": "g", "project_name": "p"}
 
 
-@pytest.mark.parametrize(
-    ("project", "said"),
-    [
-        (3, "the project must be an endpoint .*; it is 3"),
-        ({"subscription_id": "s"}, "missing required field `resource_group_name`"),
-        ({**PROJECT, "project_name": 1}, "the project: Expected `str`, got `int`"),
-    ],
-)
+@cases("azure")
 def test_a_project_that_is_none_is_refused(tmp_path: Path, project: Any, said: str) -> None:
     with pytest.raises(azure.EvaluationException, match=said) as raised:
         evaluate(tmp_path, evaluators=NAMED, azure_ai_project=project)

@@ -15,6 +15,7 @@ import pytest
 from azure.core.exceptions import AzureError
 from tests.azure_parts import CONVERSATION, QA, column, evaluate
 from tests.judge_parts import Credential, JudgeServer, Scripted, judgement
+from tests.tables import cases
 
 import tunecheck
 import tunecheck_azure as azure
@@ -294,34 +295,14 @@ def test_what_a_judge_needs_is_told(kind: Any, given: dict[str, Any], said: str)
     assert raised.value.blame is azure.ErrorBlame.USER_ERROR
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        None,
-        {},
-        {"azure_endpoint": "https://a"},
-        3,
-        {"azure_endpoint": "https://a", "azure_deployment": 5},
-        {"api_key": "k", "model": "m", "modle": "m"},
-        {"api_key": "k", "model": "m", "type": "other"},
-        {"type": "decision", "azure_endpoint": "https://a", "azure_deployment": "d", "api_key": "k"},
-    ],
-)
+@cases("azure")
 def test_a_model_configuration_that_is_none_is_refused(config: Any) -> None:
     for judge in (azure.FluencyEvaluator, azure.QAEvaluator):
         with pytest.raises(azure.EvaluationException, match="Model config validation failed"):
             judge(config)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        azure.AzureOpenAIModelConfiguration(
-            azure_endpoint="https://a.openai.azure.com", azure_deployment="judge", api_key="k", api_version="v"
-        ),
-        azure.OpenAIModelConfiguration(api_key="k", model="judge", base_url="https://a/v1"),
-    ],
-)
+@cases("azure")
 def test_azure_s_model_configurations_are_taken_and_left_as_they_are(config: Any) -> None:
     before = dict(config)
     assert azure.RelevanceEvaluator(config).endpoint.settings()
@@ -369,14 +350,7 @@ def test_qa_is_five_judges_and_f1_of_one_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("azure_s_prompts")
-@pytest.mark.parametrize(
-    "called",
-    [
-        {"tool_calls": [CALL]},
-        {"response": [{"role": "assistant", "content": [CALL]}, {"role": "assistant", "content": "done"}]},
-        {"response": "weather(city=stars:4)"},
-    ],
-)
+@cases("azure")
 def test_tool_call_accuracy_takes_calls_wherever_they_stand(called: dict[str, Any]) -> None:
     verdict = azure.ToolCallAccuracyEvaluator(Stars())(query="w?", tool_definitions=TOOLS, **called)
     assert (verdict["tool_call_accuracy"], verdict["gpt_tool_call_accuracy"]) == (4.0, 4.0)
@@ -384,20 +358,7 @@ def test_tool_call_accuracy_takes_calls_wherever_they_stand(called: dict[str, An
 
 
 @pytest.mark.usefixtures("azure_s_prompts")
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        (
-            {"response": [{"role": "assistant", "content": "hi"}]},
-            "No tool calls found in response or provided tool_calls.",
-        ),
-        (
-            {"response": [{"role": "assistant", "content": [{**CALL, "type": "function_call"}]}]},
-            "No tool calls found in response or provided tool_calls.",
-        ),
-        ({"tool_calls": [{**CALL, "name": "other"}]}, "Tool definitions for all tool calls must be provided."),
-    ],
-)
+@cases("azure")
 def test_without_calls_or_their_definitions_tool_call_accuracy_is_not_applicable(
     given: dict[str, Any], reason: str
 ) -> None:
@@ -546,21 +507,7 @@ def test_messages_that_are_no_conversation_are_refused(messages: Any) -> None:
     assert raised.value.message.startswith("messages")
 
 
-@pytest.mark.parametrize(
-    ("given", "place"),
-    [
-        ({"tool_definitions": [{"description": "no name"}]}, 'tool_definitions[0]: "name"'),
-        ({"tool_definitions": [{"name": "f"}]}, 'tool_definitions[0]: "parameters"'),
-        ({"tool_definitions": {"name": "f"}}, "tool_definitions: "),
-        ({"tool_definitions": [{"type": "openapi", "functions": {}}]}, "tool_definitions[0]['functions']: "),
-        ({"tool_calls": CALL}, "tool_calls: "),
-        ({"tool_calls": ["f()"]}, "tool_calls[0]: "),
-        ({"tool_calls": [{"type": "function", "function": {"name": "weather"}}]}, "tool_calls[0]['type']: "),
-        ({"tool_calls": [{"type": "tool_call"}]}, 'tool_calls[0]: "name"'),
-        ({"tool_calls": [{"type": "tool_call", "name": "f", "arguments": {}}]}, 'tool_calls[0]: "tool_call_id"'),
-        ({"tool_calls": None, "response": [{"role": "assistant", "content": ""}]}, "Response[0]['content']: "),
-    ],
-)
+@cases("azure")
 def test_calls_and_definitions_that_are_none_of_azure_s_are_refused(given: dict[str, Any], place: str) -> None:
     judge = azure.ToolCallAccuracyEvaluator(Stars())
     with pytest.raises(azure.EvaluationException) as raised:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, MissingExtraError
 from tunecheck.cli import main
@@ -26,26 +27,12 @@ def test_an_endpoint_is_a_foundry_project(text: str) -> None:
     assert read_project(text) == FoundryProject(ENDPOINT)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "1b2c/my-group/tuning",
-        {"subscription_id": "1b2c", "resource_group_name": "my-group", "project_name": "tuning"},
-        {"subscription_id": "1b2c", "resource_group": "my-group", "workspace_name": "tuning"},
-        "/subscriptions/1b2c/resourcegroups/my-group/providers/Microsoft.MachineLearningServices/workspaces/tuning",
-    ],
-)
+@cases("azure")
 def test_a_hub_project_is_named_in_several_ways(value: object) -> None:
     assert read_project(value) == HUB
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("project.yaml", "subscription_id: 1b2c\nresource_group_name: my-group\nproject_name: tuning\n"),
-        ("config.json", '{"subscription_id": "1b2c", "resource_group": "my-group", "workspace_name": "tuning"}'),
-    ],
-)
+@cases("azure")
 def test_a_file_names_a_project(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, "utf-8")
     assert read_project(str(tmp_path / name)) == HUB
@@ -56,25 +43,7 @@ def test_a_file_may_name_an_endpoint(tmp_path: Path) -> None:
     assert read_project(tmp_path / "p.yaml") == FoundryProject(ENDPOINT)
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ("http://team.services.ai.azure.com/api/projects/tuning", "must begin with https://"),
-        ("https://team.services.ai.azure.com", "is not a project; expected an endpoint"),
-        (f"{ENDPOINT}?code=s3cret", "not a plain address"),
-        ("https://me:s3cret@team.services.ai.azure.com/api/projects/tuning", "not a plain address"),
-        ("tuning", "the project must be an endpoint"),
-        ("a/b/c/d", "the project must be an endpoint"),
-        ("sub/group/na me", "the project must be an endpoint"),
-        (7, "it is 7"),
-        ("", "the project must be"),
-        ({"subscription_id": "s", "resource_group_nam": "g"}, "did you mean 'resource_group_name'"),
-        ({"subscription_id": "s", "resource_group_name": "g"}, "missing required field `project_name`"),
-        ({"subscription_id": 1, "resource_group_name": "g", "project_name": "p"}, "at `$.subscription_id`"),
-        ({"subscription_id": "s/../t", "resource_group_name": "g", "project_name": "p"}, "matching regex"),
-        ({"endpoint": ENDPOINT, "project_name": "p"}, "stands alone"),
-    ],
-)
+@cases("azure")
 def test_what_is_no_project_is_refused(value: object, said: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(said)) as caught:
         read_project(value)

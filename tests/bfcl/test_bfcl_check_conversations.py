@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.bfcl_check_parts import Lamp, Row, as_text, as_tools, check_conversation, lamp_row, plain, steps
+from tests.tables import cases
 
 from tunecheck import DataError, MultiTurnStateEvaluator
 from tunecheck.episodes import Episode, RowVerdict, Services
@@ -157,16 +158,7 @@ def test_paths_in_the_state_that_the_row_ignores_are_not_compared() -> None:
     assert not judged({**row, "ignored_state": ["Lamp.note"]}, [steps(ON, note("x"))], compat=False).valid
 
 
-@pytest.mark.parametrize(
-    ("columns", "complaint"),
-    [
-        ({"free_calls": "all"}, "free_calls must be 'read_only' or a list"),
-        ({"free_calls": [1]}, r"free_calls\[0\] must be text"),
-        ({"final_state_only": "yes"}, "final_state_only must be true or false, not a text"),
-        ({"alternative_ground_truths": [[[], []]]}, "has 2 turns; ground_truth has 1"),
-        ({"ignored_state": "Lamp.on"}, "ignored_state must be a list, not a text"),
-    ],
-)
+@cases("bfcl")
 def test_what_a_row_says_of_its_judging_has_one_form(columns: Row, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         judged(lamp_row(["look()"], **columns), [steps(LOOK)], compat=False)
@@ -229,15 +221,7 @@ def test_calls_that_fail_in_the_ground_truth_need_not_be_made_strictly() -> None
     assert plain(judged(row, [steps(ON)], compat=False)) == VALID
 
 
-@pytest.mark.parametrize(
-    ("columns", "complaint"),
-    [
-        ({"ground_truth": None}, "ground_truth must be"),
-        ({"ground_truth": ["look()"]}, "ground_truth must be"),
-        ({"involved_classes": "Lamp"}, "involved_classes must be"),
-        ({"initial_config": []}, "initial_config must be"),
-    ],
-)
+@cases("bfcl")
 def test_a_row_that_is_no_conversation_says_which_column(columns: Row, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         judged({**lamp_row(["look()"]), **columns}, [[]], compat=False)

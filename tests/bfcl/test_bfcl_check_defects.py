@@ -21,6 +21,7 @@ from tests.bfcl_check_parts import (
     services,
     steps,
 )
+from tests.tables import cases
 
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Attempt, Episode, GroundTruth, Services
@@ -209,25 +210,7 @@ def test_no_conversation_changes_the_long_context_of_the_next() -> None:
 # -- 9: results of any shape -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        [None, None],
-        ["I switched it on.", "Done."],
-        [5, True],
-        [{}, {"a": "b"}],
-        [[None], [5]],
-        [[["look()"]], [[None]]],
-        [[[{"look": None}]], [[{"look": 5}]]],
-        [[[{}]], [[{"look": "{}"}, None]]],
-        [[{"look": "{}"}], [[[[]]]]],
-        [[]],
-        [],
-        None,
-        "Error during inference: Error code: 500",
-        {"turns": []},
-    ],
-)
+@cases("bfcl")
 def test_a_result_of_any_shape_is_a_verdict(result: object) -> None:
     row = lamp_row(["switch(on=True)"], ["look()"])
     for mode in ("tools", "text", None):
@@ -308,18 +291,7 @@ def test_verdicts_have_the_same_fields_whatever_is_wrong() -> None:
 # -- what the leaderboard makes of call text ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "truth"),
-    [
-        ("[switch(True)]", "switch(on=True)"),
-        ("[switch(on=true)]", "switch(on=True)"),
-        ("[set_up(settings={})]", "set_up(settings={})"),
-        ("[note(text={'a': {'b': 1}})]", "note(text={'a': {'b': 1}})"),
-        ("[note(text=look())]", "note(text={'on': False})"),
-        ("```python\n[switch(on=True)]\n```", "switch(on=True)"),
-    ],
-    ids=["positional", "a word of JSON", "an empty object", "an object of objects", "a call inside", "fenced"],
-)
+@cases("bfcl")
 def test_call_text_means_what_it_says(text: str, truth: str) -> None:
     leaderboard, strict = both(lamp_row([truth]), [[text]], mode="text")
     assert leaderboard in (MISMATCH, EMPTY)

@@ -14,6 +14,7 @@ from msgspec import to_builtins
 from tests.bfcl_check_parts import Row, as_tools, entries, plain, published, read_call
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import inside
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.episodes import RowVerdict
@@ -243,14 +244,7 @@ def test_a_file_may_be_one_array(tmp_path: Path) -> None:
     assert plain(verdict) == (False, "unreadable_row")
 
 
-@pytest.mark.parametrize(
-    "marks",
-    [
-        {"forced_quit": True},
-        {"inference_log": [{"step_20": [{"role": "handler_log", "content": "Model has been forced to quit …"}]}]},
-        {"inference_log": [[], {"begin_of_turn_query": 5, "step_0": [{"role": "handler_log", "event": "force_quit"}]}]},
-    ],
-)
+@cases("bfcl")
 def test_a_conversation_whose_record_says_that_it_was_ended_by_force_fails_strictly(marks: Row, tmp_path: Path) -> None:
     path = write(tmp_path, [right("multi_turn_base_0", **marks)])
     for compat, expected in ((True, (True, None)), (False, (False, "multi_turn:force_terminated"))):

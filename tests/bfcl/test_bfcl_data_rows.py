@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.bfcl_data_parts import document, make_tree, question, write_lines
 from tests.bfcl_reference import reference_wheel
+from tests.tables import cases
 
 from tunecheck import DataError
 from tunecheck.datasets import open_dataset
@@ -220,14 +221,7 @@ def test_a_float_becomes_a_number_that_says_so() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("declared", "expected"),
-    [
-        *(("tuple", "array"), ("ArrayList", "array"), ("dict", "object"), ("HashMap", "object"), ("long", "integer")),
-        *(("Bigint", "integer"), ("double", "number"), ("bool", "boolean"), ("char", "string"), ("any", "string")),
-        *(("String", "string"), ("no such type", "string"), (None, "string"), (["a", "b"], "string")),
-    ],
-)
+@cases("bfcl")
 def test_types_become_those_of_json_schema_at_any_depth(declared: JSON, expected: str) -> None:
     nested: dict[str, JSON] = {"type": declared}
     for _ in range(4):
@@ -300,22 +294,7 @@ def test_a_copy_without_its_own_words_gets_ours(tmp_path: Path) -> None:
 # Broken copies
 
 
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        ({"id": "a"}, "question must be a list, not missing"),
-        ({"id": "a", "question": [[], []], "function": []}, "a single-turn question has one turn, not 2"),
-        ({"id": "a", "question": [["hello"]], "function": []}, "a message must be an object, not a text"),
-        ({"id": "a", "question": [[{"content": "x"}]], "function": []}, "a message without a role"),
-        ({"id": 3, "question": [[]], "function": []}, "id must be text, not a number"),
-        ({"id": "a", "question": [[]], "function": {}}, "function must be a list, not an object"),
-        (
-            {"id": "a", "question": [[]], "function": [{}]},
-            "the name of a function in function must be text, not missing",
-        ),
-        (question("b", document("f")), r"the answer in the same place has the id 'a', not 'b'"),
-    ],
-)
+@cases("bfcl")
 def test_a_broken_entry_is_named_with_file_and_line(tmp_path: Path, entry: object, said: str) -> None:
     data = make_tree(tmp_path)
     good = question("ok", document("f"))
@@ -329,16 +308,7 @@ def test_a_broken_entry_is_named_with_file_and_line(tmp_path: Path, entry: objec
         _rows("simple_python", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"involved_classes": ["Nowhere"]}, "no function documents of a simulator 'Nowhere'"),
-        ({"involved_classes": None}, "involved_classes must be a list, not missing"),
-        ({"initial_config": []}, "initial_config must be an object, not an array"),
-        ({"question": [[], []]}, "2 turns and ground truth for 1"),
-        ({"missed_function": {"0": 3}}, "missed_function must be a list, not a number"),
-    ],
-)
+@cases("bfcl")
 def test_a_broken_conversation_is_named_too(tmp_path: Path, changes: dict[str, object], said: str) -> None:
     data = make_tree(tmp_path)
     path = data / CATEGORIES["multi_turn_base"].questions
@@ -347,13 +317,7 @@ def test_a_broken_conversation_is_named_too(tmp_path: Path, changes: dict[str, o
         _rows("multi_turn_base", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("answers", "said"),
-    [
-        ([], "ends before it, without its answer"),
-        ([{"id": "multi_turn_base_0", "ground_truth": [[]]}] * 2, "has more answers than"),
-    ],
-)
+@cases("bfcl")
 def test_questions_and_answers_must_be_as_many(tmp_path: Path, answers: list[object], said: str) -> None:
     data = make_tree(tmp_path)
     write_lines(data / "possible_answer/BFCL_v4_multi_turn_base.json", answers)

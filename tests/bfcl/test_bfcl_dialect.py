@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.conversation_parts import call, context, had, log_items, said, serving, shelf_row, shelf_workspace
 from tests.core.test_conversation_decoding import HOSTILE, TEXTS, json_values
 from tests.core.test_conversation_hostile import Answering, completions
+from tests.tables import cases
 
 from tunecheck import ConversationTarget, Row
 from tunecheck.episodes import OwnWording, source_text
@@ -78,21 +79,7 @@ def test_compat_takes_text_as_bfcl_does(text: str, calls: list[str] | None) -> N
     assert texts(text, text_mode=True) == calls
 
 
-@pytest.mark.parametrize(
-    ("step", "calls"),
-    [
-        ([], []),
-        ("", []),
-        (None, None),
-        ("a", None),
-        ([{"f": ""}], None),
-        ([{"f": '{"a": NaN}'}], ["f(a=nan)"]),
-        ([{"f": '{"a": "x", "a": "y"}'}], ["f(a='y')"]),
-        ([{"f": "null"}], None),
-        ([{}], []),
-        ([{"f": '{"a": {"b": {"c": 1}}}'}], ["f(a={'b': {'c': 1}})"]),
-    ],
-)
+@cases("bfcl")
 def test_compat_takes_tool_calls_as_bfcl_does(step: Any, calls: list[str] | None) -> None:
     assert texts(step) == calls
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.bfcl_data_parts import make_tree, question, write_lines
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck_bfcl import CATEGORIES
@@ -44,15 +45,7 @@ def test_rows_are_picked_by_their_ids_in_the_data_s_order(copy: Path) -> None:
     assert ids(None, ids=picked, folder=copy) == ["irrelevance_0", "irrelevance_2", "multi_turn_composite_0"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ({"categories": "irelevance"}, "no category 'irelevance'.*did you mean 'irrelevance'"),
-        ({"ids": ["irrelevance_7"]}, "there is no row 'irrelevance_7'.*did you mean 'irrelevance_"),
-        ({"ids": ["nothing_1"]}, "'nothing_1' is not the id of a row in BFCL"),
-        ({"ids": ["irrelevance_1"], "categories": "live"}, "'irrelevance_1' is not the id of a row in live_simple"),
-    ],
-)
+@cases("bfcl")
 def test_what_is_not_there_is_said(copy: Path, arguments: dict[str, Any], complaint: str) -> None:
     with pytest.raises(DataError, match=complaint):
         ids(arguments.pop("categories", None), folder=copy, **arguments)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.comparison_parts import declares, row, verdict, write_run
+from tests.tables import cases
 
 from tunecheck import Comparison, compare
 from tunecheck_bfcl import CATEGORIES
@@ -76,18 +77,7 @@ def test_rows_of_one_scenario_or_function_document_are_one_cluster(published: Co
     assert clustered is not None and plain is not None and clustered > plain
 
 
-@pytest.mark.parametrize(
-    ("row_id", "shared"),
-    [
-        ("multi_turn_base_7", "scenario 7"),
-        ("multi_turn_miss_param_7", "scenario 7"),
-        ("multi_turn_long_context_17", "scenario 17"),
-        ("multi_turn_composite_7", "multi_turn_composite_7"),
-        ("live_multiple_862-181-3", "live_multiple_181"),
-        ("live_simple_1-0-1", "live_simple_0"),
-        ("simple_python_7", "simple_python_7"),
-    ],
-)
+@cases("bfcl")
 def test_what_rows_have_in_common_is_told_by_their_ids(row_id: str, shared: str) -> None:
     assert shared_part(row_id) == shared
 

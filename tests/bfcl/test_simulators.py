@@ -27,6 +27,7 @@ from tests.bfcl_reference import reference_data, reference_python
 from tests.conftest import ROOT
 from tests.simulator_differential import ground_truth_cases, long_context
 from tests.simulator_services import awkward_arguments, backend, call, differences
+from tests.tables import cases
 
 from tunecheck import DataError
 from tunecheck.calls import FunctionCall
@@ -277,14 +278,7 @@ def test_roots_have_as_many_digits_as_asked_for() -> None:
     assert computed("square_root", 2, 30).text == "{'result': Decimal('1.41421356237309504880168872421')}"
 
 
-@pytest.mark.parametrize(
-    ("base", "digits"),
-    [
-        # log2(10), OEIS A020862; ln(10)/ln(3), A152566
-        (2, "3.321928094887362347870319429489390175864831393024580612054756395815934776608625"),
-        (3, "2.095903274289384604296567522435127"),
-    ],
-)
+@cases("bfcl")
 def test_logarithms_have_as_many_correct_digits_as_asked_for(base: int, digits: str) -> None:
     for precision in range(5, len(digits) - 3, 7):
         text = computed("logarithm", 10, base, precision).text
@@ -416,18 +410,7 @@ def test_a_card_is_registered_once_with_a_balance_from_the_seed() -> None:
     assert call(service, "register_credit_card", access_token="tok", **{**card, "card_number": number}).error
 
 
-@pytest.mark.parametrize(
-    ("changes", "verified"),
-    [
-        ({}, True),
-        ({"first_name": "ada"}, False),
-        ({"date_of_birth": "01/31/1990"}, False),
-        ({"date_of_birth": f"{YEAR - 17}-01-01"}, False),
-        ({"date_of_birth": f"{YEAR - 18}-01-01"}, True),
-        ({"date_of_birth": f"{YEAR - 17}-12-31"}, False),
-        ({"passport_number": "FR1"}, False),
-    ],
-)
+@cases("bfcl")
 def test_a_traveller_is_verified_by_name_age_and_passport(changes: dict[str, str], verified: bool) -> None:
     service = travelling(user_first_name="Ada", user_last_name="Byron")
     usual = {"first_name": "Ada", "last_name": "Byron", "date_of_birth": "1990-01-31", "passport_number": "US1"}

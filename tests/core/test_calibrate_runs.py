@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.core.test_pipeline_model_calls import CHEAP, Model
 from tests.pipeline_parts import strict_json
+from tests.tables import cases
 
 from tunecheck import (
     Calibration,
@@ -211,37 +212,14 @@ def test_where_every_row_is_an_error_nothing_is_compared(tmp_path: Path) -> None
     assert (found.compared, found.errors, found.accuracy.value, found.kappa.value) == (0, 2, None, None)
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"label_column": "lable"}, "there is no column 'lable'; did you mean 'label'"),
-        ({"label_kind": "scores"}, "label_kind: there is no 'scores'; did you mean 'score'"),
-        ({"label_kind": "pass_fail", "label_threshold": 1}, "label_threshold is for labels that are scores"),
-        ({"confidence": 95}, "confidence lies between 0 and 1"),
-        ({"column_mapping": {"says": "${data.sas}"}}, "no column 'sas'"),
-        ({"evaluator": "function_call_mach"}, "did you mean 'function_call_match'"),
-    ],
-)
+@cases("comparison")
 def test_a_mistake_is_said_before_anything_is_asked(tmp_path: Path, options: Any, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         run(tmp_path, labelled(*PAIRS), **({"evaluator": Saying()} | options))
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize(
-    ("labels", "kind", "complaint"),
-    [
-        (["pass", "maybe"], None, 'row r1: the label "maybe" is neither pass or fail .* nor a number'),
-        (["yes", 0.5], None, "row r1: the label 0.5 is neither pass or fail"),
-        (["pass", [1]], None, r"row r1: the label \[1\] is neither"),
-        (["pass", 3], "pass_fail", r"row r1: the label 3 is not pass or fail \(true or false"),
-        ([1, "pass"], "score", 'row r1: the label "pass" is not a number'),
-        ([1, "1_000"], "score", 'row r1: the label "1_000" is not a number'),
-        ([1, "nan"], "score", 'row r1: the label "nan" is not a number'),
-        (["x" * 99], None, 'row r0: the label "x{59}… is neither'),
-        ([None, ""], None, "no row has a label"),
-    ],
-)
+@cases("comparison")
 def test_labels_that_cannot_be_read_are_said_before_anything_is_asked(
     tmp_path: Path, labels: list[Any], kind: Any, complaint: str
 ) -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.tables import cases
 
 from tunecheck.calls import FunctionCall, Reading, bind_positional, canonical_text
 from tunecheck.formats import read_calls, read_python_calls
@@ -172,38 +173,12 @@ def test_python_text_of_tool_calls_reads_as_tool_calls() -> None:
     assert read_calls(str(TWO_TOOL_CALLS)) == Reading((WEATHER, STOP), "", "openai")
 
 
-@pytest.mark.parametrize(
-    ("value", "ids"),
-    [
-        (TWO_TOOL_CALLS, ["call_1", "call_2"]),
-        ([{"type": "function_call", "name": "f", "arguments": "{}", "id": "fc_1", "call_id": "call_1"}], ["call_1"]),
-        ([{"type": "tool_call", "tool_call_id": "c1", "name": "f", "arguments": {}}], ["c1"]),
-        ([{"type": "tool_call", "tool_call": tool_call("f", {}, "c7")}], ["c7"]),
-        ('[TOOL_CALLS] [{"name": "f", "arguments": {}, "id": "9digits00"}]', ["9digits00"]),
-        ("[TOOL_CALLS]f[CALL_ID]9digits00[ARGS]{}", ["9digits00"]),
-        ([{"name": "f", "arguments": {}}], [None]),
-        ([{"name": "f", "parameters": {}, "id": "c1"}], ["c1"]),
-    ],
-)
+@cases("calls")
 def test_the_ids_of_calls_are_kept(value: object, ids: list[str | None]) -> None:
     assert [call.id for call in read_calls(value).calls] == ids
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ({"role": "assistant", "content": "Let me look.", "tool_calls": [tool_call("stop", "{}")]}, "Let me look."),
-        ({"role": "assistant", "content": "Done."}, "Done."),
-        ('I look.\n<tool_call>{"name": "stop"}</tool_call>\nWait.', "I look.\nWait."),
-        ('<functioncall> {"name": "stop"} <|endoftext|>\n\nWait. <|endoftext|>', "Wait."),
-        ('I look. [TOOL_CALLS] [{"name": "stop"}] Wait.', "I look.\nWait."),
-        ("[stop()]\nThat stops it.", "That stops it."),
-        ('Sure. {"tool_uses": [{"recipient_name": "functions.stop", "parameters": {}}]}', "Sure."),
-        ('Here:\n```json\n{"name": "stop", "arguments": {}}\n```\nWait.', "Here:\nWait."),
-        ([{"type": "text", "text": "I look."}, {"type": "tool_call", "name": "stop", "arguments": {}}], "I look."),
-        ({"role": "assistant", "content": ["?", 5, None, {"type": "text", "text": "I look."}]}, "I look."),
-    ],
-)
+@cases("calls")
 def test_text_beside_a_call_is_kept(value: object, text: str) -> None:
     assert read_calls(value).text == text
 
@@ -365,27 +340,7 @@ def test_call_text_is_read_as_python_means_it(text: str, calls: list[tuple[str, 
     assert read_calls(text) == Reading(tuple(FunctionCall(*call) for call in calls), "", "bfcl_text")
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[f(x)]", "not a literal: the name 'x' at line 1, column 4"),
-        ("[f(g(1))]", "a call of 'g' inside a call; arguments must be literals at line 1, column 4"),
-        ("[f(a=1+x)]", "not a literal, or a missing bracket or ',' at line 1, column 7"),
-        ("[f(a=2*60)]", "not a literal, or a missing bracket or ',' at line 1, column 7"),
-        ("[f(a=[2*60])]", "not a literal, or a missing ']' or ',' at line 1, column 8"),
-        ("[f(a=not True)]", "not a literal: the name 'not' at line 1, column 6"),
-        ("[f(a=1, a=2)]", "the argument 'a' is given twice at line 1, column 12"),
-        ("[f(a=1, 2)]", "a positional argument after a named one at line 1, column 9"),
-        ("[f(a={1, 2})]", "expected ':' after a key at line 1, column 8"),
-        ("[f(a=f'{x}')]", "the text with prefix 'f' is not a literal of text at line 1, column 6"),
-        ("[f(a=007)]", "a number that cannot be read at line 1, column 6"),
-        ("[f(a=1j)]", "not a literal at line 1, column 6"),
-        ("[f(a=[x for x in y])]", "not a literal: the name 'x' at line 1, column 7"),
-        ("[f(a='x',\n  b='Par", "a text that is not closed at line 2, column 5"),
-        ("[f(a=1), g(b=", "the last call is cut off: expected a literal, but the text ends at line 1, column 14"),
-        ("[f(a=nan)]", "not a literal: the name 'nan' at line 1, column 6"),
-    ],
-)
+@cases("calls")
 def test_call_text_that_is_no_literal_call_is_a_problem(text: str, problem: str) -> None:
     assert read_calls(text) == Reading((), text, "bfcl_text", problem)
 

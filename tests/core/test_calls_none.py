@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.tables import cases
 
 from tunecheck.calls import MAX_CALLS, MAX_CHARACTERS, MAX_DEPTH, FunctionCall, Reading
 from tunecheck.formats import read_calls
@@ -45,31 +46,7 @@ def test_prose_is_no_call_and_no_problem(text: str) -> None:
     assert read_calls(text) == Reading((), text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"temperature": 5}',
-        '{"city": "Paris", "weather": {"sky": "clear"}}',
-        '[{"temperature": 5}, {"temperature": 6}]',
-        '[{"name": "Paris"}, {"name": "Rome"}]',
-        '[{"first name": {"a": 1}}]',
-        '{"name": "Paris", "population": 2100000}',
-        '{"name": "grep", "arguments": {"pattern": "x"}, "description": "finds"}',
-        '{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}',
-        '[{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}]',
-        '{"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}}',
-        '{"name": "f", "parameters": {"type": "object", "properties": {}}}',
-        '{"tool_calls": 3, "tokens": 500}',
-        '{"note": "<tool_call>{}</tool_call>"}',
-        '{"messages": ["a", "b"]}',
-        '{"message": {"text": "x"}}',
-        '{"output": [1, 2]}',
-        '{"a": 1, "a": 2}',
-        "[]",
-        "[[]]",
-        "[1, 2]",
-    ],
-)
+@cases("calls")
 def test_json_that_is_data_is_no_call_and_no_problem(text: str) -> None:
     assert read_calls(text) == Reading((), text)
 
@@ -95,16 +72,7 @@ def test_any_other_value_is_no_call_and_no_problem(value: object, text: str) -> 
     assert read_calls(value) == Reading((), text)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"role": "assistant", "content": None, "tool_calls": []},
-        {"role": "assistant", "content": None, "tool_calls": None, "function_call": None},
-        {"tool_calls": []},
-        {"tool_uses": []},
-        {"messages": [{"role": "user", "content": "Hi"}]},
-    ],
-)
+@cases("calls")
 def test_an_empty_list_of_calls_is_no_call(value: object) -> None:
     reading = read_calls(value)
     assert (reading.calls, reading.problem, reading.text) == ((), None, "")
@@ -187,33 +155,14 @@ def test_a_broken_call_in_a_text_leaves_the_text_as_it_is() -> None:
     assert read_calls(text).text == text
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ('<tool_call>{"name": "f"}</tool_call><tool_call>{"name": </tool_call>',
-         "not JSON: Expecting value at line 1, column 57"),
-        ('<tool_call>{"name": "f"} and more', "<tool_call> is not closed at line 1, column 26"),
-    ],
-)  # fmt: skip
+@cases("calls")
 def test_calls_before_a_broken_one_are_read_beside_the_problem(text: str, problem: str) -> None:
     reading = read_calls(text)
     assert (reading.calls, reading.problem) == ((FunctionCall("f"),), problem)
     assert reading.complete_calls == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ('<tool_call>{"name": "f", "arguments": {"a": 1', "cut_off"),
-        ("<tool_call>\n<function=f>\n<parameter=a>\nb", "cut_off"),
-        ("<tool_call>f\n<arg_key>a</arg_key>\n<arg_val", "cut_off"),
-        ("<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</tool_call>", None),
-        ('<invoke name="f"></invoke>\n<invoke na', "cut_off"),
-        ("[TOOL_CALLS]f[ARGS]", "cut_off"),
-        ('<think>So <tool_call>{"name": "f"}</tool_call>', "call_in_reasoning"),
-        ('<think>So <tool_call>{"name": "f"}</tool_call></think>', None),
-    ],
-)
+@cases("calls")
 def test_a_call_that_is_cut_off_or_inside_a_thought_says_so(text: str, cause: str | None) -> None:
     assert read_calls(text).cause == cause
 

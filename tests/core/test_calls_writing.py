@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, _json as jsontext
 from tunecheck.calls import FORMATS, FunctionCall, PythonScanner, UnreadableError, decode, write_calls
@@ -125,30 +126,7 @@ def test_call_text_that_is_written_is_python() -> None:
     assert ast.unparse(parsed) == written
 
 
-@pytest.mark.parametrize(
-    ("wire_format", "written"),
-    [
-        ("openai", [{"id": "call_0", "type": "function", "function": {"name": "f", "arguments": '{"a":"x"}'}}]),
-        ("function_call", {"function_call": {"name": "f", "arguments": '{"a":"x"}'}}),
-        ("tool_uses", {"tool_uses": [{"recipient_name": "functions.f", "parameters": {"a": "x"}}]}),
-        ("tool_uses_text", "{'tool_uses': [{'recipient_name': 'functions.f', 'parameters': {'a': 'x'}}]}"),
-        ("glaive", """<functioncall> {"name": "f", "arguments": '{"a":"x"}'}"""),
-        ("bfcl_text", "[f(a='x')]"),
-        ("bfcl", [{"f": '{"a":"x"}'}]),
-        ("hermes", '<tool_call>\n{"name":"f","arguments":{"a":"x"}}\n</tool_call>'),
-        ("mistral", '[TOOL_CALLS] [{"name":"f","arguments":{"a":"x"}}]'),
-        ("llama", '<|python_tag|>{"name":"f","parameters":{"a":"x"}}'),
-        (
-            "azure_agent",
-            [
-                {
-                    "role": "assistant",
-                    "content": [{"type": "tool_call", "tool_call_id": "call_0", "name": "f", "arguments": {"a": "x"}}],
-                }
-            ],
-        ),
-    ],
-)
+@cases("calls")
 def test_each_format_is_written_as_its_makers_write_it(wire_format: str, written: object) -> None:
     assert write_calls([FunctionCall("f", {"a": "x"})], wire_format) == written
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.pipeline_parts import metrics_of, rows_of, run
+from tests.tables import cases
 
 from tunecheck import ArgumentMatchEvaluator, ContentFilterError, FunctionCallMatchEvaluator, score
 from tunecheck.plugins import causes, codes
@@ -168,25 +169,7 @@ def test_each_cause_has_its_share_of_all_rows_as_a_metric(result: Any, rows: dic
     assert sum(shares.values()) == pytest.approx(sum(row["cause"] is not None for row in rows.values()) / len(rows))
 
 
-@pytest.mark.parametrize(
-    ("name", "evidence"),
-    [
-        ("right", None),
-        ("cut off in prose", {"message": "finish_reason length"}),
-        ("says the same until it is cut off", {"message": "finish_reason length, and it repeats itself"}),
-        ("another case", {"call": "book_table", "path": "city", "expected": "Paris", "actual": "PARIS"}),
-        ("encoded twice", {"call": "book_table", "actual": TWICE}),
-        ("answered", {"call": "book_table", "expected": {"city": "Paris"}, "actual": "The table is booked."}),
-        (
-            "prefixed",
-            {
-                "call": "functions.book_table",
-                "expected": "book_table",
-                "message": "functions.book_table is not among the tools; perhaps it is book_table with something added",
-            },
-        ),
-    ],
-)
+@cases("scoring")
 def test_a_cause_has_its_evidence_beside_it(name: str, evidence: Any, rows: dict[str, Any]) -> None:
     assert rows[name].get("cause_evidence") == evidence
 
@@ -200,33 +183,14 @@ def test_a_call_that_the_evaluator_did_not_see_was_left_in_the_text(tmp_path: Pa
     assert row["cause_evidence"] == {"call": "book_table", "message": "its form is hermes"}
 
 
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        (f"<tool_call>{WRITTEN}</tool_call>", "call_left_in_text"),
-        ("[book_table_v2(city='Paris')]", "unknown_function"),
-        ("```python\n[book_seat(city='Paris')]\n```", "unknown_function"),
-        ("I would say [book_seat(city='Paris')] is none.", "answered_instead_of_calling"),
-    ],
-)
+@cases("scoring")
 def test_a_recorded_text_has_its_cause_without_a_target(tmp_path: Path, text: str, cause: str) -> None:
     row = {"response": text, "functions": TOOLS, "ground_truth": [{"book_table": {"city": ["Rome"]}}]}
     check = CallCheckEvaluator(compat="bfcl", mode="tools")
     assert rows_of(run(tmp_path, [row], evaluators={"check": check}))[0]["cause"] == cause
 
 
-@pytest.mark.parametrize(
-    ("columns", "faults", "cause"),
-    [
-        ({"result": [[f"<tool_call>{WRITTEN}</tool_call>"]]}, ["empty_turn"], "call_left_in_text"),
-        ({"result": [["Done."]]}, ["empty_turn"], "answered_instead_of_calling"),
-        ({"result": [[""]], "reasoning": "Hm", "finish_reason": "length"}, ["empty_turn", "cut_off"],
-         "thinking_used_budget"),
-        ({"result": [["I would"]], "finish_reason": "length"}, ["empty_turn", "cut_off"], "cut_off"),
-        ({"result": [["Done."], ["And"]], "finish_reason": "length", "finish_reasons": [["stop"], ["length"]]},
-         ["empty_turn"], "answered_instead_of_calling"),
-    ],
-)  # fmt: skip
+@cases("scoring")
 def test_a_conversation_s_turn_is_looked_at_without_tools_of_its_own(
     tmp_path: Path, columns: dict[str, Any], faults: list[str], cause: str
 ) -> None:
@@ -242,21 +206,7 @@ def test_a_conversation_s_turn_is_looked_at_without_tools_of_its_own(
     assert rows_of(result)[0]["cause"] == cause
 
 
-@pytest.mark.parametrize(
-    ("made", "truth", "cause"),
-    [
-        ([call(arguments={"city": "Pariss"})], [{"book_table": {"city": ["Paris"]}}], "wrong_argument.close_wording"),
-        ([call(arguments={"city": 5})], [{"book_table": {"city": ["Paris"]}}], "wrong_argument.other"),
-        ([call(), call()], [{"book_table": {"city": ["Paris"]}}], "extra_call"),
-        ([call()], [{"book_table": {"city": ["Paris"]}}, {"set_alarm": {}}], "missing_call"),
-        (
-            [call(), call("set_alarm", {"city": "Rome"})],
-            [{"book_table": {"city": ["Paris"]}}, {"set_alarm": {"city": ["Oslo"]}}],
-            "wrong_argument.other",
-        ),
-        ([call("weather_now", {"city": "Rome"})], [{"weather.now": {"city": ["Oslo"]}}], "wrong_argument.other"),
-    ],
-)
+@cases("scoring")
 def test_verdicts_of_the_leaderboard_have_causes_too(tmp_path: Path, made: Any, truth: Any, cause: str) -> None:
     data = [{"answer": called(*made), "functions": [tool["function"] for tool in TOOLS], "ground_truth": truth}]
     result = run(tmp_path, data, target=target, evaluators={"check": CallCheckEvaluator(compat="strict")})

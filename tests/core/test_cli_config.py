@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.cli import Options, recorded_options
@@ -66,26 +67,7 @@ def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
     assert read_config(Options, written(tmp_path, "# nothing yet\n")) == Options()
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("dataset: d\nlimt: 5\n", r"eval.yaml, line 2: Object contains unknown field `limt`; did you mean 'limit'\?"),
-        ("\nlimit: ten\n", r"eval.yaml, line 2: Expected `int \| null`, got `str` - at `\$\.limit`"),
-        ("limit: 0\n", r"line 1: Expected `int` >= 1 - at `\$\.limit`"),
-        ("limit: true\n", r"line 1: Expected `int \| null`, got `bool` - at `\$\.limit`"),
-        ("dataset: 5\n", r"line 1: Expected `str \| null`, got `int` - at `\$\.dataset`"),
-        ("quiet: yes\n", r"line 1: Expected `bool \| null`, got `str` - at `\$\.quiet`"),
-        ("max-error-rate: 2\n", r"line 1: Expected `float` <= 1\.0 - at `\$\.max_error_rate`"),
-        ("max-error-rate: -0.1\n", r"line 1: Expected `float` >= 0\.0 - at `\$\.max_error_rate`"),
-        ("group-by: [a, 3]\n", r"line 1: Expected `str`, got `int` - at `\$\.group_by\[1\]`"),
-        ("set: 5\n", r"line 1: Expected `object \| null`, got `int` - at `\$\.set`"),
-        ("set: {bleu: {a: 1}, bleu.a: 2}\n", "line 1: set: gives 'bleu.a' twice"),
-        ("group-by: a\ngroup_by: b\n", "line 2: the option 'group_by' is given twice"),
-        ("- dataset\n", "a configuration holds options"),
-        ("dataset: [\n", "eval.yaml, line 2"),
-        ("config: other.yaml\n", r"line 1: Object contains unknown field `config`; did you mean 'confidence'\?"),
-    ],
-)
+@cases("cli")
 def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         read_config(Options, written(tmp_path, text))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.cli_parts import command, environment, workspace
+from tests.tables import cases
 
 from tunecheck import Run
 from tunecheck.cli import print_path
@@ -70,18 +71,7 @@ def test_numbers_and_words_agree() -> None:
     assert [counted(number, "row") for number in (0, 1, 1000)] == ["0 rows", "1 row", "1,000 rows"]
 
 
-@pytest.mark.parametrize(
-    ("spent", "text"),
-    [
-        ({"cost": 0.01034, "currency": "USD", "uncounted_calls": 0}, "0.01034 USD"),
-        ({"cost": None, "currency": None, "uncounted_calls": 3}, "unknown"),
-        (
-            {"cost": None, "currency": "USD", "uncounted_calls": 3, "counted_cost": 1.5, "estimated_cost": 0.25},
-            "1.5 + about 0.25 USD",
-        ),
-        ({"cost": None, "currency": None, "uncounted_calls": 0}, None),
-    ],
-)
+@cases("cli")
 def test_a_cost_that_was_not_counted_is_unknown_not_nothing(spent: dict[str, Any], text: str | None) -> None:
     assert cost_text(spent) == text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.cli import Options, settings_by_evaluator
@@ -26,23 +27,7 @@ def test_no_name_at_all_is_refused() -> None:
         parse_names(" , ", "--evaluators")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("0.4", 0.4),
-        ("5", 5),
-        ("true", True),
-        ("null", None),
-        ('["a", 1]', ["a", 1]),
-        ('"5"', "5"),
-        ("rougeL", "rougeL"),
-        ("", ""),
-        ("NaN", "NaN"),
-        ("-Infinity", "-Infinity"),
-        ("a=b", "a=b"),
-        ("[broken", "[broken"),
-    ],
-)
+@cases("cli")
 def test_a_value_is_json_where_it_reads_as_json_and_text_elsewhere(text: str, value: object) -> None:
     assert parse_assignments([f"e.p={text}"], "--set") == {"e.p": value}
 

@@ -6,6 +6,7 @@ import contextlib
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, MatchEvaluator
 from tunecheck.cli._gates.gates import Gate, check_error_rate, parse_gate
@@ -115,18 +116,7 @@ def test_before_the_run_the_evaluator_must_be_known() -> None:
         parse_gate("cals>=1").check_names(["calls"], [])
 
 
-@pytest.mark.parametrize(
-    ("gate", "words"),
-    [
-        ("match>=95", r"'match >= 95': match lies between 0 and 1: write 'match>=95%' or 'match>=0\.95'"),
-        ("match[call]<5", r"write 'match\[call\]<5%' or 'match\[call\]<0\.05'"),
-        ("match.match_score>=80", r"write 'match\.match_score>=80%'"),
-        ("own.binary_aggregate>=2", "own.binary_aggregate lies between 0 and 1"),
-        ("cause.refusal<=1.5", "cause.refusal lies between 0 and 1"),
-        ("match>=950", "match lies between 0 and 1$"),
-        ("match>-1", "match lies between 0 and 1$"),
-    ],
-)
+@cases("cli")
 def test_a_percentage_without_its_sign_is_refused_on_a_share(gate: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         parse_gate(gate).check_scale({"match": MatchEvaluator(), "own": lambda response: 1})

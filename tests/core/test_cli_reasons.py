@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import BleuScoreEvaluator
 from tunecheck.pipeline import (
@@ -147,16 +148,7 @@ def test_memory_is_bounded_where_every_reason_is_another(monkeypatch: pytest.Mon
     assert (found["own"].title, found["own"].rows) == ("another reason", 5)
 
 
-@pytest.mark.parametrize(
-    ("metrics", "name", "primary", "counted"),
-    [
-        (["a", "e", "p"], "e", "p", "p"),
-        (["a", "e"], "e", "p", "e"),
-        (["b", "a"], "e", "p", "b"),
-        (["b", "a"], "e", None, "b"),
-        ([], "e", "p", None),
-    ],
-)
+@cases("cli")
 def test_the_declared_metric_counts_then_the_namesake_then_the_first(
     metrics: list[str], name: str, primary: str | None, counted: str | None
 ) -> None:

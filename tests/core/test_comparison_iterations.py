@@ -11,6 +11,7 @@ import pytest
 from tests.cli_parts import here
 from tests.comparison_parts import declares, passes, row, verdict, write_run
 from tests.report_parts import data_of
+from tests.tables import cases
 
 from tunecheck import Run, compare, select, write_report
 from tunecheck.comparison._row_histories import OUTCOMES, row_histories
@@ -62,23 +63,7 @@ def test_what_became_of_each_row_over_all_runs(checkpoints: list[Path]) -> None:
     assert Counter(each.outcome for each in found.rows) == {"fixed": 39, "broken": 6, "back and forth": 1}
 
 
-@pytest.mark.parametrize(
-    ("passed", "outcome", "since"),
-    [
-        ([1, 1, 1], "right", -1),
-        ([0, 0, 0], "never right", -1),
-        ([0, 1, 1], "fixed", 1),
-        ([1, 1, 0], "broken", 2),
-        ([1, 0, 1], "back and forth", -1),
-        ([1, 0, 1, 1 / 2], "flaky", -1),
-        ([1, 0, 1 / 2, 1], "flaky", -1),
-        ([2 / 3, 2 / 3, 2 / 3], "flaky", -1),  # right in two of three trials all along
-        ([1, 1, 2 / 3], "flaky", -1),
-        ([1, 2 / 3, 0], "broken", 2),
-        ([2 / 3, 0, 1], "fixed", 2),
-        ([0, 1 / 3, 0], "flaky", -1),
-    ],
-)
+@cases("comparison")
 def test_a_row_changed_where_all_its_trials_agree_that_it_did(passed: list[float], outcome: str, since: int) -> None:
     found = row_histories(numpy.array([passed]))
     assert (OUTCOMES[found.outcomes[0]], found.since[0]) == (outcome, since)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.comparison_parts import declares, passes, row, verdict, write_run
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError, compare, evaluate
 from tunecheck_bfcl._comparison import files_below
@@ -132,15 +133,7 @@ def test_a_run_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         compare(base, passes(tmp_path, "b", [True], format_version=2))
 
 
-@pytest.mark.parametrize(
-    "evaluators",
-    [
-        [],
-        {"match": None},
-        {"match": {"metrics": 5, "primary": 7}},
-        {"match": {"metrics": [{"name": "match", "range": ["a", None], "kind": "odd"}]}},
-    ],
-)
+@cases("comparison")
 def test_a_manifest_may_say_anything_of_its_evaluators(tmp_path: Path, evaluators: object) -> None:
     base, new = passes(tmp_path, "a", [True, True]), passes(tmp_path, "b", [True, False], evaluators=evaluators)
     found = compare(base, new).metrics["match"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import decode_step, source_text
@@ -18,30 +19,7 @@ def texts(step: Any, **options: Any) -> list[str] | None:
     return None if decoded.problem is not None else [source_text(call) for call in decoded.calls]
 
 
-@pytest.mark.parametrize(
-    ("text", "calls"),
-    [
-        ("[f(a=1), g.h('x', b=[True, None])]", ["f(a=1)", "g.h('x', b=[True, None])"]),
-        ("f(a=1)", ["f(a=1)"]),
-        ("f(a=1), g()", ["f(a=1)", "g()"]),
-        ("```python\n[f(a=1)]\n```", ["f(a=1)"]),
-        ("```\nf(a={'k': -1.5})\n```", ["f(a={'k': -1.5})"]),
-        ("`[f()]`", ["f()"]),
-        ("[f(a=g(b=h()), c=[g(1)])]", ["f(a=g(b=h()), c=[g(1)])"]),
-        ("[f(a={'k': g()})]", ["f(a={'k': g()})"]),
-        ('[TOOL_CALLS] [{"name": "f", "arguments": {"a": 1}}]', ["f(a=1)"]),
-        ("", []),
-        ("[]", []),
-        (" [ ]\n", []),
-        ("```\n\n```", []),
-        ("The answer is 5.", None),
-        ("[see the manual](page)", None),
-        ("[f(a=x)]", None),
-        ("[f(a=1]", None),
-        ("f(a=1) and then g()", None),
-        ("[f(a=1+x)]", None),
-    ],
-)
+@cases("episodes")
 def test_call_text_is_read_with_its_nested_calls_and_prose_is_not(text: str, calls: list[str] | None) -> None:
     assert texts(text, text_mode=True) == calls
 
@@ -51,23 +29,7 @@ def test_text_is_no_call_of_a_function_calling_endpoint() -> None:
     assert texts("") == []
 
 
-@pytest.mark.parametrize(
-    ("step", "calls"),
-    [
-        ([{"f": '{"a": 1}'}, {"g": "{}"}], ["f(a=1)", "g()"]),
-        ([{"f": {"a": 1}}], ["f(a=1)"]),
-        ([{"f": "{}", "g": "{}"}], ["f()", "g()"]),
-        ([], []),
-        ([{"f": "{"}], None),
-        ([{"f": "[]"}], None),
-        ([{"f": 5}], None),
-        (["f"], None),
-        ([[{"f": "{}"}]], None),
-        ({"f": "{}"}, None),
-        (5, None),
-        (None, []),
-    ],
-)
+@cases("episodes")
 def test_tool_calls_are_read_as_a_result_file_holds_them(step: Any, calls: list[str] | None) -> None:
     assert texts(step) == calls
 

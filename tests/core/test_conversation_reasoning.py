@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.conversation_parts import call, context, had, log_items, said, serving, shelf_row, shelf_workspace
+from tests.tables import cases
 
 from tunecheck.episodes import ConversationTarget
 
@@ -45,15 +46,7 @@ def thought(request: Any, at: int) -> Any:
     return request["messages"][at]
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"reasoning_content": "I look."},
-        {"reasoning": "I look.", "reasoning_details": [{"type": "reasoning.encrypted", "data": "c2ln"}]},
-        {"content": [{"type": "thinking", "thinking": "I look.", "signature": "c2ln"}]},
-        {"content": "<think>I look.</think>"},
-    ],
-)
+@cases("episodes")
 async def test_reasoning_goes_back_as_it_came_within_the_turn_and_is_dropped_at_the_next(parts: Any) -> None:
     answers = [message(tool_calls=LOOK, **parts), "One book.", "Bye."]
     _, server = await had(answers, shelf_row(said("What is there?", "Thanks.")))

@@ -19,6 +19,7 @@ from tests.conversation_parts import (
     shelf_workspace,
     states,
 )
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, EndpointError, PluginError
 from tunecheck.episodes import ConversationTarget
@@ -222,19 +223,7 @@ async def test_a_call_that_fails_for_good_is_the_row_s_error() -> None:
         await had(reply)
 
 
-@pytest.mark.parametrize(
-    ("columns", "complaint"),
-    [
-        ({"turns": "hello"}, "column turns must hold a list of turns"),
-        ({"turns": [[]]}, r"turns\[0\] must be a list of messages; an empty one needs functions held out"),
-        ({"turns": [[{"content": "x"}]]}, r"turns\[0\] holds a message without a role"),
-        ({"involved_classes": "Shelf"}, "involved_classes must be a list, not a text"),
-        ({"initial_config": []}, "initial_config must be an object"),
-        ({"held_out": {"first": []}}, "held_out maps numbers of turns"),
-        ({"held_out": {"1": ["fly"]}}, r"held_out\[1\]: no simulator of this row has an operation 'fly'"),
-        ({"tools": [{"nme": "f"}]}, r"tools\[0\] is neither an OpenAI tool nor"),
-    ],
-)
+@cases("episodes")
 async def test_a_row_that_describes_no_conversation_says_why(columns: Values, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         await had([], shelf_row(**columns))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.datasets import DatasetDefaults, open_dataset, read_sidecar, sidecar_text
@@ -66,19 +67,7 @@ def test_an_unknown_key_is_refused_with_line_and_what_was_meant(tmp_path: Path) 
     assert text == ", line 2: Object contains unknown field `colum_mapping`; did you mean 'column_mapping'?"
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "reason"),
-    [
-        ("- bleu\n", 1, "Expected `object`, got `array`"),
-        ("target: blue\ncolumn_mapping: [a]\n", 2, "Expected `object | null`, got `array` - at `$.column_mapping`"),
-        ("column_mapping:\n  a: x\n  b: 3\n", 2, "Expected `str`, got `int` - at `$.column_mapping[...]`"),
-        ("evaluators: bleu\n", 1, "Expected `array | null`, got `str` - at `$.evaluators`"),
-        ("evaluators:\n  - bleu\n  - 3\n", 3, "Expected `str`, got `int` - at `$.evaluators[1]`"),
-        ("target: [x]\n", 1, "Expected `str | null`, got `array` - at `$.target`"),
-        ("group_key: 3\n", 1, "Expected `str | null`, got `int` - at `$.group_key`"),
-        ("description: {}\n", 1, "Expected `str | null`, got `object` - at `$.description`"),
-    ],
-)
+@cases("datasets")
 def test_a_value_of_the_wrong_type_is_refused_with_its_line(tmp_path: Path, text: str, line: int, reason: str) -> None:
     found = refusal(tmp_path, text)
     assert found.startswith(f", line {line}: ")

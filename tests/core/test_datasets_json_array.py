@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import DataError
 from tunecheck.datasets import _sources as sources, open_dataset
@@ -64,17 +65,7 @@ def test_an_item_that_is_not_an_object_is_refused_by_its_position(tmp_path: Path
     assert refusal(write(tmp_path, '[{"a": 1}, 3]')).startswith(", row 2: is a number where every item")
 
 
-@pytest.mark.parametrize(
-    ("content", "line", "column"),
-    [
-        ('[{"a": 1},\n {"b" 3}]', 2, 7),
-        ('[{"a": 1}\n {"b": 3}]', 2, 2),
-        ('[{"a": 1},]', 1, 11),
-        ('[{"a": 1}] x', 1, 12),
-        ('[{"a": 1},\n {"b": "xx', 2, 8),
-        ('[{"a": 1}', 1, 10),
-    ],
-)
+@cases("datasets")
 def test_broken_json_is_refused_with_line_and_column(tmp_path: Path, content: str, line: int, column: int) -> None:
     assert refusal(write(tmp_path, content)).startswith(f", line {line}, column {column}: not JSON: ")
 

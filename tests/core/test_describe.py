@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 import pytest
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.plugins import Written, parse_document, read_as, read_fitting
@@ -72,14 +73,7 @@ def test_a_mistake_is_named_with_its_path_and_value(value: object, said: str) ->
     assert str(refused.value) == f"eval.yaml: {said}"
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("flag: true\nitems:\n- count: 1\n- count: many\n", 4),
-        ("by_name:\n  a: {count: 1}\n  b:\n    count: many\n", 2),  # the key is of the writer's choice
-        ("flag: true\nitem: []\n", 2),
-    ],
-)
+@cases("others")
 def test_the_line_of_a_yaml_file_stands_in_the_error(text: str, line: int) -> None:
     read = parse_document(text, "eval.yaml")
     with pytest.raises(DataError, match=rf"^eval\.yaml, line {line}: "):

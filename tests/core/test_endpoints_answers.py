@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.endpoint_parts import HELLO, azure_ml, definition
 from tests.fault_server import FaultServer, answer, raw
+from tests.tables import cases
 
 from tunecheck import EndpointError, ReplyError
 from tunecheck.endpoints import (
@@ -79,29 +80,7 @@ def test_a_chat_completions_message_gives_text_and_calls(message: Any, expected:
     assert read_chat(chat(message)) == expected
 
 
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        ([], "the reply is a list, not a chat completion"),
-        ({}, "the reply has no choices"),
-        ({"error": {"message": "model not loaded"}}, "it says: model not loaded"),
-        ({"error": "model not loaded"}, "it says: model not loaded"),
-        ({"object": "error", "message": "model not loaded", "code": 404}, "it says: model not loaded"),
-        ({"result": 1, "usage": 2}, "(it has: result, usage)"),
-        ({"choices": []}, "has no choices"),
-        ({"choices": {}}, "has no choices"),
-        ({"choices": [5]}, "has no choices"),
-        ({"choices": [{}]}, "choices[0].message is null"),
-        (chat("hi"), "choices[0].message is text, not a message"),
-        (chat({"content": 5}), "content is a number, not text"),
-        (chat({"content": {"a": 1}}), "content is an object, not text"),
-        (chat({"content": [5]}), "a part of the message's content is a number without text"),
-        (chat({"content": [{"text": {"a": 1}}]}), "a part of the message's content is an object without text"),
-        (chat({"tool_calls": {"a": 1}}), "tool_calls are an object, not a list"),
-        (chat({"tool_calls": ["f()"]}), "tool_calls are a list, not a list of calls"),
-        (chat({"tool_calls": True}), "tool_calls are true or false"),
-    ],
-)
+@cases("endpoints")
 def test_what_is_no_chat_completion_says_why(reply: Any, problem: str) -> None:
     with pytest.raises(UnreadableReplyError) as caught:
         read_chat(reply)
@@ -113,19 +92,7 @@ def test_an_answer_that_the_content_filter_stopped_is_none() -> None:
         read_chat(chat({"content": "half an ans"}, finish_reason="content_filter"))
 
 
-@pytest.mark.parametrize(
-    ("reply", "text", "reason"),
-    [
-        ({"role": "assistant", "content": [{"type": "text", "text": "hi"}], "stop_reason": "max_tokens"},
-         "hi", "max_tokens"),
-        ({"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "MAX_TOKENS"}]}, "hi", "MAX_TOKENS"),
-        ({"candidates": [{"finishReason": "SAFETY"}]}, "", "SAFETY"),
-        ({"output": {"message": {"role": "assistant", "content": [{"text": "hi"}]}}, "stopReason": "max_tokens"},
-         "hi", "max_tokens"),
-        ({"role": "assistant", "content": "hi", "stop_reason": ["long"]}, "hi", None),
-    ],
-    ids=["anthropic", "gemini", "gemini without an answer", "bedrock", "no word"],
-)  # fmt: skip
+@cases("endpoints")
 def test_why_an_answer_of_another_api_ended_is_kept(reply: Any, text: str, reason: str | None) -> None:
     answer = read_answer(reply)
     assert (answer.text, answer.finish_reason) == (text, reason)

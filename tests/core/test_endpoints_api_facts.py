@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.judge_parts import chat
+from tests.tables import cases
 
 from tunecheck import EndpointError
 from tunecheck.endpoints import ApiFacts, ChatRequest, Endpoint, Redactor, check_endpoint, load_endpoint
@@ -45,127 +46,14 @@ def refused(body: Any, status: int = 400, sent: dict[str, Any] = SENT) -> ApiFac
     return ApiFacts().learned(error(body, status), sent)
 
 
-@pytest.mark.parametrize(
-    ("body", "name"),
-    [
-        (
-            openai(
-                "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "
-                "instead.",
-                "max_tokens",
-                "unsupported_parameter",
-            ),
-            "max_tokens",
-        ),
-        (
-            openai(
-                "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is "
-                "supported.",
-                "temperature",
-                "unsupported_value",
-            ),
-            "temperature",
-        ),
-        (openai("Unrecognized request argument supplied: parallel_tool_calls"), "parallel_tool_calls"),
-        (openai("", "stop", "unsupported_parameter"), "stop"),
-        (openai("Unknown parameter: 'seed'.", "seed", "unknown_parameter"), "seed"),
-        ({"error": {"message": "property 'seed' is unsupported", "type": "invalid_request_error"}}, "seed"),  # Groq
-        (
-            {
-                "object": "error",
-                "message": {
-                    "detail": [
-                        {"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}
-                    ]
-                },
-            },
-            "seed",
-        ),  # Mistral
-        (
-            {
-                "object": "error",
-                "message": "[{'type': 'extra_forbidden', 'loc': ('body', 'stop'), 'msg': 'Extra inputs'}]",
-                "type": "BadRequestError",
-                "param": None,
-                "code": 400,
-            },
-            "stop",
-        ),  # vLLM
-        (
-            {"detail": [{"type": "extra_forbidden", "loc": ["body", "top_p"], "msg": "Extra inputs"}]},
-            "top_p",
-        ),  # FastAPI
-        (
-            {
-                "error": {
-                    "message": "litellm.UnsupportedParamsError: openai does not support parameters: "
-                    "['temperature'], for model=o3-mini. To drop these, set `litellm.drop_params=True`",
-                    "type": "None",
-                    "param": None,
-                    "code": "400",
-                }
-            },
-            "temperature",
-        ),
-        (openai("O-series models don't support temperature=0.2. Only temperature=1 is supported."), "temperature"),
-        (
-            {"error": "Input validation error: `temperature` must be strictly positive", "error_type": "validation"},
-            "temperature",
-        ),
-        (
-            [
-                {
-                    "error": {
-                        "code": 400,
-                        "message": 'Invalid JSON payload received. Unknown name "seed": Cannot find field.',
-                    }
-                }
-            ],
-            "seed",
-        ),
-        ({"error": "Model grok-4 does not support parameter presencePenalty."}, "presence_penalty"),
-        (
-            {"error": {"message": "Provider returned error", "metadata": {"raw": "Unsupported parameter: 'seed'"}}},
-            "seed",
-        ),  # OpenRouter
-        (openai("`temperature` and `top_p` cannot both be specified for this model. Please use only one."), "top_p"),
-    ],
-)
+@cases("endpoints")
 def test_a_refused_parameter_is_known_by_several_services_words(body: Any, name: str) -> None:
     found = refused(body)
     assert found == ApiFacts(parameters={name: None if name == "stop" else SENT[name]})
     assert name not in found.parameters_of(SENT)
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        (openai("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."), 400),
-        (
-            openai(
-                "response_format value as json_schema is enabled only for api versions 2024-08-01-preview and later"
-            ),
-            400,
-        ),  # Azure
-        ({"error": {"message": "This response_format type is unavailable now"}}, 400),  # DeepSeek
-        ({"error": {"message": "This model does not support response format `json_schema`."}}, 400),  # Groq
-        (
-            {
-                "error": "Failed to deserialize the JSON body into the target type: response_format.type: unknown "
-                "variant `json_schema`, expected one of `json`, `json_object`"
-            },
-            422,
-        ),  # TGI
-        ({"error": {"code": 400, "message": "Cannot use custom grammar constraints with tools."}}, 400),  # llama.cpp
-        (
-            openai(
-                "Invalid schema for response_format 'x': In context=('properties',), 'minimum' is not permitted.",
-                "response_format",
-            ),
-            400,
-        ),
-    ],
-)
+@cases("endpoints")
 def test_a_refused_answer_format_gives_way_to_a_json_object(body: Any, status: int) -> None:
     found = refused(body, status)
     assert found == ApiFacts(formats=("json_schema",))
@@ -173,66 +61,12 @@ def test_a_refused_answer_format_gives_way_to_a_json_object(body: Any, status: i
     assert "response_format" not in ApiFacts(formats=("json_schema", "json_object")).parameters_of(SENT)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        openai(
-            "Invalid 'temperature': decimal above maximum value. Expected <= 2, got 3.",
-            "temperature",
-            "decimal_above_max_value",
-        ),
-        openai("max_tokens is too large: 100. This model supports at most 64 completion tokens.", "max_tokens"),
-        openai(
-            "This model's maximum context length is 8 tokens. However, your messages resulted in 9 tokens.", "messages"
-        ),
-        openai("Invalid value for 'stop': expected a string.", "stop"),
-        openai("The model `x` does not exist", "model", "model_not_found"),
-        openai("'required' is not supported for tool_choice", "tool_choice", "unsupported_value"),
-    ],
-)
+@cases("endpoints")
 def test_a_mistake_of_the_user_stays_an_error(body: Any) -> None:
     assert refused(body, sent={key: value for key, value in SENT.items() if key != "response_format"}) is None
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "change"),
-    [
-        (
-            openai("This model is only supported in v1/responses and not in v1/chat/completions.", "model"),
-            404,
-            {"api": "responses"},
-        ),
-        (
-            openai("Function tools with reasoning_effort are not supported here. Please use /v1/responses instead."),
-            400,
-            {"api": "responses"},
-        ),
-        (
-            {
-                "error": {
-                    "code": "OperationNotSupported",
-                    "message": "The chatCompletion operation does not work with the specified model, gpt-5-codex.",
-                }
-            },
-            400,
-            {"api": "responses"},
-        ),
-        (openai("This model only supports streaming."), 400, {"stream": True}),
-        (openai("Streaming is not supported."), 400, {"stream": False}),
-        (
-            openai(
-                "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
-                "messages[0].role",
-                "unsupported_value",
-            ),
-            400,
-            {"system_role": "developer"},
-        ),
-        ({"error": "Template error: invalid operation: System role not supported"}, 422, {"system_role": "user"}),
-        (openai("Unsupported parameter: 'seed'"), 400, {}),
-        (openai("The server had an error"), 500, {}),
-    ],
-)
+@cases("endpoints")
 def test_a_refused_way_of_asking_has_a_key_of_the_definition(body: Any, status: int, change: dict[str, Any]) -> None:
     assert remedy_for(error(body, status)) == change
     assert not change or refused(body, status) is None
@@ -310,16 +144,7 @@ PARTS: list[Any] = [{"type": "image_url", "image_url": {"url": "x"}}]
 BRIEF: dict[str, Any] = {"type": "text", "text": "Be brief."}
 
 
-@pytest.mark.parametrize(
-    ("role", "question", "sent"),
-    [
-        ("system", "hi", MESSAGES),
-        ("developer", "hi", [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "hi"}]),
-        ("user", "hi", [{"role": "user", "content": "Be brief.\n\nhi"}]),
-        ("user", PARTS, [{"role": "user", "content": [BRIEF, *PARTS]}]),
-        ("user", None, [{"role": "user", "content": "Be brief."}]),
-    ],
-)
+@cases("endpoints")
 async def test_a_system_message_is_sent_in_the_role_that_the_definition_names(
     role: str, question: Any, sent: list[Any]
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.fault_server import FaultServer, Request, answer
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.endpoints import ChatRequest, Endpoint, Usage, load_endpoint
@@ -79,26 +80,7 @@ async def test_a_key_is_a_bearer_token_for_openai_and_api_key_for_azure() -> Non
     assert "authorization" not in azure.headers
 
 
-@pytest.mark.parametrize(
-    ("base", "values", "path"),
-    [
-        ("/v1/", {"kind": "openai", "model": "m"}, "/v1/chat/completions"),
-        ("/v1/chat/completions", {"kind": "openai", "model": "m"}, "/v1/chat/completions"),
-        ("/v1?a=b", {"kind": "openai", "model": "m"}, "/v1/chat/completions?a=b"),
-        ("", {"kind": "azure_openai", "deployment": "d"}, "/openai/v1/chat/completions"),
-        ("/openai/v1/", {"kind": "azure_openai", "deployment": "d"}, "/openai/v1/chat/completions"),
-        (
-            "/",
-            {"kind": "azure_openai", "deployment": "my d", "api_version": "2024-10-21"},
-            "/openai/deployments/my%20d/chat/completions?api-version=2024-10-21",
-        ),
-        (
-            "/openai/deployments/d/chat/completions?api-version=2024-10-21",
-            {"kind": "azure_openai"},
-            "/openai/deployments/d/chat/completions?api-version=2024-10-21",
-        ),
-    ],
-)
+@cases("endpoints")
 async def test_addresses(base: str, values: dict[str, Any], path: str) -> None:
     assert (await sent(base, **values)).path == path
 

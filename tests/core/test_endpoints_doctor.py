@@ -12,6 +12,7 @@ import yaml
 from tests.cli_parts import here
 from tests.doctor_parts import model, verdicts
 from tests.serve_parts import Starter, servers, serving
+from tests.tables import cases
 
 from tunecheck.endpoints import CHECKS, Diagnosis, examine, load_endpoint
 from tunecheck.plugins import JSON
@@ -39,58 +40,7 @@ IN_REASONING = (
 HIDDEN = f"- {{answer: No., reasoning: {'let me see ' * 30}, when: {{tools: false}}}}"
 
 
-@pytest.mark.parametrize(
-    ("top", "rules", "check", "status", "evidence"),
-    [
-        ("server: {tools: ignored}", "", "tools are shown to the model", "fail", "31 prompt tokens with a tool, 31"),
-        ("server: {usage: false}", "", "tools are shown to the model", "warn", "does not report prompt tokens"),
-        ("server: {usage: false}", "", "usage is reported", "warn", "no tokens are reported"),
-        ("behaviour: {calls_in_text: hermes}", "", "calls are parsed", "fail", "in the text, as hermes writes it"),
-        ("behaviour: {calls_in_text: llama}", "", "calls are parsed", "fail", "in the text, as llama writes it"),
-        ("", NO_CALL, "enums are obeyed", "fail", "get_weather was not called, but: It is sunny there."),
-        ("", NO_CALL, "calls are parsed", "pass", "create_event"),
-        ("", IN_REASONING, "calls are parsed", "fail", "a call was left in the reasoning"),
-        ("behaviour: {finish_reason: tool_calls}", "- {when: {tools: true}, answer: I look.}",
-         "calls are parsed", "fail", "the server's parser lost a call"),
-        ("behaviour: {arguments: double_encoded}", "", "arguments are JSON", "fail", "are encoded twice"),
-        ("behaviour: {arguments: python}", "", "arguments are JSON", "fail", "are no JSON object"),
-        ("behaviour: {arguments: objects}", "", "arguments are JSON", "warn", "are an object, not JSON text"),
-        ("behaviour: {arguments: nested_as_text}", "", "nested arguments", "fail", "place is"),
-        ("behaviour: {names: underscored}", "", "names are kept", "warn", "calendar.find_slot was offered"),
-        ("behaviour: {names: 'functions.{}'}", "", "names are kept", "fail", "and functions.get_weather called"),
-        ("", ANOTHER_UNIT, "enums are obeyed", "fail", 'unit is "C"; allowed are'),
-        ("behaviour: {one_call: true}", "", "parallel calls", "warn", "two cities were asked for; 1 came"),
-        ("server: {tool_results: ignored}", "", "tool results are understood", "fail", "asks again for what it"),
-        ("server: {tool_results: refused}", "", "tool results are understood", "fail", "roles must alternate"),
-        ("", "- {when: {user: Which word}, answer: 'Which?'}", "system prompt is obeyed", "warn", "is shown it"),
-        ("server: {system: ignored}", "- {when: {user: Which word}, answer: 'Which?'}",
-         "system prompt is obeyed", "fail", "HERON is not in"),
-        ("", "- {when: {user: greet}, calls: [{name: get_weather}]}", "no needless calls", "fail", "with a call"),
-        ("behaviour: {reasoning: text}", "- {answer: Hello., reasoning: Let me see., when: {user: greet}}",
-         "reasoning is kept apart", "fail", "<think> Let me see. </think>"),
-        ("behaviour: {reasoning: unopened}", "- {answer: Hello., reasoning: Let me see., when: {user: greet}}",
-         "reasoning is kept apart", "fail", "Let me see. </think>"),
-        ("behaviour: {reasoning: dropped}", HIDDEN,
-         "reasoning is kept apart", "warn", "there is reasoning, and it is not given"),
-        ("", "- {answer: '', reasoning: Hello to you., when: {user: greet}}",
-         "reasoning is kept apart", "fail", "its text is empty: Hello to you."),
-        ("behaviour: {cut_at_tokens: 50}", "", "nothing is cut off", "fail", "cut off after"),
-        ("behaviour: {finish_reason: length}", "", "nothing is cut off", "fail", "cut off"),
-        ("behaviour: {cut_at_tokens: 200}", f"- {{when: {{user: greet}}, answer: '{'no Brasil, ' * 100}'}}",
-         "nothing is cut off", "fail", "repeats itself until it is cut off"),
-        ("behaviour: {stop_token: <|im_end|>}", "", "stop tokens are taken away", "fail", "<|im_end|> is left"),
-        ("behaviour: {varies: true}", "", "answers repeat", "warn", "two answers at temperature 0"),
-        ("behaviour: {finish_reason: abort}", "", "finish reasons are true", "warn", "finish_reason abort"),
-        ("server: {streaming: only}", "", "it answers", "fail", "stream"),
-        ("server: {streaming: refused}", "", "streams are the same", "warn", "streams are refused"),
-        ("behaviour: {arguments: objects}", "", "streams are the same", "fail", "streamed, the call is"),
-        ("server: {parameters: o_series}", "", "answers repeat", "warn", "temperature 0 is not taken"),
-        ("", "- {when: {tools: true}, status: 400, message: tool choice requires --enable-auto-tool-choice}",
-         "tools are shown to the model", "fail", "tool choice requires --enable-auto-tool-choice"),
-        ("", "- {status: 401, message: no}", "it answers", "fail", "401"),
-        ("", "- {when: {user: voucher}, status: 400, message: too many tools}", "long lists of tools", "fail", "many"),
-    ],
-)  # fmt: skip
+@cases("endpoints")
 async def test_what_is_served_wrong_is_found(
     tmp_path: Path, started: Starter, top: str, rules: str, check: str, status: str, evidence: str
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cli_parts import here
 from tests.endpoint_parts import user
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, PluginError
 from tunecheck.endpoints import ChatRequest, EndpointTarget, check_endpoint, load_endpoint
@@ -59,20 +60,7 @@ def test_the_workspace_may_lie_elsewhere(workspace: Path, monkeypatch: pytest.Mo
     assert load_endpoint({"kind": "keyword_bot", "answers": {}}, workspace=workspace).name == "keyword_bot"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("kind: keyword_bot", "bot.yaml, line 1: Object missing required field `answers`"),
-        ("kind: keyword_bot\nanswers: [a]", "bot.yaml, line 2: Expected `object`, got `array` - at `$.answers`"),
-        ("kind: keyword_bot\nanswers: {a: 1}", "bot.yaml, line 2: Expected `str`, got `int` - at `$.answers[...]`"),
-        (
-            "kind: keyword_bot\nanswers: {}\notherwize: x",
-            "line 3: Object contains unknown field `otherwize`; did you mean 'otherwise'?",
-        ),
-        ("kind: keyword_bot\nanswers: {'': x}", "bot.yaml, line 2: answers: an empty keyword stands in every message"),
-        ("kind: keyword_bat\nanswers: {}", "line 1: kind: there is no plugin 'keyword_bat' among the endpoints; did"),
-    ],
-)
+@cases("endpoints")
 def test_mistakes_in_its_definition_name_file_line_and_key(workspace: Path, text: str, message: str) -> None:
     (workspace / "endpoints" / "bot.yaml").write_text(text)
     with pytest.raises(ConfigurationError) as caught:

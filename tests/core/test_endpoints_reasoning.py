@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from tests.conversation_parts import serving
 from tests.endpoint_parts import HELLO
+from tests.tables import cases
 
 from tunecheck import evaluate
 from tunecheck.endpoints import Completion, Price, Redactor, Secret, Usage, masked, read_answer, read_usage
@@ -20,27 +20,7 @@ def message(**parts: Any) -> Completion:
     return read_answer({"choices": [{"message": {"role": "assistant", **parts}}]})
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"content": "Paris", "reasoning_content": "It is a city."},
-        {"content": "Paris", "reasoning": "It is a city."},
-        {"content": "Paris", "reasoning": "It is a city.", "reasoning_content": "It is a city."},
-        {"content": "Paris", "reasoning_details": [{"type": "reasoning.text", "text": "It is a city."}]},
-        {"content": "Paris", "thinking_blocks": [SIGNED]},
-        {"content": [SIGNED, {"type": "text", "text": "Paris"}]},
-        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "It is a city."}]}, "Paris"]},
-        {"content": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "It is a city."}]}, "Paris"]},
-        {"content": "<think>\nIt is a city.\n</think>\n\nParis"},
-        {"content": "It is a city.\n</think>\n\nParis"},
-        {"content": "[THINK]It is a city.[/THINK]Paris"},
-        {"content": "<|channel|>analysis<|message|>It is a city.<|end|>"
-                    "<|start|>assistant<|channel|>final<|message|>Paris"},
-        {"content": "analysisIt is a city.assistantfinalParis"},
-        {"content": "<|START_THINKING|>It is a city.<|END_THINKING|><|START_RESPONSE|>Paris<|END_RESPONSE|>"},
-    ],
-    ids=lambda parts: ", ".join(parts) if len(str(parts)) > 200 else str(parts)[:60],
-)  # fmt: skip
+@cases("endpoints")
 def test_reasoning_is_told_from_the_text_wherever_it_stands(parts: dict[str, Any]) -> None:
     answer = message(**parts)
     assert (answer.reasoning, answer.text) == ("It is a city.", "Paris")
@@ -66,18 +46,7 @@ def test_a_plain_text_of_a_scoring_script_is_parted_too() -> None:
     assert (answer.reasoning, answer.text) == ("Hm.", "Paris")
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        {"role": "assistant", "content": [SIGNED, {"type": "tool_use", "id": "c1", "name": "f", "input": {}}]},
-        {"candidates": [{"content": {"parts": [{"text": "It is a city.", "thought": True},
-                                               {"functionCall": {"id": "c1", "name": "f", "args": {}}}]}}]},
-        {"output": {"message": {"role": "assistant", "content": [
-            {"reasoningContent": {"reasoningText": {"text": "It is a city."}}},
-            {"toolUse": {"toolUseId": "c1", "name": "f", "input": {}}}]}}},
-    ],
-    ids=["anthropic", "gemini", "bedrock"],
-)  # fmt: skip
+@cases("endpoints")
 def test_another_apis_reply_behind_a_scoring_call_gives_calls_and_reasoning(reply: dict[str, Any]) -> None:
     answer = read_answer(reply)
     assert (answer.reasoning, answer.text, answer.tool_calls) == ("It is a city.", None, (CALL,))

@@ -12,6 +12,7 @@ import pytest
 from tests.endpoint_parts import HELLO, EagerClock, HandClock, azure_ml
 from tests.fault_server import FaultServer, Plan, Step, answer, failing, page, raw
 from tests.pipeline_parts import questions, run
+from tests.tables import cases
 
 from tunecheck import EndpointError, RefusedError, ReplyError, RunError, StopRunError, ThrottledError
 from tunecheck.endpoints import Endpoint, OpenAIEndpoint, load_endpoint, read_definition
@@ -140,19 +141,7 @@ async def test_an_agent_that_answers_with_an_error_has_not_been_told() -> None:
 # -- refusals
 
 
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        (429, {"message": "You exceeded your current quota", "code": "insufficient_quota"}),
-        (429, {"message": "bitte aufladen", "type": "insufficient_quota", "code": None}),
-        (429, {"message": "x", "code": "billing_hard_limit_reached"}),
-        (400, {"message": "x", "code": "billing_hard_limit_reached"}),
-        (429, {"message": "x", "code": "account_deactivated"}),
-        (429, {"message": "x", "code": "429", "innererror": {"code": "insufficient_quota"}}),
-        (200, {"message": "x", "code": "insufficient_quota"}),
-        (402, {"message": "Insufficient credits"}),
-    ],
-)
+@cases("endpoints")
 async def test_an_account_with_nothing_left_stops_the_run_after_ten_calls(status: int, error: dict[str, Any]) -> None:
     with FaultServer(lambda *_: raw(json.dumps({"error": error}).encode(), status=status)) as server:
         endpoint = chat(server, limits={"concurrency": 1})

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.fault_server import FaultServer, Request, Step, answer, failing
+from tests.tables import cases
 
 from tunecheck import ContentFilterError, ReplyError
 from tunecheck.endpoints import ChatRequest, Completion, Usage, examine, load_endpoint
@@ -75,14 +76,7 @@ async def test_the_model_is_asked_there_if_the_definition_says_so() -> None:
     assert done.usage == Usage(20, 15, 4, 10)
 
 
-@pytest.mark.parametrize(
-    ("path", "given"),
-    [
-        ("", {"deployment": "my o"}),
-        ("", {"deployment": "my o", "api_version": "2025-01-01"}),
-        ("/openai/deployments/my%20o/chat/completions?api-version=2025-01-01", {}),
-    ],
-)
+@cases("endpoints")
 async def test_azure_has_one_address_for_all_deployments(path: str, given: dict[str, Any]) -> None:
     _, requests = await asked(kind="azure_openai", path=path, api="responses", **given)
     assert requests[0].path == "/openai/v1/responses"
@@ -138,19 +132,7 @@ def test_a_conversation_with_calls_and_results_becomes_items() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("changes", "text", "finish"),
-    [
-        ({"output": [SAID]}, "Hello.", "stop"),
-        (
-            {"output": [SAID], "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
-            "Hello.",
-            "length",
-        ),
-        ({"output": [{**SAID, "content": [{"type": "refusal", "refusal": "No."}]}]}, "No.", "stop"),
-        ({"output": []}, "", "stop"),
-    ],
-)
+@cases("endpoints")
 async def test_texts_and_how_they_ended_are_read(changes: Any, text: str, finish: str) -> None:
     done, _ = await asked({**REPLY, **changes}, model="o")
     assert (done.text, done.tool_calls, done.finish_reason) == (text, (), finish)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
-from email.utils import format_datetime
 
-import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck.endpoints._limits import Backoff, is_passing, retry_after_s
 
@@ -39,21 +37,7 @@ def test_no_less_is_waited_than_the_server_asks_for(asked: float, failures: int,
     assert asked <= wait <= asked + 15
 
 
-@pytest.mark.parametrize(
-    ("headers", "expected"),
-    [
-        ({}, None),
-        ({"retry-after": "0"}, 0.0),
-        ({"retry-after": "17"}, 17.0),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after": "5", "retry-after-ms": "4200"}, 4.2),
-        ({"retry-after": "5", "x-ms-retry-after-ms": "4200"}, 4.2),
-        ({"retry-after": "5", "retry-after-ms": "soon"}, 5.0),
-        ({"retry-after": format_datetime(datetime.fromtimestamp(NOW + 90, UTC), usegmt=True)}, 90.0),
-        ({"retry-after": format_datetime(datetime.fromtimestamp(NOW - 90, UTC), usegmt=True)}, 0.0),
-        ({"retry-after": "Sunday, 06-Nov-94 08:49:37 GMT"}, 0.0),
-    ],
-)
+@cases("endpoints")
 def test_what_a_server_asks_for_is_read_in_all_its_forms(headers: dict[str, str], expected: float | None) -> None:
     assert retry_after_s(headers, NOW) == expected
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 from tests.endpoint_parts import HELLO, azure_ml, row
 from tests.fault_server import FaultServer, Request, Step, answer, failing, raw
+from tests.tables import cases
 
 from tunecheck import CallContext, ConfigurationError, EndpointError
 from tunecheck.endpoints import EndpointTarget, Redactor, Secret, load_endpoint, looks_secret
@@ -51,25 +52,7 @@ async def test_the_key_is_sent_in_the_header_that_the_definition_names() -> None
     assert "authorization" not in headers
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"auth": {"type": "key", "value": "sk-literal-secret"}},
-        {"auth": {"type": "aml_token", "value": "sk-literal-secret"}},
-        {"auth": {"type": "key", "value": "sk-literal-secret${env:TC_KEY}"}},
-        {"auth": {"type": "key", "value": {"sk-literal-secret": 1}}},
-        {"headers": {"Authorization": "Bearer sk-literal-secret"}},
-        {"headers": {"api-key": "sk-literal-secret"}},
-        {"headers": {"Ocp-Apim-Subscription-Key": "sk-literal-secret"}},
-        {"headers": {"X-Auth-Token": "sk-literal-secret"}},
-        {"headers": {"Cookie": "sk-literal-secret"}},
-        {"headers": {"x-functions-key": "sk-literal-secret"}},
-        {"request": {"m": "${messages}", "p": "${parameters}", "api_key": "sk-literal-secret"}},
-        {"request": {"login": {"password": ["sk-literal-secret"]}}},
-        {"parameters": {"apiKey": "sk-literal-secret"}},
-        {"parameters": {"extra": {"access_token": "sk-literal-secret"}}},
-    ],
-)
+@cases("endpoints")
 def test_a_secret_written_out_is_refused_without_being_shown(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_endpoint({"kind": "azure_ml", "url": "https://a.b/c", **values})

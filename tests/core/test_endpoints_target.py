@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.endpoint_parts import row
+from tests.tables import cases
 
 from tunecheck import CallContext, ConfigurationError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget, Usage, load_endpoint
@@ -110,21 +111,7 @@ async def test_a_mapping_names_other_columns() -> None:
     assert request.parameters == {"t": 0.1}
 
 
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        ({"answer": "x"}, "no messages to send: this row has no column messages or query"),
-        ({"query": 5}, "column messages or query must hold a text or a list of messages"),
-        ({"query": {"role": "user"}}, "must hold a text or a list of messages"),
-        ({"query": []}, "must hold a text or a list of messages"),
-        ({"query": ["hi"]}, "holds a message without a role"),
-        ({"query": [{"content": "hi"}]}, "holds a message without a role"),
-        ({"query": "hi", "tools": 5}, "tools must be a list of tool definitions"),
-        ({"query": "hi", "tools": "[{"}, "tools are a text that is not JSON"),
-        ({"query": "hi", "tools": ["f"]}, "tools[0] is neither an OpenAI tool nor a function schema"),
-        ({"query": "hi", "tools": [TOOL, {"x": 1}]}, "tools[1] is neither"),
-    ],
-)
+@cases("endpoints")
 async def test_a_row_that_cannot_be_asked_says_why(values: dict[str, JSON], problem: str) -> None:
     with pytest.raises(ValueError) as caught:
         await asked(values)
@@ -138,15 +125,7 @@ async def test_a_mapped_column_must_be_there() -> None:
         await asked({"query": "hi", "p": 5}, {"parameters": "p"})
 
 
-@pytest.mark.parametrize(
-    ("mapping", "problem"),
-    [
-        ({"mesages": "a"}, "has no 'mesages'; did you mean 'messages'"),
-        ({"messages": "${target.x}"}, "must begin with ${data."),
-        ({"messages": "${data}"}, "must begin with ${data."),
-        ({"messages": "${data..x}"}, "not a path"),
-    ],
-)
+@cases("endpoints")
 def test_a_wrong_mapping_is_a_configuration_error(mapping: dict[str, str], problem: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         EndpointTarget(Recorder(), mapping)

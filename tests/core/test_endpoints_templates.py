@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.endpoint_parts import definition, row
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.endpoints import ChatRequest, Redactor, RequestTemplate
@@ -22,26 +23,7 @@ def render(body: Any, tools: Any = TOOLS, **parameters: Any) -> Any:
     return template.render(ChatRequest(messages=MESSAGES, tools=tools, row=ROW), parameters)
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("${messages}", MESSAGES),
-        ({"a": ["${messages}", 1, None, True]}, {"a": [MESSAGES, 1, None, True]}),
-        ({"tools": "${tools}"}, {"tools": TOOLS}),
-        ({"p": "${parameters}"}, {"p": {"t": 0.5}}),
-        ("say ${data.name}!", "say Ann!"),
-        ("${data.deep.list[0]}", 1),
-        ("${data.deep['list'][1]}", {"x": None}),
-        ("${data.deep.list[1].x}", None),
-        ("${data['a column']}", 5),
-        ("${data['a.b']}", 6),
-        ("${data.name}${data.name}", "AnnAnn"),
-        ("x ${messages}", 'x [{"role":"user","content":"a \\"b\\""}]'),
-        ("$${messages}", "${messages}"),
-        ("costs $5 {x}", "costs $5 {x}"),
-        ("", ""),
-    ],
-)
+@cases("endpoints")
 def test_references_stand_for_values(body: Any, expected: Any) -> None:
     assert render(body, t=0.5) == expected
 

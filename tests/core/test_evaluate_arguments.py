@@ -22,6 +22,7 @@ from tests.pipeline_parts import (
     strict_json,
     strict_lines,
 )
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError, RunError, evaluate
 
@@ -104,26 +105,7 @@ def test_an_unknown_argument_says_what_was_meant() -> None:
         evaluate(data=DATA, evaluators={"e": length}, evaluator_configs={})  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"data": None}, "needs data="),
-        ({"concurrency": 0}, "concurrency must be a whole number of at least 1, not 0"),
-        ({"concurrency": -1}, "concurrency must be"),
-        ({"concurrency": "4"}, "concurrency must be"),
-        ({"concurrency": True}, "concurrency must be"),
-        ({"workers": -1}, "workers must be a whole number of at least 0"),
-        ({"workers": 1.5}, "workers must be"),
-        ({"tags": {"a": 1}}, "tags are texts by name; 'a' is 1"),
-        ({"evaluation_name": 3}, "evaluation_name must be a text"),
-        ({"limit": 0}, "limit"),
-        ({"output_path": "no/such/folder/x.json"}, "output_path: the folder no/such/folder does not exist"),
-        ({"resume": "nothing"}, "there is no run 'nothing'"),
-        ({"resume": ""}, "the name of a run is empty"),
-        ({"reuse": "last"}, "there is no run 'last'"),
-        ({"group_by": ["nope"]}, "group_by: there is no column 'nope'"),
-    ],
-)
+@cases("evaluate")
 def test_a_wrong_argument_is_said_before_anything_is_written(
     tmp_path: Path, arguments: dict[str, Any], said: str
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.deciding_run import ROWS, Model, decide, right
 from tests.pipeline_parts import column, metrics_of, run, strict_json, strict_lines
 from tests.platforms import posix_only
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, EvaluationResult, Run, RunError, compare, score
 from tunecheck.runs import verify
@@ -285,17 +286,7 @@ def test_compare_of_a_stopped_run_with_another_says_that_ordinary_intervals_clai
     assert any("claim too much" in note for note in comparison.notes)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"until_decided": True}, "one run to decide against"),
-        ({"until_decided": True, "better_than": "a", "no_worse_than": "b", "margin": 0.1}, "one run to decide against"),
-        ({"until_decided": True, "no_worse_than": "a"}, "margin go together"),
-        ({"until_decided": True, "better_than": "a", "margin": 0.1}, "margin go together"),
-        ({"no_worse_than": "a", "margin": 0.1}, "is for until_decided=True"),
-        ({"until_decided": True, "better_than": "a", "confidence": 0.3}, "a confidence lies"),
-    ],
-)
+@cases("evaluate")
 def test_arguments_that_do_not_go_together_are_refused(tmp_path: Path, arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         run(tmp_path, ROWS, target=Model(1), evaluators={"right": right}, **arguments)

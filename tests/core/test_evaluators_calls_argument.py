@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.matching_parts import call
+from tests.tables import cases
 
 from tunecheck import ArgumentMatchEvaluator
 from tunecheck.calls import FunctionCall, write_calls
@@ -165,14 +166,7 @@ def test_possible_answers_are_accepted() -> None:
     assert found == 'get_weather: argument "city" expected "Paris" or "Paris, France", got "Rome" (other)'
 
 
-@pytest.mark.parametrize(
-    ("policies", "argument"),
-    [
-        ({"ignore_case": True}, "PARIS"),
-        ({"ignore_whitespace": True}, " Pa ris "),
-        ({"ignore_case": True, "ignore_whitespace": True}, "pa ris"),
-    ],
-)
+@cases("scoring")
 def test_policies_reach_the_comparison(policies: dict[str, Any], argument: str) -> None:
     response = [FunctionCall("get_weather", {"city": argument, "unit": "celsius"})]
     assert passed(response, [WEATHER]) is False

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.matching_parts import call
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, MatchEvaluator
 from tunecheck.plugins import Verdict
@@ -58,19 +59,7 @@ def test_on_a_call_row_the_threshold_changes_nothing(threshold: float) -> None:
 
 
 # ROUGE-L F by hand: P = LCS / words of the response, R = LCS / words of the ground truth, F = 2PR / (P + R).
-@pytest.mark.parametrize(
-    ("response", "ground_truth", "score"),
-    [
-        ("the cat sat", "the cat sat", 1.0),
-        ("the cat sat", "the cat sat down", 2 * 1 * 0.75 / 1.75),
-        ("the cat", "the cat sat on the mat", 2 * 1 * (1 / 3) / (4 / 3)),
-        ("cats running", "cat runs", 1.0),  # the stemmer
-        ("dogs", "cats", 0.0),
-        ("", "cats", 0.0),
-        (None, "cats", 0.0),
-        ([], "cats", 0.0),
-    ],
-)
+@cases("scoring")
 def test_on_an_answer_row_the_wording_is_scored(response: object, ground_truth: str, score: float) -> None:
     found = judge(response, ground_truth)
     assert (found["fcall_match"], found["fcall_args_match"]) == (None, None)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import Fault, MatchEvaluator, verdict
 from tunecheck.plugins import MAX_FAULTS, dumps, fault_titles, loads, read_faults, sentence, title, to_json
@@ -54,18 +55,7 @@ def test_few_faults_are_stored_and_every_code_is_among_them() -> None:
     assert read_faults({"faults": stored})[-1] == Fault(code="missing_call", call="g")
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
-        None,
-        "faults",
-        {},
-        {"faults": None},
-        {"faults": {"code": "own"}},
-        {"faults": ["own", 1, None, {}, {"code": ""}, {"code": 5}, {"code": "x" * 101}, {"code": "a", "turn": "1"}]},
-        {"faults": [{"code": "a", "\ud83d": 1}, {"code": "a", "turn": "\ud83d"}]},
-    ],
-)
+@cases("scoring")
 def test_what_is_no_fault_is_passed_over(properties: object) -> None:
     assert read_faults(properties) == ()
 
@@ -98,17 +88,7 @@ def test_any_fault_makes_one_line_and_a_title(
         assert len(read_faults({"faults": to_json([one])})) == 1
 
 
-@pytest.mark.parametrize(
-    ("code", "name"),
-    [
-        ("wrong_argument.number_as_text", "wrong argument: number as text"),
-        ("wrong_argument.other", "wrong argument: another value"),
-        ("judged.date_format", "date format"),
-        ("missing_call.twice", "missing call: twice"),
-        ("tone.too_rude\x1b[31m", "tone: too rude[31m"),
-        ("rude_words", "rude words"),
-    ],
-)
+@cases("scoring")
 def test_a_title_is_readable(code: str, name: str) -> None:
     assert title(code) == name
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import FunctionCallMatchEvaluator, PluginError, read_calls
 from tunecheck.calls import FunctionCall
@@ -118,62 +119,7 @@ def test_text_between_tags_has_the_type_of_its_definition(written: str, meant: s
     assert read_calls(text, tools=TOOLS).calls == (FunctionCall("set_code", {"code": meant, "on": True}),)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f'{{"name": "get_weather", "parameters": {JSON}}}',
-        f'I will look. {{"name": "get_weather", "arguments": {JSON}}}',
-        f"I will look. {{'name': 'get_weather', 'arguments': {JSON}}}",
-        f'Sure:\n```json\n[{{"name": "get_weather", "arguments": {JSON}}}]\n```\nDone.',
-        "I will look.\n[get_weather(city='Paris', days=3)]",
-        "get_weather(city='Paris', days=3)",
-        "```python\nget_weather(city='Paris', days=3)\n```",
-        "Sure, here is the call:\n\n```python\nget_weather(city='Paris', days=3)\n```",
-        f"get_weather{JSON}",
-        f"get_weatherabcdefgh0{JSON}",
-        f"get_weather\n{JSON}",
-        f"functions.get_weather:0{JSON}",
-        f"functionget_weather\n```json\n{JSON}\n```",
-        f"analysisI think.assistantcommentary to=functions.get_weather json{JSON}",
-        f"Thought: I look.\nAction: get_weather\nAction Input: {JSON}\nObservation: sun",
-        f'{{"get_weather": {JSON}}}',
-        "{'get_weather': {'city': 'Paris', 'days': 3}}",
-        f'[["get_weather", {JSON}]]',
-        json.dumps([["get_weather", JSON]]),
-        "[\"get_weather(city='Paris', days=3)\"]",
-        json.dumps([f"get_weather\n{JSON}"]),
-        json.dumps(["get_weather(city='Paris', days=3);"]),
-        f'{{"function": "get_weather", "args": {JSON}}}',
-        "`[get_weather(city='Paris', days=3)]`",
-        f"get_weather:\n\n{JSON}",
-        "[get\\_weather(city='Paris', days=3)]",
-        "[get_weather(city: 'Paris', days: 3)]",
-        "[get_weather('city'='Paris', \"days\": 3)]",
-        "[get_weather(city=Paris, days=3)]",
-        "print(get_weather(city='Paris', days=3))",
-        "1. get_weather(city='Paris', days=3)",
-        "- `get_weather(city='Paris', days=3)`",
-        "# as asked\nawait get_weather(city='Paris', days=3)  # the weather",
-        "Function call: get_weather(city='Paris', days=3)",
-        "weather = get_weather(city='Paris', days=3)",
-        "[get_weather(city='Paris', days=3)",
-        "Thought: I look.\nAction: get_weather(city='Paris', days=3)",
-        "<tool_code>\nget_weather(city='Paris', days=3)\n</tool_code>",
-        f'{{"functions": [{{"name": "get_weather", "arguments": {JSON}}}]}}',
-        f'[{{"function": {{"name": "get_weather", "parameters": {JSON}}}}}]',
-        f'{{"name": "get_weather", "params": {JSON}}}',
-        f'Action:\n```json\n{{"action": "get_weather", "action_input": {JSON}}}\n```',
-        "get_weather\n```python\ntool_call(city='Paris', days=3)\n```",
-        f'{{"api": "get_weather", "kwargs": {JSON}}}',
-        f'{{"functionName": "get_weather", "function_inputs": {JSON}}}',
-        f'{{"thought": "I look.", "calls": [{{"func": "get_weather", "arguments": {JSON}}}]}}',
-        f'{{"tool_call": {{"name": "get_weather", "arguments": {JSON}}}}}',
-        json.dumps([f'{{"name": "get_weather", "arguments": {JSON}}}']),
-        "(get_weather(city='Paris', days=3),)",
-        "<call>get_weather(city='Paris', days=3)</call>",
-        "get_weather(city='Paris', days=3)<bot_end>",
-    ],
-)
+@cases("formats")
 def test_what_is_left_without_special_tokens_is_a_call_only_with_the_name_of_a_tool(text: str) -> None:
     assert read_calls(text, tools=TOOLS).calls == (WEATHER,)
     other = text.replace("get_weather", "get_water").replace("get\\_weather", "get\\_water")
@@ -276,35 +222,7 @@ def test_a_tool_is_known_by_its_name_with_dots_as_underscores() -> None:
         assert read_calls(text, tools=[tool("math.add", a="integer")]).calls == (FunctionCall("math_add", {"a": 1}),)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[["Paris", {"weather": "sunny"}]]',
-        '["Paris (France)", "Rome (Italy)"]',
-        '{"get_weather": {"type": "object", "properties": {"city": {"type": "string"}}}}',
-        '[{"paris": {"weather": "sunny"}}]',
-        '{"answer": {"text": "sunny"}}',
-        '```json\n[{"paris": {"weather": "sunny"}}]\n```',
-        '{"name": "Paris", "parameters": {"size": 3}}',
-        '<function_call> {"name": "no_function", "arguments": {}}',
-        "[see get_water(x='y')]",
-        "Call get_weather(city='Paris') to know.",
-        f'The object would be {{"name": "get_weather", "arguments": {JSON}}} if I could call it.',
-        "One could say [get_weather(city='Paris')] here.",
-        "get_weather(city: string, days: integer)",
-        '{"thought": "I could call stop()", "tool_calls": []}',
-        "Could I use get_weather(city='Paris', days=2*3)?",
-        "get_weather(city: str, days: int = 1) -> dict",
-        "Hermes marks calls with `<tool_call>` in its text.",
-        "This prints it:\n```python\nprint(get_weather(city='Paris', days=3))\n```",
-        "It begins so:\n```python\nget_weather(city='Paris', days=3)\n```\nand goes on.",
-        f'{{"error": {{"tool": "get_weather", "input": {JSON}}}}}',
-        f'curl -d \'{{"name": "get_weather", "arguments": {JSON}}}\' http://localhost',
-        '```json\n{"name": "Ada Lovelace", "arguments": ["for", "against"]}\n```',
-        'Action:\n```json\n{"action": "Final Answer", "action_input": "It is sunny."}\n```',
-        json.dumps(TOOLS),
-    ],
-)
+@cases("formats")
 def test_data_and_prose_are_no_calls(text: str) -> None:
     reading = read_calls(text, tools=TOOLS)
     assert (reading.calls, reading.problem) == ((), None)
@@ -336,17 +254,7 @@ def test_a_bare_call_of_a_tool_is_one_wherever_a_row_is_read() -> None:
 THOUGHT = 'Maybe <tool_call>{"name": "stop"}</tool_call>? No.'
 
 
-@pytest.mark.parametrize(
-    ("opening", "closing"),
-    [
-        ("<think>", "</think>"),
-        ("", "</think>"),
-        ("[THINK]", "[/THINK]"),
-        ("<seed:think>", "</seed:think>"),
-        ("<|START_THINKING|>", "<|END_THINKING|>"),
-        ("<|channel|>analysis<|message|>", "<|end|>"),
-    ],
-)
+@cases("formats")
 def test_a_call_in_a_thought_is_no_call(opening: str, closing: str) -> None:
     reading = read_calls(f"{opening}{THOUGHT}{closing}\n\n{BOTH['qwen3_coder']}", tools=TOOLS)
     assert (reading.calls, reading.reasoning) == ((WEATHER, STOP), THOUGHT)
@@ -373,30 +281,7 @@ def test_a_call_that_is_cut_off_is_unreadable_and_says_where(family: str) -> Non
     assert reading.problem
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}, {"type": "tool_use", "id": "t",
-         "name": "get_weather", "input": WEATHER.arguments}]},
-        {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hm.", "thought": True},
-         {"functionCall": {"name": "get_weather", "args": WEATHER.arguments}}]}}]},
-        {"role": "model", "parts": [{"text": "Hm.", "thought": True},
-         {"function_call": {"id": None, "name": "get_weather", "args": WEATHER.arguments}}]},
-        {"type": "ai", "content": "", "reasoning_content": "Hm.", "tool_calls": [
-         {"name": "get_weather", "args": WEATHER.arguments, "id": "t", "type": "tool_call"}]},
-        {"status": "requires_action", "required_action": {"submit_tool_outputs": {"reasoning": "Hm.", "tool_calls": [
-         {"id": "t", "type": "function", "function": {"name": "get_weather", "arguments": JSON}}]}}},
-        {"output": {"message": {"role": "assistant", "content": [
-         {"reasoningContent": {"reasoningText": {"text": "Hm."}}},
-         {"toolUse": {"toolUseId": "t", "name": "get_weather", "input": WEATHER.arguments}}]}}},
-        {"message": {"role": "assistant", "tool_plan": "Hm.", "tool_calls": [
-         {"id": "t", "type": "function", "function": {"name": "get_weather", "arguments": JSON}}]}},
-        {"output": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]},
-         {"type": "function_call", "call_id": "t", "name": "get_weather", "arguments": JSON}]},
-        {"role": "assistant", "reasoning_content": "Hm.", "tool_calls": [
-         {"id": "t", "type": "function", "function": {"name": "get_weather", "arguments": JSON}}]},
-    ],
-)  # fmt: skip
+@cases("formats")
 def test_replies_of_other_apis_are_read_with_what_was_thought(reply: object) -> None:
     for value in (reply, json.dumps(reply)):
         reading = read_calls(value)
@@ -478,40 +363,12 @@ def test_mutated_texts_of_all_families_raise_nothing() -> None:
         read_calls(text, tools=TOOLS)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "<think></think>", "</think>", "<tool_call><function=stop><parameter=city>", "</parameter> ", "[get_weather(",
-        '{"name": "stop", "arguments": {"city": ', 'get_weather{"city": ', "<|channel|>analysis<|message|><|end|>",
-        "<|tool_call>call:get_weather{city:[", "]<]minimax[>[<a>", "Action: get_weather\n", "functools", "f.",
-        "<tool_call>stop\n<arg_key>a</arg_key>\n<arg_value>", "<tool_call><function=stop>\n<parameter=a>x\n",
-        "<tool_call>stop<arg_key>", '<｜DSML｜invoke name="stop"><｜DSML｜parameter name="a">',
-        "<param name='a'><![CDATA[", "<think><tool_call>", "<tool_call>a",
-        "<functioncall> {\"name\": \"stop\", \"arguments\": '",
-    ],
-)  # fmt: skip
+@cases("formats")
 def test_a_long_text_of_any_family_is_read_in_the_time_that_its_length_takes(piece: str) -> None:
     read_calls(piece * (900_000 // len(piece)), tools=TOOLS)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (f"Let me look.functions.get_weather:0{JSON}functions.stop:1{{}}", None),
-        ('<tool_call>{"name": "set_code", "arguments": {"code": "a </think> b', "Unterminated string"),
-        ('{"name": "get_weather", "arguments": {"ci', "Unterminated string"),
-        ("I look. [get_weather(city='Par", "not closed"),
-        ("[get_weather(city='Paris'),", "the text ends at line 1"),
-        ("- `get_weather(c", "the call of 'get_weather' at line 1, column 3 is not closed"),
-        ("Function call: print(get_weather(c", "the call of 'get_weather' at line 1, column 22 is not closed"),
-        ("get_weather(city='Par", "a text that is not closed at line 1"),
-        ('[{"stop": {}}, {"get_weather": {"ci', "the call of 'get_weather'"),
-        ("```python\nstop()\nget_weather(city='Paris', da", "at line 3, column 1 is not closed"),
-        ('["get_weather(city', "is cut off"),
-        ('{"function": "get_weather", "ar', "Unterminated string"),
-        ("<tools>\n" + json.dumps(TOOLS[0]) + "\n</tools>", "is defined as a tool, not called"),
-    ],
-)
+@cases("formats")
 def test_what_names_a_tool_and_cannot_be_read_is_unreadable(text: str, reason: str | None) -> None:
     reading = read_calls(text, tools=TOOLS)
     if reason is None:
@@ -527,18 +384,7 @@ def test_no_mark_of_a_family_passes_for_prose() -> None:
     assert [mark for mark in marks if not may_hold_marks(f"Well. {mark}")] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "vllm"),
-    [
-        ("<tool_call>stop\n<arg_key>a</arg_key>\n<arg_value>b</arg_value>\n</tool_call>", "glm45"),
-        ("<tool_call>stop<arg_key>a</arg_key><arg_value>b</arg_value></tool_call>", "glm47"),
-        ('<｜DSML｜function_calls><｜DSML｜invoke name="stop"/></｜DSML｜function_calls>', "deepseek_v32"),
-        ('<｜DSML｜tool_calls><｜DSML｜invoke name="stop"/></｜DSML｜tool_calls>', "deepseek_v4"),
-        ('[{"name": "stop", "arguments": {}}]', "xlam"),
-        ('{"name": "stop", "parameters": {}}', "llama3_json"),
-        ("<|python_start|>[stop()]<|python_end|>", "llama4_pythonic"),
-    ],
-)
+@cases("formats")
 def test_the_variant_of_the_text_decides_which_parser_reads_it(text: str, vllm: str) -> None:
     family = {"bfcl_text": "pythonic", "function_call": "json", "llama": "json"}
     read = str(read_calls(text, tools=TOOLS).format)
@@ -582,15 +428,7 @@ def steps_of(text: str) -> int:
     return count
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "<tool_call>stop\n<arg_key>a</arg_key>\n<arg_value>", "<function=stop>\n<parameter=city>x\n",
-        "<parameter=city>", "</parameter>", "<arg_key>", '<｜DSML｜invoke name="stop">', "<![CDATA[",
-        "<think><tool_call>",
-        '{"name": "stop"}', "<|tool_call_begin|>0<|tool_call_argument_begin|>{}", "<user>", '<atem:invoke name="stop">',
-    ],
-)  # fmt: skip
+@cases("formats")
 def test_the_work_grows_no_faster_than_the_text(piece: str) -> None:
     head = "<tool_call>\n<function=stop>\n<parameter=a>"
     small, large = (steps_of(head + piece * count) for count in (100, 400))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import text_of_cell
 from tunecheck.pipeline import write_table
@@ -27,25 +28,7 @@ def cells(*values: JSON) -> list[str]:
     return row
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '=HYPERLINK("http://evil.example","click")',
-        "+1+cmd|' /C calc'!A0",
-        "-2+3",
-        "@SUM(A1)",
-        "\t=1",
-        "\n=1",
-        "\r\n=1",
-        " =1",
-        '"=1',
-        "'=1",
-        "\ufeff=1",
-        "\u00a0=1",
-        "＝1",
-        "-5",
-    ],
-)
+@cases("cli")
 def test_a_text_that_could_be_a_formula_has_an_apostrophe_before_it(text: str) -> None:
     assert cells(text) == [f"'{text}"]
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.cli_parts import here, inside, process, write_lines
 from tests.pipeline_parts import only_run, run
+from tests.tables import cases
 
 from tunecheck import write_report
 from tunecheck.plugins import discover
@@ -91,25 +92,7 @@ def commanding(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "evaluate --dataset FILE --response-column b --evaluators own --group-by FILE --results-dir c",
-        "evaluate --dataset FILE --response-column FILE --evaluators own --dry-run",
-        "evaluate --dataset FILE --response-column a --evaluators own --group-by FILE --json --results-dir d",
-        "score b --evaluators FILE",
-        "score b --evaluators own --name scored",
-        "compare a b --rows 9",
-        "compare a b --json",
-        "compare a b --markdown c.markdown --cluster FILE",
-        "select a b --rows 9 --metric FILE",
-        "report FILE",
-        "runs --results-dir FILE",
-        "runs FILE --verify",
-        "check FILE",
-        "check FILE --json",
-    ],
-)
+@cases("others")
 def test_no_command_writes_what_a_ci_system_takes_for_a_command(commanding: Path, words: str) -> None:
     said = inside(commanding, *(f"{LOG_NAME}.jsonl" if word == "FILE" else word for word in words.split()))
     assert "vso" in said.out + said.err

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.judge_parts import Credential, JudgeServer, Scripted, judgement, prompt_file
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, MissingExtraError, PromptyEvaluator
 from tunecheck.endpoints import Price
@@ -106,21 +107,7 @@ def test_an_endpoint_definition_is_taken_as_mapping_path_or_name(
             ask(tmp_path, config)
 
 
-@pytest.mark.parametrize(
-    ("config", "problem"),
-    [
-        ({"azure_endpoint": "http://127.0.0.1:1", "azure_deployment": "d", "api_kye": "x"}, "did you mean 'api_key'"),
-        ({"azure_endpoint": "http://127.0.0.1:1", "api_key": "x"}, "missing required field `azure_deployment`"),
-        ({"api_key": "x"}, "missing required field `model`"),
-        ({"type": "azure", "model": "m"}, "Invalid enum value 'azure' - at `\\$.type`"),
-        ({"model": 5}, "Expected `str`, got `int` - at `\\$.model`"),
-        ({"model": "m", "api_key": KEY, "extra_headers": ["a"]}, "Expected `object \\| null`, got `array`"),
-        ({"model": "m", "api_key": "line\nfeed"}, "characters that a header cannot carry"),
-        ({"kind": "openai", "model": "m"}, "missing required field `url`"),
-        ("no-such-judge", "no endpoint definition 'no-such-judge'"),
-        (5, "not a int"),
-    ],
-)
+@cases("judges")
 def test_a_wrong_configuration_is_refused_in_one_line(tmp_path: Path, config: Any, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem) as raised:
         PromptyEvaluator(prompt_file(tmp_path), config)

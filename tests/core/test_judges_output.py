@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.judge_parts import QUALITY, Scripted, judgement, plain_prompt, prompt_file
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, JudgementError, JudgeOutput, Metric, PromptyEvaluator
 
@@ -35,23 +36,7 @@ def test_a_metric_declares_what_its_numbers_mean(tmp_path: Path) -> None:
     assert harm.metrics == (Metric("harm", kind="binary", range=(0, 1), higher_is_better=False),)
 
 
-@pytest.mark.parametrize(
-    ("outputs", "answer", "score", "result"),
-    [
-        (
-            "{why: {type: string}, points: {type: number, minimum: 0, maximum: 10}}",
-            '{"why": "x", "points": 5}',
-            5,
-            "pass",
-        ),
-        ("{rating: {type: integer, enum: [1, 2, 3]}, n: {type: integer}}", '{"rating": 1, "n": 7}', 1, "fail"),
-        ("{ok: {type: boolean}}", '{"ok": true}', 1, "pass"),
-        ("{ok: {type: boolean}}", '{"ok": false}', 0, "fail"),
-        ("{label: {type: string, enum: [Pass, Fail]}}", '{"label": "pass"}', 1, "pass"),
-        ("{label: {type: string, enum: ['yes', 'no']}}", '{"label": "no"}', 0, "fail"),
-        ("{score: {type: number}}", '{"score": 17.5}', 17.5, None),
-    ],
-)
+@cases("judges")
 def test_the_score_is_found_among_the_outputs(
     tmp_path: Path, outputs: str, answer: str, score: float, result: str | None
 ) -> None:
@@ -95,14 +80,7 @@ def test_the_arguments_win_over_the_judge_section_which_wins_over_the_outputs(tm
     assert judge["threshold"] == 5
 
 
-@pytest.mark.parametrize(
-    ("outputs", "problem"),
-    [
-        ("{one: {type: number}, two: {type: number}}", "which of the outputs one, two is the score"),
-        ("{label: {type: string}}", "is a word: say what each is worth"),
-        ("{label: {type: string, enum: [good, bad]}}", "is a word: say what each is worth"),
-    ],
-)
+@cases("judges")
 def test_outputs_that_do_not_say_what_the_score_is_are_refused(tmp_path: Path, outputs: str, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         judging(tmp_path, outputs)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 from hypothesis import example, given, strategies as st
+from tests.tables import cases
 
 from tunecheck import JudgementError
 from tunecheck.evaluators import AnswerForm, ResolvedOutput, shortened
@@ -35,96 +36,7 @@ def score_of(asked: AnswerForm, reply: str) -> float | None:
         return None
 
 
-@pytest.mark.parametrize(
-    ("reply", "score"),
-    [
-        ('{"reason": "short", "score": 2}', 2),
-        ('```json\n{"reason": "short", "score": 2}\n```', 2),
-        ('Sure! My evaluation:\n```json\n{\n  "reason": "short",\n  "score": 2,\n}\n```\nSo be it.', 2),
-        ('{"reason": "short", "score": "2"}', 2),
-        ('{"reason": "short", "score": "2/5"}', 2),
-        ('{"reason": "short", "score": "2 out of 5"}', 2),
-        ('{"reason": "short", "score": "2/10"}', None),
-        ("{'reason': 'it\\'s short', 'score': 2}", 2),
-        ('{"reason": "short", "score": 2,}', 2),
-        ('{"evaluation": {"reason": "short", "score": 2}}', 2),
-        ('{"result": {"score": {"value": 2, "max": 5}, "reason": "short"}}', 2),
-        ('[{"reason": "short", "score": 2}]', 2),
-        ('{"Reason": "short", "Score": 2}', 2),
-        ('{"reason": "short", "rating": 2}', 2),
-        ('{"name": "submit_judgement", "arguments": {"reason": "short", "score": 2}}', 2),
-        ('{"name": "submit_judgement", "arguments": "{\\"reason\\": \\"short\\", \\"score\\": 2}"}', 2),
-        ('<tool_call>\n{"name": "grade", "arguments": {"score": 2, "reason": "x"}}\n</tool_call>', 2),
-        ('{"reason": "a", "score": 2}\n{"reason": "b", "score": 2}', 2),
-        ('{"reason": "a", "score": 5}\n{"reason": "b", "score": 2}', None),
-        ('First draft: {"score": 4, "reason": "ok"}. On reflection: {"score": 3, "reason": "meh"}', None),
-        ('{"score": 5, "reason": "a", "score": 2}', None),
-        ('{"criteria": [{"name": "tone", "score": 5}, {"name": "facts", "score": 1}], "score": 2, "reason": "x"}', 2),
-        ('{"criteria": [{"name": "tone", "score": 5}, {"name": "facts", "score": 1}]}', None),
-        ('{"reason": "short", "score": 7}', None),
-        ('{"reason": "short", "score": null}', None),
-        ('{"reason": "short"}', None),
-        ('{"reason": "short", "score": "<1-5>"}', None),
-        ('The format is {"reason": "...", "score": "<integer>"} so I answer {"reason": "short", "score": 2}', 2),
-        ('{"reason": "He said "hello" to me", "score": 2}', None),
-        ('{"reason": "one\ntwo", "score": 2}', 2),
-        ('{"reason": "cut off he', None),
-        ('<think>Maybe {"score": 5}? No.</think>\n{"reason": "short", "score": 2}', 2),
-        ('I think {"score": 5}? No.</think>\n{"reason": "short", "score": 2}', 2),
-        ('[THINK]{"score": 5}[/THINK]{"reason": "short", "score": 2}', 2),
-        ('<think>never ends {"score": 5}', None),
-        ('{"reason": "short", "score": 2.0}', 2),
-        ('{"reason": "short", "score": "2 (mostly wrong)"}', 2),
-        ('{"reason": "short", "score": "2 or 3"}', None),
-        ('{"reason": "short", "score": "two"}', None),
-        ('{"reason": "short", "score": true}', None),
-        ('{"reason": "short", "score": "2.5"}', 2.5),
-        ('{"output": [{"type": "verdict", "content": {"score": 2}}]}', 2),
-        ("Score: 2", 2),
-        ("**Score:** 2", 2),
-        ("Score: 2/5", 2),
-        ("Score: 2 / 5.", 2),
-        ("Score: 2/10", None),
-        ("The score is 2.", 2),
-        ("Reason: it is short.\nScore: 2", 2),
-        ("## Evaluation\n\n- **Reason**: it is short\n- **Score**: 2\n", 2),
-        ("Final score: 2 out of 5", 2),
-        ("Score: 4\n\nOn second thought:\n\nScore: 2", None),
-        ("Score: 2\nFinal Score: 2", 2),
-        ("Rating: [[2]]", 2),
-        ("It is short and dry.\n\n[[2]]", 2),
-        ("[[2]] because it is short; a [[5]] would need more.", None),
-        ("2", 2),
-        ("2.", 2),
-        ("**2**", 2),
-        ("`2`", 2),
-        ('"2"', 2),
-        ("2/5", 2),
-        ("2 out of 5", 2),
-        ("2 or 3", None),
-        ("between 2 and 3", None),
-        ("8", None),
-        ("I would give it a rather low mark.", None),
-        ("The answer deserves a 2 because it is short, although 3 would be fair too.", None),
-        ("<score>2</score><reason>short</reason>", 2),
-        ("<S0>hm</S0><S1>short</S1><S2>2</S2>", 2),
-        ("<score>2/5</score>", 2),
-        ("```\n2\n```", 2),
-        ("<score>4</score>\n<score>2</score>", None),
-        ("<score>2</score> <reason>a</reason> <score>2</score>", 2),
-        ('"Score": 2', 2),
-        ("", None),
-        ("Score=2", 2),
-        ("score - 2", None),
-        ("### Score: **2**", 2),
-        ("> Score: 2", 2),
-        ("Overall Rating: 2", 2),
-        ("Score: 2 - mostly wrong", 2),
-        ("Score: 2, because it is short", 2),
-        ("Score: between 2 and 3", None),
-        ("Score: N/A", None),
-    ],
-)
+@cases("judges")
 def test_a_score_from_1_to_5_is_read_or_asked_for_again(reply: str, score: float | None) -> None:
     assert score_of(FIVE, reply) == score
 
@@ -183,15 +95,7 @@ def test_a_word_is_read_or_asked_for_again(asked: AnswerForm, reply: str, score:
     assert score_of(asked, reply) == score
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        '{"reason": "too short", "score": 2}',
-        '{"Reason": "too short", "result": {"score": "2/5"}}',
-        "Reason: too short\nScore: 2",
-        "<S0>Let me think.</S0><S1>too short</S1><S2>2</S2>",
-    ],
-)
+@cases("judges")
 def test_the_reason_is_read_with_the_score(reply: str) -> None:
     found = FIVE.read(reply)
     assert (found.score, found.reason) == (2, "too short")

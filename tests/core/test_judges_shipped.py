@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.judge_parts import JudgeServer, Scripted, judgement
+from tests.tables import cases
 
 from tunecheck import (
     CallJudgeEvaluator,
@@ -112,16 +113,7 @@ def test_a_number_as_text_is_for_the_model_to_judge() -> None:
     assert "number_as_text" in asked(model)
 
 
-@pytest.mark.parametrize(
-    ("response", "ground_truth", "shown"),
-    [
-        ("It rains.", "It is sunny.", ["It rains.", "It is sunny."]),
-        ("It rains.", calls(WEATHER), ["answered when it should have called", "It rains."]),
-        (calls(NYC), "It is sunny.", ["when it should have answered", 'get_weather(city="NYC", days=2)']),
-        (None, "It is sunny.", ["(nothing)"]),
-        ('<tool_call>{"name": "f", ', calls(WEATHER), ["cannot be read as one"]),
-    ],
-)
+@cases("judges")
 def test_difference_takes_calls_and_texts_on_either_side(response: Any, ground_truth: Any, shown: list[str]) -> None:
     model = Scripted(difference(0.1))
     assert DifferenceEvaluator(model)(response=response, ground_truth=ground_truth)["difference"] == 0.1
@@ -136,15 +128,7 @@ def test_without_a_ground_truth_the_row_is_an_error(ground_truth: Any) -> None:
         DifferenceEvaluator(Scripted())(response="x", ground_truth=ground_truth)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        [{"where": "city", "expected": "a", "actual": "b", "kind": "spelling"}],
-        [{"where": "city", "expected": "a", "kind": "wording"}],
-        "none",
-        [3],
-    ],
-)
+@cases("judges")
 def test_differences_of_another_form_are_asked_for_again(wrong: Any) -> None:
     model = Scripted(difference(differences=wrong), difference())
     found: Any = DifferenceEvaluator(model)(response=calls(NYC), ground_truth=calls(WEATHER))
@@ -173,13 +157,7 @@ def test_of_several_samples_the_differences_are_those_of_the_typical_one() -> No
     assert len(found["difference_differences"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("score", "differences", "problem"),
-    [
-        (1.0, [{**DIFFERENCES[0], "kind": "argument"}], "a difference of kind 'argument' is listed"),
-        (0.3, [], "the score is 0.3, and yet no difference is listed"),
-    ],
-)
+@cases("judges")
 def test_a_score_that_contradicts_its_differences_is_asked_for_again(
     score: float, differences: Any, problem: str
 ) -> None:
@@ -242,17 +220,7 @@ def test_the_call_judge_accepts_what_means_the_same() -> None:
     assert (found["call_judge"], found["call_judge_result"]) == (0, "fail")
 
 
-@pytest.mark.parametrize(
-    ("response", "ground_truth", "result", "reason"),
-    [
-        (calls(WEATHER), calls(WEATHER), "pass", "the calls are equal; no model was asked"),
-        (calls(FunctionCall("other", {})), calls(WEATHER), "fail", "extra call other()"),
-        (calls(WEATHER, NYC), calls(WEATHER), "fail", "extra call"),
-        ("It is sunny.", calls(WEATHER), "fail", "answered when it should have called"),
-        (calls(NYC), "It is sunny.", "fail", "when it should have answered"),
-        ("It rains.", "It is sunny.", "not_applicable", "not a function call"),
-    ],
-)
+@cases("judges")
 def test_the_call_judge_asks_only_about_arguments(response: Any, ground_truth: Any, result: str, reason: str) -> None:
     model = Scripted()
     found: Any = CallJudgeEvaluator(model)(response=response, ground_truth=ground_truth)

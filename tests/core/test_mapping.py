@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, column, rows_of, run
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.pipeline import Constant, Reference, parse_mapping, read_layers
@@ -37,35 +38,7 @@ def resolve(reference: str) -> object:
     return mapped.value_in(ROW, {"response": "answered", "usage": {"tokens": [1, 2]}})
 
 
-@pytest.mark.parametrize(
-    ("reference", "value"),
-    [
-        ("${data.plain}", "text"),
-        ("  ${data.plain} ", "text"),
-        ("${data.a.b.c}", "deep"),
-        ("${data.a.list[1].name}", "second"),
-        ("${data.a['list'][0]['name']}", "first"),
-        ('${data["a"]["b"].c}', "deep"),
-        ("${data.with space}", "spaced"),
-        ("${data['with space']}", "spaced"),
-        ("${data.with-hyphen}", "hyphened"),
-        ("${data.naïve}", "accented"),
-        ("${data.meta.id}", "dotted"),
-        ("${data['meta.id']}", "dotted"),
-        ("${data.outer.in.ner.x}", "half dotted"),
-        ('${data["it\'s"]}', "quoted"),
-        ("${data['0']}", "digit"),
-        ("${data.empty}", None),
-        ("${data.__proto__}", "proto"),
-        ("${data.a.list[7].name}", None),
-        ("${data.plain.c}", None),
-        ("${data.plain[0]}", None),
-        ("${data.nowhere}", None),
-        ("${target.response}", "answered"),
-        ("${target.usage.tokens[1]}", 2),
-        ("${target.plain}", None),
-    ],
-)
+@cases("pipeline")
 def test_a_reference_finds_its_value(reference: str, value: object) -> None:
     assert resolve(reference) == value
 
@@ -112,14 +85,7 @@ def test_what_looks_like_a_reference_and_is_none_is_refused_with_its_place(value
     assert len(str(no.value)) < 700
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("${run.outputs.response}", "${target.response}"),
-        ("${outputs.response}", "${target.response}"),
-        ("${inputs.query}", "${data.query}"),
-    ],
-)
+@cases("pipeline")
 def test_references_of_other_systems_say_what_is_meant_here(written: str, meant: str) -> None:
     with pytest.raises(ConfigurationError) as refusal:
         parse_mapping({"p": written}, "here")
@@ -219,16 +185,7 @@ def test_an_unknown_evaluator_in_the_configuration_is_an_error(tmp_path: Path) -
         seen(tmp_path, {"defualt": {"column_mapping": {}}})
 
 
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        ([1], "evaluator_config is a list"),
-        ("x", "evaluator_config is a str"),
-        ({"e": "x"}, r"evaluator_config\['e'\] is a str"),
-        ({"e": {"column_mapping": 3}}, "column_mapping of 'e' is a int"),
-        ({"e": {"column_mapping": {}, "response": "x"}}, "has 'response' beside 'column_mapping'"),
-    ],
-)
+@cases("pipeline")
 def test_a_configuration_of_another_shape_is_an_error(tmp_path: Path, config: Any, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         seen(tmp_path, config)
@@ -238,18 +195,7 @@ def test_an_empty_column_mapping_is_none(tmp_path: Path) -> None:
     assert seen(tmp_path, {"e": {"column_mapping": None}, "default": {}})["lang"] == "default"
 
 
-@pytest.mark.parametrize(
-    ("mapping", "said"),
-    [
-        (
-            {"response": "${data.respons}"},
-            r"there is no column 'respons' for \$\{data.respons\}; did you mean 'response'",
-        ),
-        ({"lang": "${data.langg}"}, "there is no column 'langg'"),
-        ({"response": "${data.zzz.deep}"}, "there is no column 'zzz' .*; known: alt, answer, ground_truth, response"),
-        ({"response": "${target.response}"}, r"\$\{target.response\} needs a target, and this run has none"),
-    ],
-)
+@cases("pipeline")
 def test_a_typo_is_an_error_before_the_first_row(tmp_path: Path, mapping: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         seen(tmp_path, {"default": {"column_mapping": mapping}})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.matching_parts import call, matched, passes, tools
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.calls import ToolDefinitions
@@ -126,17 +127,7 @@ def test_number_text_and_int_float_together() -> None:
     assert equal(5, "5.0", number_text_equals_number=True, int_equals_float=True)
 
 
-@pytest.mark.parametrize(
-    ("expected", "actual", "same"),
-    [
-        (10, 11, True),
-        (10, 9.5, True),
-        (10, 11.01, False),
-        (1.1, 1.0, True),
-        (10**400, 10**400 + 1, True),
-        (10, True, False),
-    ],
-)
+@cases("matching")
 def test_absolute_tolerance(expected: JSON, actual: JSON, same: bool) -> None:
     assert equal(expected, actual, absolute_tolerance=1) is same
 
@@ -156,39 +147,12 @@ def test_a_decimal_tolerance_is_taken_at_its_word() -> None:
 POSSIBLE: dict[str, JSON] = {"a": [1, 2], "b": ["", "x"]}
 
 
-@pytest.mark.parametrize(
-    ("actual", "same"),
-    [
-        ({"a": 1, "b": "x"}, True),
-        ({"a": 2}, True),
-        ({"a": 3}, False),
-        ({"a": True}, False),
-        ({"a": [1, 2]}, False),
-        ({"b": "x"}, False),
-        ({"a": 1, "b": "y"}, False),
-        ({"a": 1, "b": ""}, False),
-        ({"a": 1, "c": 1}, False),
-    ],
-)
+@cases("matching")
 def test_alternatives(actual: dict[str, JSON], same: bool) -> None:
     assert matched(POSSIBLE, actual, MatchPolicy(alternatives=True)) is same
 
 
-@pytest.mark.parametrize(
-    ("expected", "actual", "same"),
-    [
-        ([""], "", True),  # the only accepted value
-        ([[1, 2], [2, 1]], [2, 1], True),
-        ([[1, 2]], [2, 1], False),
-        ([{"k": ["v", "w"], "o": ["", 1]}], {"k": "w"}, True),
-        ([{"k": ["v", "w"], "o": ["", 1]}], {"k": "w", "o": 1}, True),
-        ([{"k": ["v", "w"]}], {"k": "u"}, False),
-        ([{"k": ["v"]}], {"k": "v", "z": 1}, False),
-        ([[{"k": [1, 2]}, {"k": [3]}]], [{"k": 2}, {"k": 3}], True),
-        ([[{"k": [1, 2]}, {"k": [3]}]], [{"k": 3}, {"k": 2}], False),
-        (5, 5, True),  # not a list: the one accepted value
-    ],
-)
+@cases("matching")
 def test_alternatives_inside_lists_and_objects(expected: JSON, actual: JSON, same: bool) -> None:
     assert equal(expected, actual, alternatives=True) is same
 
@@ -229,16 +193,7 @@ def test_null_equals_absent_for_the_schema_too() -> None:
     assert not match_calls([call("f", x=None)], [call("f")], policy, only_x).violations
 
 
-@pytest.mark.parametrize(
-    ("expected", "actual", "policy"),
-    [
-        ("math.add", "math_add", {"dots_equal_underscores": True}),
-        ("math_add", "math.add", {"dots_equal_underscores": True}),
-        ("add", "functions.add", {"ignore_functions_prefix": True}),
-        ("functions.add", "add", {"ignore_functions_prefix": True}),
-        ("math_add", "functions.math.add", {"dots_equal_underscores": True, "ignore_functions_prefix": True}),
-    ],
-)
+@cases("matching")
 def test_names_of_functions_may_be_spelled_otherwise(expected: str, actual: str, policy: Any) -> None:
     for defined in (None, tools({"properties": {}}, expected), tools({"properties": {}}, actual)):
         found = match_calls([call(actual)], [call(expected)], MatchPolicy(**policy), defined)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.matching_parts import call, passes, tools
+from tests.tables import cases
 
 from tunecheck.calls import FunctionDefinition, ToolDefinitions
 from tunecheck.calls._schemas import SchemaCheck
@@ -69,17 +70,7 @@ def test_nothing_is_no_definitions(value: object) -> None:
     assert not match_calls([call("f")], [call("f")], None, definitions).unknown
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("not json", "tool_definitions is not JSON: "),
-        (5, "tool_definitions is not a tool definition but int"),
-        ([OPENAI, 5], r"tool_definitions\[1\] is not a tool definition but int"),
-        ([{"parameters": {}}], r"tool_definitions\[0\] has no name"),
-        ([{"function": {"name": 5}}], r"tool_definitions\[0\].function has no name"),
-        ([[[[[[[[]]]]]]]], "nested too deeply"),
-    ],
-)
+@cases("matching")
 def test_what_is_no_definition_is_refused_with_its_place(value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ToolDefinitions.read(value)
@@ -150,38 +141,14 @@ def same(schema: JSON, expected: JSON, actual: JSON) -> bool:
     return passes(match_calls([call("f", a=actual)], [call("f", a=expected)], None, tools(schema)))
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"properties": {"a": NUMBER}},
-        {"properties": {"a": {"type": ["null", "number"]}}},
-        {"properties": {"a": {"type": "float"}}},
-        {"additionalProperties": NUMBER},
-        {"allOf": [{"properties": {"a": {"anyOf": [{"type": "string"}, NUMBER]}}}]},
-        {"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"$ref": "#/$defs/y"}, "y": NUMBER}},
-        {"properties": {"a": {"$ref": "#/$defs/x~1y"}}, "$defs": {"x/y": NUMBER}},
-        {"properties": {"a": {"$ref": "#/$defs/x~0y"}}, "$defs": {"x~y": NUMBER}},
-        {"properties": {"a": {"$ref": "#/$defs/x%20y"}}, "$defs": {"x y": NUMBER}},
-        {"properties": {"a": {"$ref": "#/anyOf/1"}}, "anyOf": [{}, NUMBER]},
-    ],
-)
+@cases("matching")
 def test_a_number_may_be_written_either_way_wherever_the_schema_says_that_it_is_one(schema: JSON) -> None:
     assert same(schema, 5, 5.0)
     assert not same(schema, 5, 6.0)
     assert not same({"properties": {"a": {}}}, 5, 5.0)
 
 
-@pytest.mark.parametrize(
-    ("schema", "right"),
-    [
-        ({"items": NUMBER}, [True, True]),
-        ({"items": {"$ref": "#/$defs/n"}}, [True, True]),
-        ({"prefixItems": [{"type": "string"}, NUMBER]}, [False, True]),
-        ({"prefixItems": [NUMBER]}, [True, False]),
-        ({"prefixItems": [{"$ref": "#/$defs/n"}], "items": NUMBER}, [True, True]),
-        ({"items": [{"type": "string"}, NUMBER]}, [False, True]),
-    ],
-)
+@cases("matching")
 def test_an_item_of_a_list_has_the_type_of_its_place(schema: dict[str, JSON], right: list[bool]) -> None:
     whole: JSON = {"$defs": {"n": NUMBER}, "properties": {"a": schema}}
     assert [same(whole, [5, 7], [5.0, 7]), same(whole, [5, 7], [5, 7.0])] == right

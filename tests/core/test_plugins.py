@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.tables import cases
 
 from tunecheck import F1ScoreEvaluator, MissingExtraError, PluginError, compare, evaluate
 from tunecheck.plugins import absent_plugins, discover, find, installed_plugins, kinds
@@ -116,17 +117,7 @@ def test_an_entry_point_to_nothing_is_named(install: Install) -> None:
         find(GROUP, "acme_length")
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "def word_count(response): return len(response.split())",
-        "class word_count:\n    def __call__(self, response): return len(response.split())",
-        "import math\ndef evaluator(response): return len(response.split())\ndef other(): pass",
-        "from math import sqrt\ndef _cut(text): return text.split()\ndef counted(response): return len(_cut(response))",
-        "class Counter:\n    def __call__(self, *, response): return len(response.split())",
-    ],
-    ids=["by the file's name", "a class by the file's name", "as evaluator", "the only function", "the only class"],
-)
+@cases("others")
 def test_a_file_dropped_into_the_workspace_is_used_by_its_name(workspace: Path, source: str) -> None:
     (workspace / "evaluators" / "word_count.py").write_text(source)
     result = evaluate(data=[{"response": "two words"}], evaluators={"n": "word_count"}, workers=0)
@@ -166,16 +157,7 @@ def test_a_file_that_offers_several_things_says_how_to_choose(workspace: Path) -
         find(GROUP, "pair")
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("def broken(:", r"SyntaxError: .*broken\.py, line 1"),
-        ("import not_there_at_all", "ModuleNotFoundError: No module named 'not_there_at_all'"),
-        ("1 / 0", "ZeroDivisionError"),
-        ("raise SystemExit(3)", "SystemExit: 3"),
-        ("x = '\0'", "does not load"),
-    ],
-)
+@cases("others")
 def test_a_broken_plugin_file_is_one_line_that_names_it(workspace: Path, source: str, said: str) -> None:
     (workspace / "evaluators" / "broken.py").write_text(source)
     with pytest.raises(PluginError, match=said) as refusal:
@@ -219,16 +201,7 @@ def test_a_workspace_s_endpoint_kind_is_loaded_only_when_it_is_asked_for(workspa
         find("endpoints", "evil")
 
 
-@pytest.mark.parametrize(
-    "beside",
-    [
-        "class Item(typing.TypedDict):\n    name: str\n",
-        "class Colour(enum.Enum):\n    RED = 1\n",
-        "class Item(typing.NamedTuple):\n    name: str\n",
-        "class NotThereError(Exception):\n    pass\n",
-        "def read(name):\n    return name\n",
-    ],
-)
+@cases("others")
 def test_types_of_values_errors_and_functions_may_stand_beside_a_simulator(workspace: Path, beside: str) -> None:
     (workspace / "simulators").mkdir()
     text = "import enum, typing\nfrom tunecheck.simulators import Simulator\nclass Shop(Simulator):\n    pass\n"

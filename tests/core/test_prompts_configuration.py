@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.prompts_parts import write
+from tests.tables import cases
 
 from tunecheck import PromptError
 from tunecheck.endpoints import load_endpoint
@@ -71,16 +72,7 @@ def test_a_prompt_without_a_configuration_has_no_definition() -> None:
     assert load_prompt("p.prompty", text="---\nname: x\n---\nuser:\nhi\n").model_definition() is None
 
 
-@pytest.mark.parametrize(
-    "configuration",
-    [
-        "{type: azure_openai, azure_endpoint: 'https://x.openai.azure.com', azure_deployment: j, api_key: '${env:JK}'}",
-        "{type: openai, model: m, base_url: 'http://127.0.0.1:8000/v1', api_key: '${env:JK}'}",
-        "{type: openai, model: m, api_key: '${env:JK}', extra_headers: {X-Team: a}}",
-        "{type: azure_openai, azure_deployment: j}",
-        "{type: openai, model: m}",
-    ],
-)
+@cases("prompts")
 def test_every_definition_makes_an_endpoint(configuration: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("JK", "AZURE_OPENAI_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, SECRET)

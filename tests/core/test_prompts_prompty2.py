@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.tables import cases
 
 from tunecheck import PromptError, PromptRenderError
 from tunecheck.plugins import JSON
@@ -168,36 +169,7 @@ def test_the_connection_becomes_an_endpoint_definition_whose_secret_stays_in_the
     assert "s3cret" not in repr(prompt) + json.dumps(prompt.configuration)
 
 
-@pytest.mark.parametrize(
-    ("connection", "provider", "expected"),
-    [
-        (
-            "{kind: foundry, endpoint: https://x.services.ai.azure.com}",
-            "foundry",
-            {"kind": "azure_openai", "url": "https://x.services.ai.azure.com", "auth": {"type": "entra"}},
-        ),
-        (
-            "{kind: key, endpoint: https://x.openai.azure.com, apiKey: '${env:K}'}",
-            "foundry",
-            {
-                "kind": "azure_openai",
-                "url": "https://x.openai.azure.com",
-                "api_version": "2024-12-01-preview",
-                "auth": {"type": "key", "value": "${env:K}"},
-            },
-        ),
-        (
-            "{kind: anonymous, endpoint: 'http://127.0.0.1:8000/v1'}",
-            "openai",
-            {"kind": "openai", "url": "http://127.0.0.1:8000/v1"},
-        ),
-        (
-            "{kind: anonymous, endpoint: '${env:TUNECHECK_NO:http://127.0.0.1:9000/v1}'}",
-            "openai",
-            {"kind": "openai", "url": "http://127.0.0.1:9000/v1"},
-        ),
-    ],
-)
+@cases("prompts")
 def test_other_connections_become_definitions_too(connection: str, provider: str, expected: dict[str, object]) -> None:
     definition = _prompt(f"model: {{id: j, provider: {provider}, connection: {connection}}}").model_definition()
     name = "model" if expected["kind"] == "openai" else "deployment"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.prompts_parts import make, messages, write
+from tests.tables import cases
 
 from tunecheck import PromptError, PromptRenderError
 from tunecheck.prompts import load_prompt
@@ -135,19 +136,7 @@ def test_an_unknown_value_is_refused_with_a_hint() -> None:
         messages("system:\n{{ response }}", respons="x")
 
 
-@pytest.mark.parametrize(
-    ("expression", "problem"),
-    [
-        ("a.b.c", "'dict object' has no attribute 'b'"),
-        ("a | upper | first | int('x') / 0", "unsupported operand type"),
-        ("1 / 0", "division by zero"),
-        ("[1] + 'x'", "can only concatenate list"),
-        ("nothing", "no value for the input nothing"),
-        ("a | sum", "unsupported operand"),
-        ("'%d' | format('x')", "a real number is required"),
-        ("[1, 2] | map('nope') | list", "No filter named 'nope'"),
-    ],
-)
+@cases("prompts")
 def test_an_error_of_the_template_names_its_line(expression: str, problem: str) -> None:
     with pytest.raises((PromptRenderError, PromptError)) as caught:
         messages(f"system:\n\n{{% if a %}}\n{{{{ {expression} }}}}\n{{% endif %}}\n", a={"x": "y"})

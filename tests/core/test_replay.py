@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, ContentFilterError, DataError, EndpointError, ReplyError, Row, ThrottledError
 from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint, Usage, content_key
@@ -179,18 +180,7 @@ async def test_the_same_messages_may_belong_to_rows_with_ids_of_their_own(answer
     assert [(await answered(path, name)).text for name in ("r1", "r2")] == ["r1", "r2"]
 
 
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ('{"id": "a", "response": "x"', "line 2: not JSON"),
-        ("[1]", "line 2: each line must be one object"),
-        ('{"response": "x"}', "line 2: has neither an id nor messages"),
-        ('{"id": [1], "response": "x"}', "line 2: the id must be text or a whole number"),
-        ('{"id": true, "response": "x"}', "line 2: the id must be text or a whole number"),
-        ('{"id": "a"}', "line 2: holds no answer: none of response, tool_calls, text, error"),
-        ('{"id": "a", "response": "\udce9"}', "line 2: not JSON: not UTF-8"),
-    ],
-)
+@cases("others")
 def test_a_broken_line_is_named(tmp_path: Path, line: str, complaint: str) -> None:
     path = tmp_path / "broken.jsonl"
     path.write_text(f'{{"id":"0","response":""}}\n{line}\n', errors="surrogateescape")

@@ -21,6 +21,7 @@ from tests.report_parts import (
     small_rows,
     tool_call,
 )
+from tests.tables import cases
 
 from tunecheck import Run, write_report
 
@@ -153,17 +154,7 @@ def test_a_link_with_a_row_in_it_opens_that_row(browser: Browser, report: str) -
         assert looked.texts("#row-title") == ["r3"]
 
 
-@pytest.mark.parametrize(
-    ("hash", "asked"),
-    [
-        ("#row=nobody", "the row nobody"),
-        ("#number=99", "the row 99"),
-        ("#of+calls=x&find=question", "calls: x"),
-        ("#sort=beauty", "the order beauty"),
-        ("#columns=beauty&columns=of+calls", "the column beauty"),
-        ("#beauty=1", "beauty"),
-    ],
-)
+@cases("report")
 def test_an_address_that_asks_for_what_is_not_there_says_so(
     browser: Browser, report: str, hash: str, asked: str
 ) -> None:

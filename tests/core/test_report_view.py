@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli_parts import command, environment, process
 from tests.report_parts import browser_at_work, looking_at, make_run, row, small_rows
+from tests.tables import cases
 
 from tunecheck import Run
 
@@ -145,22 +146,7 @@ def test_any_number_of_runs_are_chosen_and_compared(browser: Browser, three: Thr
         looked.requests.clear()  # those were the ways between pages
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/runs/..%2f..%2fsecret.txt",
-        "/runs/../../secret.txt",
-        "/runs/secret.txt",
-        "/runs/%2e%2e",
-        "/runs/.",
-        "/runs/%00",
-        "/runs/",
-        "/secret.txt",
-        "/runs/{new}/run.json",
-        "/runs/{new}?against=../../secret.txt",
-        "/runs/{new}?against=",
-    ],
-)
+@cases("report")
 def test_no_address_leads_to_another_file(three: Three, path: str) -> None:
     status, text, _ = three.served.get(path.replace("{new}", three.new.id))
     assert status == 404

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.pipeline_parts import length, run
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError, Run, find_run
 from tunecheck.pipeline import Journal
@@ -27,21 +28,7 @@ def made(folder: Path, *names: str) -> list[Run]:
 A, B, C = "a-20240101T000000Z-aaaaaa", "with-hyphens-20240102T000000Z-bbbbbb", "a-20240103T000000Z-cccccc"
 
 
-@pytest.mark.parametrize(
-    ("name", "beginning"),
-    [
-        ("iteration-7", "iteration-7-"),
-        ("with spaces/and:more", "with-spaces-and-more-"),
-        ("..", "evaluation-"),
-        ("", "evaluation-"),
-        ("ключ", "evaluation-"),
-        ("a" * 500, "a" * 60 + "-"),
-        (".hidden", "hidden-"),
-        ("CON\0x", "CON-x-"),
-        ("nul.v2.1", "nul-v2.1-"),  # a device of Windows
-        ("con2.v1", "con2.v1-"),
-    ],
-)
+@cases("runs")
 def test_a_run_s_folder_has_its_name_the_time_and_six_digits(tmp_path: Path, name: str, beginning: str) -> None:
     folder = create_run(tmp_path / "deep" / "er", name)[0].folder
     assert folder.name.startswith(beginning)
@@ -70,18 +57,7 @@ def test_a_run_of_exactly_this_name_is_meant_though_longer_names_begin_with_it(t
         find_run("ck", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("a-", "'a-' matches 2 runs: a-20240101T000000Z-aaaaaa, a-20240103T000000Z-cccccc; give more of the id$"),
-        (
-            "with-hyphens-20240102T000000Z-bbbbbx",
-            "there is no run .* did you mean 'with-hyphens-20240102T000000Z-bbbbbb'",
-        ),
-        ("", "the name of a run is empty"),
-        ("x\0y", "there is no run"),
-    ],
-)
+@cases("runs")
 def test_a_name_that_stands_for_no_run_or_for_several_is_said(tmp_path: Path, name: str, said: str) -> None:
     made(tmp_path, A, B, C)
     with pytest.raises(ConfigurationError, match=said):

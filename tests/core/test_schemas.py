@@ -14,6 +14,7 @@ from scripts.write_schemas import FOLDER, WRITTEN_BY_PEOPLE, WRITTEN_BY_US, sche
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import here, replay, rows, workspace, write_lines
 from tests.memory_kill_parts import serving
+from tests.tables import cases
 
 from tunecheck import Run, find_run
 from tunecheck.episodes import RowVerdict
@@ -72,14 +73,7 @@ def test_what_people_write_fits() -> None:
     check("prices.yaml", {"currency": "EUR", "models": {"m": {"input_per_million": 1, "output_per_million": 2.5}}})
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("evaluate-config.yaml", {"evaluater": "bleu"}),
-        ("sidecar.yaml", {"column_mapping": ["a"]}),
-        ("prices.yaml", {"model": {}}),
-    ],
-)
+@cases("others")
 def test_what_commands_refuse_fits_no_schema(name: str, content: dict[str, object]) -> None:
     with pytest.raises(AssertionError):
         check(name, content)

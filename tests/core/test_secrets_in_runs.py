@@ -14,6 +14,7 @@ from tests.cli_parts import inside, write_lines
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.judge_parts import chat, judgement
 from tests.pipeline_parts import only_run, questions, rows_of, run
+from tests.tables import cases
 
 from tunecheck import EvaluationResult, Evaluator, PromptyEvaluator, Run, RunError, write_report
 from tunecheck.endpoints import ChatRequest, Endpoint, Price, Prices, Redactor, Secret, load_endpoint
@@ -125,16 +126,7 @@ def test_another_value_of_a_prompts_parameter_is_judged_anew(tmp_path: Path, mon
     assert len({manifest.evaluators["polite"].fingerprint for manifest in manifests}) == 2
 
 
-@pytest.mark.parametrize(
-    "configuration",
-    [
-        "{type: openai, model: '${env:TC_SECRET}', base_url: URL}",
-        "{type: azure_openai, azure_endpoint: URL, azure_deployment: '${env:TC_SECRET}', api_key: '${env:TC_KEY}'}",
-        "{type: openai, model: m, base_url: 'URL/${env:TC_KEY}'}",
-        "{type: azure_openai, azure_endpoint: URL, azure_deployment: d, api_version: '${env:TC_KEY}', "
-        "api_key: '${env:TC_KEY}'}",
-    ],
-)
+@cases("others")
 def test_what_a_prompt_says_of_its_model_is_not_kept_as_its_value(tmp_path: Path, configuration: str) -> None:
     with FaultServer(lambda *_: chat(judgement(4))) as server:
         base = f"http://127.0.0.1:{server.port}"

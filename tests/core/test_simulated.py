@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, ReplyError, Row, _yaml as yamltext
 from tunecheck.calls import FORMATS, FunctionCall, write_calls
@@ -179,19 +180,7 @@ def test_the_embedded_definition_can_be_loaded_and_its_rates_are_the_default() -
     assert loaded.answer_settings()["seed"] == 7
 
 
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ("rates: {wrong_arguments: 0.1}", "rates: .*no mistake 'wrong_arguments'; did you mean 'wrong_argument'"),
-        ("rates: {paraphrase: 2}", "rates: .*the rate of paraphrase must be a number from 0 to 1"),
-        ("rates: {paraphrase: yes}", "rates: .*the rate of paraphrase must be a number from 0 to 1"),
-        ("rates: {wrong_function: 0.6, date_format: 0.6}", "rates: .*the rates of call rows add up to 1.2; at most 1"),
-        ("rates: 0.5", r"Expected `object \| null`, got `float` - at `\$\.rates`"),
-        ("seed: x", r"Expected `int`, got `str` - at `\$\.seed`"),
-        ("latency_ms: -5", r"Expected `float` >= 0\.0 - at `\$\.latency_ms`"),
-        ("ground_truht: answer", "Object contains unknown field `ground_truht`; did you mean 'ground_truth'"),
-    ],
-)
+@cases("simulators")
 def test_a_wrong_definition_names_file_line_and_key(tmp_path: Path, line: str, complaint: str) -> None:
     path = tmp_path / "sim.yaml"
     path.write_text(f"kind: simulated\n{line}\n")

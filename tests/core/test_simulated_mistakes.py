@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck.calls import FunctionCall
 from tunecheck.calls.matching import match_calls
@@ -161,14 +162,7 @@ def test_what_has_no_occasion_is_not_made(name: str) -> None:
     ) == {None}
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("number_as_string", "number_as_text"),
-        ("number_conversion", "number_conversion"),
-        ("date_format", "date_or_time_format"),
-    ],
-)
+@cases("simulators")
 def test_the_matcher_names_the_mistake_that_was_made(name: str, kind: str) -> None:
     report = FunctionCall("report", {"share": 0.25, "total": 120000, "from": "2026-03-05", "at": "14:30"})
     for outcome in outcomes(CALL_MISTAKES[name], SimulatedAnswer(calls=(report,))):

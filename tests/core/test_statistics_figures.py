@@ -10,6 +10,7 @@ from itertools import combinations, product
 
 import numpy
 import pytest
+from tests.tables import cases
 
 from tunecheck.statistics import (
     Estimate,
@@ -40,16 +41,7 @@ def difference(low: float | None, high: float | None, confidence: float = 0.95) 
     return Estimate(0.0, low, high, 100, confidence, "by hand")
 
 
-@pytest.mark.parametrize(
-    ("hits", "of", "low", "high"),
-    [
-        # Newcombe, "Two-sided confidence intervals for the single proportion", Statistics in Medicine 17 (1998).
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0.0000, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-    ],
-)
+@cases("statistics")
 def test_published_intervals_of_shares(hits: int, of: int, low: float, high: float) -> None:
     found = wilson(hits, of)
     assert (found.value, found.hits, found.of) == (hits / of, hits, of)
@@ -73,14 +65,7 @@ def test_the_standard_error_of_a_share_is_the_usual_one() -> None:
     assert estimate_proportion([1, 1, 1, 0]).standard_error == pytest.approx(math.sqrt(0.75 * 0.25 / 4))
 
 
-@pytest.mark.parametrize(
-    ("b", "c", "n", "exact", "mid", "low", "high"),
-    [
-        # Fagerland, Lydersen and Laake, Statistics in Medicine 33 (2014): airway reactivity; complete response.
-        (7, 1, 21, 0.0703, 0.0391, -0.517, -0.026),
-        (16, 6, 161, 0.0525, 0.0347, -0.124, -0.0054),
-    ],
-)
+@cases("statistics")
 def test_published_tables_of_verdicts(
     b: int, c: int, n: int, exact: float, mid: float, low: float, high: float
 ) -> None:
@@ -176,19 +161,7 @@ def test_holms_correction_worked_out_by_hand() -> None:
     assert holm([]) == []
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "higher_is_better", "margin", "shown"),
-    [
-        (-0.02, 0.05, True, 0.03, True),
-        (-0.03, 0.05, True, 0.03, False),
-        (-0.04, 0.05, True, 0.03, False),
-        (-0.04, 0.02, False, 0.03, True),
-        (-0.02, 0.05, False, 0.03, False),
-        (0.001, 0.05, True, 0.0, True),
-        (0.0, 0.0, True, 0.0, False),
-        (None, None, True, 0.5, None),
-    ],
-)
+@cases("statistics")
 def test_no_worse_by_a_margin_is_what_the_worse_end_of_the_interval_says(
     low: float | None, high: float | None, higher_is_better: bool, margin: float, shown: bool | None
 ) -> None:

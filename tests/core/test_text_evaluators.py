@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.tables import cases
 
 import tunecheck
 from tunecheck import ConfigurationError, Evaluator
@@ -74,19 +75,7 @@ def test_rouge_has_precision_recall_and_f1_in_its_properties() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "bleu", "meteor", "rouge", "f1"),
-    [
-        ("yes", 1.0, 0.5, 1.0, 1.0),
-        ("yes sir", 0.221, 0.938, 1.0, 1.0),
-        ("a b c", 0.576, 0.981, 1.0, 1.0),
-        ("今天天气很好", 1.0, 0.5, 0.0, 1.0),
-        ("привет мир как дела", 1.0, 0.992, 0.0, 1.0),
-        ("the", 1.0, 0.5, 1.0, 0.0),
-        ("", 0.0, 0.0, 0.0, 0.0),
-        ("!!!", 0.576, 0.981, 0.0, 0.0),
-    ],
-)
+@cases("scoring")
 def test_identical_texts_score_as_azure_scores_them(
     text: str, bleu: float, meteor: float, rouge: float, f1: float
 ) -> None:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given, strategies as st
+from tests.tables import cases
 from tests.text_fragments import ascii_texts, international_texts
 
 from tunecheck.evaluators import _text as rouge
@@ -151,17 +152,6 @@ def test_repeated_ngrams_count_as_often_as_both_sides_have_them() -> None:
     assert common_ngrams(tuple("the cat is on the mat".split()), ("the",) * 7) == (2, 0, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("reference", "candidate", "expected"),
-    [
-        (
-            "The capital of France is Paris.",
-            "paris",
-            2 / 6,
-        ),  # of five words (capital of france is paris) one: P 1, R 1/5
-        ("a cat", "the cat!", 1.0),
-        ("an apple", "the", 0.0),
-    ],
-)
+@cases("scoring")
 def test_f1_ignores_case_punctuation_and_articles(reference: str, candidate: str, expected: float) -> None:
     assert token_f1(reference, candidate) == pytest.approx(expected)

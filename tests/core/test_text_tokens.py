@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given, strategies as st
+from tests.tables import cases
 from tests.text_fragments import ascii_texts, international_texts
 
 from tunecheck.evaluators._text.tokens import nist_tokens, sentence_tokens, split_sentences, tokens_of, treebank_tokens
@@ -56,32 +57,12 @@ def test_a_text_is_tokenised_the_same_when_it_is_seen_again(text: str) -> None:
     assert tokens_of(text) == tokens_of(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("", []),
-        (" \n ", []),
-        ("Yes", ["Yes"]),
-        ("I can't, can I?", ["I", "ca", "n't", ",", "can", "I", "?"]),
-        ("It rained. He left.", ["It", "rained", ".", "He", "left", "."]),
-        ("Mr. Smith met Dr. Who.", ["Mr.", "Smith", "met", "Dr.", "Who", "."]),
-        ('She said "no" twice.', ["She", "said", "``", "no", "''", "twice", "."]),
-        ("We cannot pay $3.88 (yet)", ["We", "can", "not", "pay", "$", "3.88", "(", "yet", ")"]),
-    ],
-)
+@cases("scoring")
 def test_english_is_split_at_punctuation_and_clitics(text: str, tokens: list[str]) -> None:
     # As the Penn Treebank has it: marks and clitics are tokens of their own, abbreviations keep their full stop.
     assert list(tokens_of(text)) == tokens
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("Müsli €5", ["M", "ü", "sli", "€", "5"]),
-        ("今天天气", ["今天天气"]),
-        ("これは test です", ["これは", "test", "です"]),
-        ("a &lt;b&gt; é", ["a", "<", "b", ">", "é"]),
-    ],
-)
+@cases("scoring")
 def test_other_scripts_are_parted_from_ascii(text: str, tokens: list[str]) -> None:
     assert list(tokens_of(text)) == tokens

@@ -10,6 +10,7 @@ import pytest
 from tests.agent_parts import NOON, NOON_US, memory_agent
 from tests.endpoint_parts import HELLO
 from tests.fault_server import RESET, FaultServer, Plan, Step, answer, busy, failing, filtered, page, raw, truncated
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, EndpointError, RefusedError, ReplyError
 from tunecheck.endpoints import ChatRequest, check_endpoint, load_endpoint
@@ -107,16 +108,7 @@ async def test_a_reply_with_everything_in_it(start: Start) -> None:
     assert not told.adopted
 
 
-@pytest.mark.parametrize(
-    ("suggested", "reply", "adopted", "counts"),
-    [
-        ("A!", "A!", True, True),
-        ("A!", "A!", None, False),
-        ("A!", "A!", "yes", False),
-        ("A!", "B!", True, False),
-        (None, "A!", True, False),
-    ],
-)
+@cases("memory")
 async def test_adopted_is_believed_where_the_reply_is_the_suggested_one(
     start: Start, suggested: str | None, reply: str, adopted: object, counts: bool
 ) -> None:
@@ -224,19 +216,7 @@ async def test_system_messages_stand_before_the_users(start: Start) -> None:
     assert body["message"].splitlines()[-1] == "What is the weather in Lisbon, in celsius?"
 
 
-@pytest.mark.parametrize(
-    "messages",
-    [
-        [],
-        [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}],
-        [{"role": "user", "content": "a"}, {"role": "user", "content": "c"}],
-        [{"role": "system", "content": "a"}],
-        [{"role": "user", "content": None}],
-        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
-        [{"role": "user", "content": 7}],
-        [{}],
-    ],
-)
+@cases("memory")
 async def test_what_is_not_a_single_message_is_that_rows_error(start: Start, messages: Any) -> None:
     server, endpoint = start(agent_server())
     with pytest.raises(ValueError, match="memory agent"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck_memory import Configuration, read_configuration
@@ -108,35 +109,7 @@ def test_a_configuration_written_out_reads_as_the_same(tmp_path: Path) -> None:
     assert first.settings() == second.settings()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("run_name", "run_nam",
-         r"a\.yml, line 2: Object contains unknown field `run_nam` - at `\$\.config`; did you mean 'run_name'\?"),
-        ("run_name: Small", "run_name: a/b", "line 2: run_name is a folder's name"),
-        ("run_name: Small", "run_name: ' .. '", "line 2: run_name is a folder"),
-        ("run_name: Small", "run_name: 3", r"line 2: Expected `str \| null`, got `int` - at `\$\.config\.run_name`"),
-        ("debug: True", "debug: maybe", r"line 3: Expected `bool`, got `str` - at `\$\.config\.debug`"),
-        ("- name_list", "- name_lst", r"line 5: there is no data set 'name_lst'; did you mean 'name_list'"),
-        ("- name_list", "- [a]", r"line 6: Expected `str`, got `array` - at `\$\.config\.incompatibilities\[0\]\[1\]`"),
-        ("memory_span: 5000", "memory_span: 0", r"line 9: Expected `int` >= 1 - at `\$\.memory_span`"),
-        ("memory_span: 5000", "memory_spam: 1", "no data set here has an argument 'memory_spam'; did you mean 'mem"),
-        ("memory_span: 5000", "item_changes: 3", "line 9: no data set here has an argument 'item_changes'"),
-        ("dataset_examples: 2", "dataset_examples: 2.5",
-         r"line 10: Expected `int`, got `float` - at `\$\.dataset_examples`"),
-        ("seed: 7", "seed: abc", r"line 11: Expected `int`, got `str` - at `\$\.seed`"),
-        ("name: colours", "name: colors", r"line 13: there is no data set 'colors'; did you mean 'colours'"),
-        ("name: colours", "nam: colours",
-         r"line 13: Object contains unknown field `nam` - at `\$\.datasets\.datasets\[0\]`; did you mean 'name'\?"),
-        ("colour_changes: 4", "color_changes: 4", "line 15: the data set 'colours' has no argument 'color_changes'"),
-        ("colour_changes: 4", "colour_changes: four", "line 15: colour_changes must be a whole number"),
-        ("colour_changes: 4", "filler_tokens_low: 4", "line 15: .* has no argument 'filler_tokens_low'"),
-        ("name: jokes", "name: colours", "line 16: the data set 'Colours' is listed a second time"),
-        ("  datasets:\n", "  dataset:\n",
-         r"Object contains unknown field `dataset` - at `\$\.datasets`; did you mean 'datasets'\?"),
-        ("name: jokes", "name: kinds/own.py", r"line 16: .*own\.py: there is no such file"),
-    ],
-)  # fmt: skip
+@cases("memory")
 def test_what_cannot_be_is_refused_with_its_line(tmp_path: Path, old: str, new: str, problem: str) -> None:
     assert old in SMALL
     with pytest.raises(ConfigurationError, match=problem) as error:
@@ -144,13 +117,7 @@ def test_what_cannot_be_is_refused_with_its_line(tmp_path: Path, old: str, new: 
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "", "[]", "3", "datasets: 3", "datasets: {datasets: []}", "datasets: {datasets: [3]}",
-        "datasets: {datasets: [{}]}", "config: [1]\ndatasets: {}",
-    ],
-)  # fmt: skip
+@cases("memory")
 def test_what_is_no_configuration_is_refused(tmp_path: Path, content: str) -> None:
     with pytest.raises(ConfigurationError, match=r"a\.yml"):
         read(tmp_path, content)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from checks.goodai_run import read_definitions
 from hypothesis import HealthCheck, given, settings, strategies as st
+from tests.tables import cases
 
 from tunecheck import DataError
 from tunecheck_memory import Definition, Wait, write_definitions
@@ -64,26 +65,7 @@ def test_a_temporal_test_has_one_question_more_than_lines(tmp_path: Path) -> Non
     assert read_definition(file).is_question == (False, False, True)
 
 
-@pytest.mark.parametrize(
-    ("changed", "problem"),
-    [
-        ({"script": "hello"}, r"Expected `array \| null`, got `str` - at `\$\.script`"),
-        ({"script": ["a", 5]}, r"Expected `str`, got `int` - at `\$\.script\[1\]`"),
-        ({"is_question": [0, 1]}, r"Expected `bool`, got `int` - at `\$\.is_question\[0\]`"),
-        ({"is_question": [True]}, "1 entries in is_question, 2 in waits"),
-        ({"script": ["a"]}, "1 entries in script, 2 in is_question"),
-        (
-            {"waits": [{"minutes": 3}, {}]},
-            r"Object contains unknown field `minutes` - at `\$\.waits\[0\]`; known: percentage_finished, time, tokens",
-        ),
-        ({"waits": [{"time": -1}, {}]}, r"Expected `float` >= 0\.0 - at `\$\.waits\[0\]\.time`"),
-        ({"waits": [{"tokens": 1e300}, {}]}, r"Expected `float` <= 1000000000\.0 - at `\$\.waits\[0\]\.tokens`"),
-        ({"waits": [{"tokens": True}, {}]}, r"Expected `float \| null`, got `bool` - at `\$\.waits\[0\]\.tokens`"),
-        ({"waits": [3, {}]}, r"Expected `object`, got `int` - at `\$\.waits\[0\]`"),
-        ({"uses_callback": "no"}, r"Expected `bool`, got `str` - at `\$\.uses_callback`"),
-        ({"expected_responses": "Red"}, r"Expected `array \| null`, got `str` - at `\$\.expected_responses`"),
-    ],
-)
+@cases("memory")
 def test_what_is_wrong_is_named_with_its_file(tmp_path: Path, changed: dict[str, object], problem: str) -> None:
     with pytest.raises(DataError, match=problem) as caught:
         read_definition(written(tmp_path, **changed))

@@ -14,6 +14,7 @@ from tests.conftest import ROOT, ReferenceEnvironment
 from tests.judge_parts import Asked, JudgeServer, Scripted
 from tests.pipeline_parts import column, metrics_of, run
 from tests.reference_environments import AZURE
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.prompts import load_prompt
@@ -102,28 +103,13 @@ def test_one_reply_to_everything_is_judged_as_a_whole() -> None:
     assert "two sisters\na grey heron" in str(model.requests[0].messages[-1]["content"])
 
 
-@pytest.mark.parametrize(
-    ("dataset", "prompt"),
-    [
-        ("Instruction Recall", "memory_recall"),
-        ("How to think", "memory_how_to_think"),
-        ("Conflicting Personal Information", "memory_conflicting_info"),
-        ("My own kind", "memory_recall"),
-    ],
-)
+@cases("memory")
 def test_each_sort_of_test_has_its_prompt(dataset: str, prompt: str) -> None:
     found: Any = MemoryEvaluator(Scripted(says(True)))(dataset=dataset, expected=["x"], responses=["x"])
     assert found["memory_properties"]["prompt"] == prompt
 
 
-@pytest.mark.parametrize(
-    ("dataset", "expected", "prompt"),
-    [
-        ("Jokes", "A joke of eight words, or even of more.", "memory_joke"),
-        ("Locations Directions", "From A, go 1km North to B.", "memory_route"),
-        ("Trigger Response", "The umbrella hangs there", "memory_trigger"),
-    ],
-)
+@cases("memory")
 def test_doubtful_answers_are_asked_about_where_that_is_wanted(dataset: str, expected: str, prompt: str) -> None:
     row: Any = {"dataset": dataset, "expected": [expected], "responses": ["Hm."]}
     by_words: Any = MemoryEvaluator(Scripted())(**row)

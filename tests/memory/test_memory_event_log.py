@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 from tests.pipeline_parts import strict_lines
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, RunError
 from tunecheck._records import sealed
@@ -137,13 +138,7 @@ def test_a_log_torn_at_any_byte_keeps_every_whole_record(tmp_path: Path) -> None
         assert path_in(tmp_path).read_bytes().count(b"\n") == max(1, whole_records)
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        ({"tests": "b", "clock": "virtual"}, "other tests"),
-        ({"tests": "b", "clock": "real"}, "other tests and other clock"),
-    ],
-)
+@cases("memory")
 def test_a_log_that_was_begun_with_something_else_is_refused(
     tmp_path: Path, changed: dict[str, Any], named: str
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 from tests.memory_core_parts import POOL, Words, wording
+from tests.tables import cases
 
 from tunecheck import DataError
 from tunecheck_memory import FillerPool, load_filler, load_tokenizer
@@ -33,17 +34,7 @@ def test_the_pool_that_ships_holds_hundreds_of_questions() -> None:
     assert len(load_filler().pairs) >= 200
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("", "holds no questions"),
-        ("hello", "line 1: not JSON"),
-        ('{"question": "Q", "answer": "A"}\n{"question": "Q"}', "line 2: Object missing required field `answer`"),
-        ('{"question": "Q", "answer": 5}', r"line 1: Expected `str`, got `int` - at `\$\.answer`"),
-        ('{"Data": [{"Question": "Q"}]}', "Object missing required field `AnswerValue`"),
-        ("[1, 2]", "line 1: Expected `object`, got `array`"),
-    ],
-)
+@cases("memory")
 def test_a_file_that_is_no_pool_is_refused_with_its_line(tmp_path: Path, content: str, problem: str) -> None:
     file = tmp_path / "pool.jsonl"
     file.write_text(content, "utf-8")

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import test_of, tests_of, texts
 from tests.memory_scoring_parts import score_by_words
+from tests.tables import cases
 
 from tunecheck_memory import Definition, FinishedTest, Jokes, ProspectiveMemory, Scene
 from tunecheck_memory._kinds.scripts import read_words
@@ -217,17 +218,7 @@ def test_jokes_are_told_apart_by_so_many_minutes(seed: int, told: int, low: int,
     assert test.is_question == (False,) * told + (True,)
 
 
-@pytest.mark.parametrize(
-    ("ago", "elapsed"),
-    [
-        (2 * HOUR + 21 * MINUTE, "2 hours 21 minutes "),
-        (2 * HOUR + 21 * MINUTE + 59_999_999, "2 hours 21 minutes "),
-        (HOUR, "1 hours 0 minutes "),
-        (59 * MINUTE, "59 minutes "),
-        (MINUTE - 1, ""),
-        (27 * HOUR + 3 * MINUTE, "27 hours 3 minutes "),
-    ],
-)
+@cases("memory")
 def test_the_question_counts_hours_and_minutes_since_the_joke_was_told(ago: int, elapsed: str) -> None:
     test = Definition("Jokes", "0", ("one", "two", "three"), expected=["two"], is_temporal=True)
     scene = Scene(now_us=lambda: 10**15, random=Random(0), wording=_wording())

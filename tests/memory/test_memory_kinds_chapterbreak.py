@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import as_rows
 from tests.memory_scoring_parts import score_by_words
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.plugins import JSON
@@ -134,15 +135,7 @@ def test_a_split_takes_the_lines_that_name_it(tmp_path: Path) -> None:
     assert len(make(tmp_path, 2, split="goodai")) == 2
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("{}\n", r"a\.jsonl, line 1: Object missing required field `context`"),
-        ("[1]\n", r"a\.jsonl, line 1: Expected `object`, got `array`"),
-        ("\n\nnot json\n", r"a\.jsonl, line 3: not JSON"),
-        ('{"context": "a", "next": "b", "others": ["c"]}\n', r"line 1: a passage needs 5 other beginnings, and has 1"),
-    ],
-)
+@cases("memory")
 def test_a_line_that_is_no_passage_is_named(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "a.jsonl").write_text(content)
     with pytest.raises(DataError, match=problem):

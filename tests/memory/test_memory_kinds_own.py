@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, PluginError
 from tunecheck_memory import Definition, GenerationContext, Kind, find_kind
@@ -47,16 +48,7 @@ def test_its_arguments_are_checked_by_their_names(tmp_path: Path) -> None:
         find_kind(name, {"line": 2}, folder=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("x = 1", "defines 0 public classes and functions"),
-        (HAIKU + "\nclass Tanka(Haiku): title = 'Tanka'\n", "defines 2 public classes and functions"),
-        ("1 / 0", r"haiku\.py\) does not load: ZeroDivisionError: division by zero"),
-        ("def (", r"haiku\.py\) does not load: SyntaxError"),
-        ("raise SystemExit('no')", r"haiku\.py\) does not load: SystemExit: no"),
-    ],
-)
+@cases("memory")
 def test_a_file_without_one_kind_in_it_is_an_error_that_names_it(tmp_path: Path, content: str, problem: str) -> None:
     with pytest.raises(PluginError, match=problem):
         find_kind(write(tmp_path, "haiku.py", content), folder=tmp_path)

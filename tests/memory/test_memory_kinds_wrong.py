@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 from tests.memory_run_parts import run_benchmark
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, Run, RunError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
@@ -75,20 +76,7 @@ def had(**more: Any) -> MemoryOutcome:
     return run_benchmark("own.yml", Noting(), **more)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"init": "raise KeyError('a key')"}, "line 4: the data set 'own' cannot be made: KeyError: 'a key'"),
-        ({"definitions": "raise KeyError('a key')"}, "own.yml: the data set 'Own' cannot be made: KeyError: 'a key'"),
-        ({"definitions": "return super().definitions(count, making)"}, "has neither definition() nor definitions()"),
-        ({"definitions": "return None"}, "'Own' cannot be made: it made None, and no list of definitions"),
-        ({"definitions": "return [1]"}, "'Own' cannot be made: it made 1 where a Definition is due"),
-        ({"definitions": "return [Definition('Other', '0')]"}, "it made a test of 'Other', and its title is 'Own'"),
-        ({"definitions": "return [Definition('Own', '0')] * 2"}, "it made two tests with the example '0'"),
-        ({"definitions": "return [Definition('Own', '0', expected=[{1, 2}])]"}, "its test '0' has no JSON form: "),
-        ({"definitions": "return [Definition('Own', '0', waits=[3])]"}, "its test '0' has no JSON form: "),
-    ],
-)
+@cases("memory")
 def test_a_kind_that_cannot_be_made_is_wrong_use_in_one_line_before_anything_is_said(
     wrong: dict[str, str], said: str
 ) -> None:
@@ -100,23 +88,7 @@ def test_a_kind_that_cannot_be_made_is_wrong_use_in_one_line_before_anything_is_
     assert [*list_runs(Path("eval_results"))] == []
 
 
-@pytest.mark.parametrize(
-    ("steps", "said"),
-    [
-        ("raise KeyError('a key')", "KeyError: 'a key'"),
-        ("yield 'more'", "steps() must yield Say, Wait or AskJudge, not 'more'"),
-        ("yield None", "steps() must yield Say, Wait or AskJudge, not None"),
-        ("yield Say(5)", "Say: message must be text, not 5"),
-        ("yield Say('half \\ud800')", "surrogates not allowed"),
-        ("yield Wait(seconds=3.7)", "Wait: seconds must be a whole number from 0, not 3.7"),
-        ("yield Wait(tokens=-1)", "Wait: tokens must be a whole number from 0, not -1"),
-        ("yield Wait(percentage=float('nan'))", "Wait: percentage must be a number from 0, not nan"),
-        ("yield AskJudge(3, {})", "AskJudge: purpose must be text, and values JSON values by name"),
-        ("yield AskJudge('ripe', {'it': {1}})", "no JSON form"),
-        ("return 5", "steps() must return Points or None, not 5"),
-        ("return Points(float('nan'), 5, ())", "Points: points and most must be numbers, not nan and 5"),
-    ],
-)
+@cases("memory")
 def test_steps_that_are_wrong_stop_the_run_name_the_test_and_do_no_harm(steps: str, said: str) -> None:
     write(steps=steps)
     with pytest.raises(RunError) as stopped:

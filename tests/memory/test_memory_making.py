@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from checks.goodai_run import read_definitions
 from tests.memory.test_memory_kinds_chapterbreak import write_book
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck_memory import GenerationContext, make_definitions, read_configuration
@@ -70,14 +71,7 @@ def test_what_was_changed_by_hand_is_taken_too(tmp_path: Path) -> None:
     assert any("preferred" in line for line in make(tmp_path).definitions[0].script)
 
 
-@pytest.mark.parametrize(
-    ("change", "difference"),
-    [
-        ({"seed": 5}, "Colours was made with seed 0, not 5"),
-        ({"changes": 4}, "Colours was made with args colour_changes: 3, not colour_changes: 4"),
-        ({"more": "    - name: kv\n"}, "Key-Value Pairs is new"),
-    ],
-)
+@cases("memory")
 def test_those_of_another_configuration_are_refused_with_the_difference(
     tmp_path: Path, change: dict[str, int], difference: str
 ) -> None:

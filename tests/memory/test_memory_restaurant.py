@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 from tests.memory_restaurant_parts import Visit, dish, drink, order, ordered, reference_replays, said_yes, visit
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck_memory import Definition, GenerationContext, Menu, Restaurant, Say, load_wording
@@ -234,20 +235,7 @@ def test_the_reference_menu_reads_and_shows_itself(shared_data: Path) -> None:
     assert Menu.of_text(menu.text) == menu
 
 
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        ([], "Expected `object`, got `array`"),
-        ({"Soups": "soup"}, "Expected `array`, got `str` - at `$[...]`"),
-        ({"Soups": ["a", "b", 3]}, "Expected `str`, got `int` - at `$[...][2]`"),
-        ({"Soups": ["a", "b", " "]}, "Expected `str` matching regex"),
-        ({"Soups": ["a", "b"]}, "the section 'Soups' needs three entries or more"),
-        ({"Soups": ["a", "b", "b"]}, "the section 'Soups' needs three entries or more"),
-        ({"Beverages": ["tea"]}, "no section but 'Beverages', so there is nothing to eat"),
-        ({"Soups": ["a\n2. b", "c", "d"]}, "Expected `str` matching regex"),
-        ({"Soups": ["a" * 501, "c", "d"]}, "Expected `str` of length <= 500"),
-    ],
-)
+@cases("memory")
 def test_what_is_no_menu_is_refused_with_a_reason(value: object, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^menu\.json: .*") as caught:
         Menu.read(value, "menu.json")  # type: ignore[arg-type]

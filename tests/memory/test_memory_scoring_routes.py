@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 from tests.memory_scoring_parts import ROUTE, score, verdict_of
+from tests.tables import cases
 
 from tunecheck_memory._kinds.routes import Places, moves, read_routes
 
@@ -16,21 +17,7 @@ def test_the_reason_says_where_the_route_leads() -> None:
     assert found.reasons == ("the route leads 4 km east, not 3 km east and 2 km south",)
 
 
-@pytest.mark.parametrize(
-    ("text", "east", "north"),
-    [
-        ("2 km NE", math.sqrt(2), math.sqrt(2)),
-        ("north-west for 1 km", -math.sqrt(0.5), math.sqrt(0.5)),
-        ("half a kilometer to the south", 0, -0.5),
-        ("1½ km west", -1.5, 0),
-        ("another kilometre southwards", 0, -1),
-        ("1,5 km due east", 1.5, 0),
-        ("one mile north", 0, 1.609344),
-        ("3 further kilometers north", 0, 3),
-        ("500 m E", 0.5, 0),
-        ("5 North", 0, 5),
-    ],
-)
+@cases("memory")
 def test_a_distance_and_a_direction_are_a_move(text: str, east: float, north: float) -> None:
     (move,) = moves(text)
     assert move.vector() == pytest.approx((east, north))

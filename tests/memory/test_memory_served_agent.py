@@ -18,6 +18,7 @@ from hypothesis import given, strategies as st
 from tests.agent_parts import NOON, serving, told
 from tests.cli_parts import command, environment, process
 from tests.serve_parts import Starter, got, posted, servers
+from tests.tables import cases
 
 from tunecheck_memory._served_agent import MAX_CONVERSATIONS, MAX_NOTES, AgentMessage, NoteAgent
 
@@ -49,20 +50,7 @@ def recalled(*talk: str | tuple[str, float], agent: NoteAgent | None = None, con
 # -- what it remembers ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("told_before", "question", "answer"),
-    [
-        (["My name is Ada."], "What is my name?", "My name is Ada."),
-        (["My favourite colour is red.", "My favourite colour is blue."], "What is my favourite colour?",
-         "My favourite colour is blue."),
-        (["Tom likes pears. Ada likes plums."], "Which fruit does Ada like?", "Ada likes plums."),
-        (["The key is under the mat. It rains."], "Where are the keys?", "The key is under the mat."),
-        (["My name is Ada. What is your name?"], "What did I say my name is?", "My name is Ada."),
-        ([], "What is my name?", "I do not know."),
-        (["It rains."], "What is my name?", "I do not know."),
-        (["Die Straße heißt Übersee."], "Wie heißt die STRASSE, die Straße?", "Die Straße heißt Übersee."),
-    ],
-)  # fmt: skip
+@cases("memory")
 def test_a_question_is_answered_with_the_note_that_fits_best(
     told_before: list[str], question: str, answer: str
 ) -> None:
@@ -109,14 +97,7 @@ async def test_the_same_key_gives_the_stored_reply_and_is_noted_once(start: Star
     assert (await told(url, "/reply", "k2", **say))[1] == {"reply": "My name is Ada."}
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/reply", {"conversation": "c", "message": "another"}),
-        ("/reply", {"conversation": "d", "message": "one"}),
-        ("/reset", {"conversation": "c"}),
-    ],
-)
+@cases("memory")
 async def test_a_key_is_not_for_two_requests(start: Starter, path: str, body: dict[str, Any]) -> None:
     url = await start(NoteAgent())
     await told(url, "/reply", "k1", conversation="c", message="one")
@@ -211,21 +192,7 @@ def test_whatever_is_said_is_answered_with_text(talk: list[tuple[str, datetime]]
 # -- requests that are none -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "says"),
-    [
-        ("/reply", {}, "message: is missing"),
-        ("/reply", {"message": 7}, "Expected `str | null`, got `int` - at `$.message`"),
-        ("/reply", {"message": "x", "conversation": 7}, "Expected `str`, got `int` - at `$.conversation`"),
-        ("/reply", {"message": "x", "conversation": "c" * 201}, "Expected `str` of length <= 200"),
-        ("/reply", {"message": "x", "suggested_reply": ["a"]}, "got `array` - at `$.suggested_reply`"),
-        ("/reply", {"message": "x", "time": "yesterday"}, "Invalid RFC3339 encoded datetime - at `$.time`"),
-        ("/reply", {"message": "x", "time": "2026-03-05T12:00:00"}, "with a timezone component - at `$.time`"),
-        ("/reset", {"time": [5]}, "got `array` - at `$.time`"),
-        ("/advance", {"time": "soon"}, "Invalid RFC3339 encoded datetime"),
-        ("/reply", [], "must be a JSON object"),
-    ],
-)
+@cases("memory")
 async def test_a_request_that_cannot_be_read_is_a_400_that_says_why(
     served: str, path: str, body: Any, says: str
 ) -> None:

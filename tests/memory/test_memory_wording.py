@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, MissingExtraError
 from tunecheck_memory import load_tokenizer, load_wording
@@ -52,22 +53,7 @@ def test_a_menu_file_is_looked_for_beside_the_wording(tmp_path: Path) -> None:
     assert set(wording.restaurant.menu.sections) == {"Soup", "Beverages"}
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("introdution: Hello.", r"line 1: Object contains unknown field `introdution`; did you mean 'introduction'\?"),
-        ("introduction: 5", r"line 1: Expected `str`, got `int` - at `\$\.introduction`"),
-        ("filler:\n  line: 'no placeholders'", r"line 2: Expected `str` matching regex .*question.*\.line`"),
-        ("filler: text", r"line 1: Expected `object`, got `str` - at `\$\.filler`"),
-        ("jokes:\n  question: When?", r"line 2: Expected `str` matching regex .*elapsed.* - at `\$\.jokes\.question`"),
-        ("reset: [a]", r"line 1: Expected `object`, got `array` - at `\$\.reset`"),
-        ("- a", "Expected `object`, got `array`"),
-        (
-            "restaurant:\n  serve: x",
-            r"line 2: Object contains unknown field `serve` - at `\$\.restaurant`; did you mean 'served'\?",
-        ),
-    ],
-)
+@cases("memory")
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         load_wording(file(tmp_path, text))

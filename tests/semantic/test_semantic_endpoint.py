@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.fault_server import FaultServer, Request, Step, answer, busy, failing, raw
 from tests.pipeline_parts import column, records, run
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, EndpointError, RefusedError, ReplyError, RunError
 from tunecheck.endpoints import ChatRequest, load_endpoint
@@ -200,14 +201,7 @@ def test_embeddings_in_base64_are_read(server: FaultServer) -> None:
         assert score_of(judge, "east", "north-east") == pytest.approx(math.sqrt(0.5), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"kind": "simulated"},
-        {"kind": "azure_ml", "url": "http://127.0.0.1:1/score"},
-        {"kind": "openai", "url": "http://127.0.0.1:1", "model": "m", "request": {"x": "${messages}"}},
-    ],
-)
+@cases("semantic")
 def test_an_endpoint_without_embeddings_is_refused_at_once(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=r"gives no embeddings|request template"):
         EmbeddingSimilarityEvaluator(model_config=given)

@@ -19,6 +19,7 @@ import aiohttp
 import pytest
 from tests.platforms import posix_only
 from tests.serve_parts import CALL, TEXT, Counting, Starter, asking, got, posted, recorded_answers, servers
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, Row
 from tunecheck.endpoints import ReplayEndpoint, is_loopback, load_endpoint
@@ -236,13 +237,7 @@ async def test_a_host_that_others_can_reach_needs_a_key(recorded: ChatSource) ->
         await run_server(recorded, host="0.0.0.0")
 
 
-@pytest.mark.parametrize(
-    ("host", "closed"),
-    [
-        *((host, True) for host in ("127.0.0.1", "127.8.8.8", "localhost", "::1")),
-        *((host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "example.org", "")),
-    ],
-)
+@cases("serve")
 def test_only_loopback_counts_as_this_machine(host: str, closed: bool) -> None:
     assert is_loopback(host) is closed
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.scripted_rules import ScriptSource, read_script
 from tests.serve_parts import Starter, asking, posted, servers
+from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.formats import read_calls
@@ -96,15 +97,7 @@ async def test_calls_can_be_left_in_the_text(tmp_path: Path, started: Starter, f
         assert [call.name for call in read_calls(text).calls] == ["maps.find", "plan"]
 
 
-@pytest.mark.parametrize(
-    ("where", "content", "field"),
-    [
-        ("reasoning", None, "reasoning"),
-        ("text", "<think>\nThey want a city.\n</think>\n\n", None),
-        ("unopened", "They want a city.\n</think>\n\n", None),
-        ("dropped", None, None),
-    ],
-)
+@cases("serve")
 async def test_reasoning_stands_where_servers_put_it(
     tmp_path: Path, started: Starter, where: str, content: str | None, field: str | None
 ) -> None:
@@ -164,16 +157,7 @@ async def test_tool_results_can_be_lost_or_refused(
     assert "river" in str((await chat(await started(served(tmp_path, "server: {}")), RESULT))[1])
 
 
-@pytest.mark.parametrize(
-    ("server", "body", "code", "param"),
-    [
-        ("parameters: o_series", {"max_tokens": 5}, "unsupported_parameter", "max_tokens"),
-        ("parameters: o_series", {"temperature": 0}, "unsupported_value", "temperature"),
-        ("context_tokens: 20", {}, "context_length_exceeded", "messages"),
-        ("streaming: only", {}, "unsupported_value", "stream"),
-        ("streaming: refused", {"stream": True}, "unsupported_value", "stream"),
-    ],
-)
+@cases("serve")
 async def test_what_a_server_refuses_it_names(
     tmp_path: Path, started: Starter, server: str, body: Any, code: str, param: str
 ) -> None:
@@ -187,18 +171,7 @@ async def test_a_server_may_tell_no_usage_and_headers_of_its_own(tmp_path: Path,
     assert (reply["usage"], headers["x-ratelimit-remaining-requests"]) == (None, "9")
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("behaviour: {calls_in_text: herms}", "behaviour.calls_in_text: must be one of hermes, mistral"),
-        ("behaviour: {names: prefixed}", "behaviour.names: must be underscored, or a text with {}"),
-        (
-            "behaviour: {arguments: odd}",
-            "Invalid enum value 'odd' - at `$.behaviour.arguments`; known: double_encoded, ",
-        ),
-        ("server: {tool: ignored}", "Object contains unknown field `tool` - at `$.server`; did you mean 'tools'?"),
-    ],
-)
+@cases("serve")
 def test_a_behaviour_that_there_is_not_is_named(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         served(tmp_path, text)

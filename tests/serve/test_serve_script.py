@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.scripted_rules import ScriptSource, Words, read_script
 from tests.serve_parts import Starter, asking, got, posted, servers
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, ContentFilterError, ThrottledError
 from tunecheck.endpoints import ChatRequest, load_endpoint
@@ -58,19 +59,7 @@ async def text_of(url: str, user: str = "hello", **more: Any) -> str:
 # -- what is answered -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("rule", "text"),
-    [
-        ("answer: just text", "just text"),
-        ("answer: {difference: 1, reason: the same city}", AS_JSON),
-        ("answer: [1, 2.5, null]", "[1,2.5,null]"),
-        ("answer: 4", "4"),
-        ("answer: false", "false"),
-        ("{answer: {a: 1}, fenced: true}", '```json\n{"a":1}\n```'),
-        ("{answer: {a: 1}, around: 'Sure! {} Anything else {}?'}", 'Sure! {"a":1} Anything else {}?'),
-        ("{answer: {a: 1}, fenced: true, around: 'Sure:\n\n{}'}", 'Sure:\n```json\n{"a":1}\n```'),
-    ],
-)
+@cases("serve")
 async def test_an_answer_is_text_or_the_json_of_a_value(tmp_path: Path, started: Starter, rule: str, text: str) -> None:
     indented = rule.replace("\n", "\n    ")
     assert await text_of(await started(source(tmp_path, f"rules:\n  - {indented}\n"))) == text
@@ -223,23 +212,7 @@ WHEN = """
 """
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        ({"messages": asking("NYC is New York")}, "both"),
-        ({"messages": asking("Oslo")}, "either"),
-        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "Oslo"}]}]}, "either"),
-        ({"messages": [{"role": "developer", "content": "be strict"}, *asking("x")]}, "system"),
-        ({"messages": asking("x"), "response_format": {"json_schema": {"name": "my_schema"}}}, "schema"),
-        ({"messages": [*asking("said before"), {"role": "assistant", "content": ""}, *asking("x")]}, "earlier"),
-        ({"messages": asking("x"), "tools": [{"function": {"name": "said before"}}]}, "earlier"),
-        ({"messages": asking("NYC")}, None),
-        ({"messages": asking("Oslo or Berlin")}, None),
-        ({"messages": [*asking("Oslo"), *asking("x")]}, None),
-        ({"messages": asking("strict")}, None),
-        ({"messages": asking("oslo")}, None),
-    ],
-)
+@cases("serve")
 async def test_the_first_rule_that_holds_answers(tmp_path: Path, started: Starter, body: Any, text: str | None) -> None:
     status, reply, _ = await posted(f"{await started(source(tmp_path, WHEN))}{CHAT}", body)
     assert (reply["choices"][0]["message"]["content"] if status == 200 else None) == text
@@ -286,50 +259,7 @@ def test_all_any_and_none_are_what_they_say(text: str, words: tuple[str, ...]) -
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("rules: []", "line 1: Expected `array` of length >= 1 - at `$.rules`"),
-        ("- answer: x", "a script is a mapping with `rules:`"),
-        ("name: x\n", "line 1: Object missing required field `rules`"),
-        ("rule: [{answer: x}]", "Object contains unknown field `rule`; did you mean 'rules'?"),
-        ("rules:\n  - x\n", "line 2: Expected `object`, got `str` - at `$.rules[0]`"),
-        ("rules:\n  - answer: x\n  - anser: x\n",
-         "line 3: Object contains unknown field `anser` - at `$.rules[1]`; did you mean 'answer'?"),
-        ("rules:\n  - answer: x\n    time: 2\n",
-         "line 3: Object contains unknown field `time` - at `$.rules[0]`; did you mean 'times'?"),
-        ("rules:\n  - when: {user: x}\n", "line 2: rules[0]: a rule needs one of answer, answers, calls, refusal"),
-        ("rules:\n  - answer: x\n    status: 500\n",
-         "line 3: rules[0].status: a rule does one thing, and this one has answer"),
-        ("rules:\n  - status: 500\n    fenced: true\n",
-         "line 3: rules[0].fenced: goes with answer or answers, not with status"),
-        ("rules:\n  - answer: x\n    retry_after: 1\n",
-         "line 3: rules[0].retry_after: goes with status, not with answer"),
-        ("rules:\n  - {status: 200}\n", "Expected `int` >= 400 - at `$.rules[0].status`"),
-        ("rules:\n  - {answer: x, when: {usr: x}}\n",
-         "Object contains unknown field `usr` - at `$.rules[0].when`; did you mean 'user'?"),
-        ("rules:\n  - {answer: x, when: {user: 4}}\n",
-         "Expected `str | object | array | null`, got `int` - at `$.rules[0].when.user`"),
-        ("rules:\n  - {answer: x, when: {user: {al: [x]}}}\n",
-         "Object contains unknown field `al` - at `$.rules[0].when.user`; did you mean 'all'?"),
-        ("rules:\n  - {answer: x, around: y}\n", "around: must hold {}, the place of the answer"),
-        ("rules:\n  - {answer: abc, truncate_at: 3}\n", "truncate_at: must be less than 3, the length of the answer"),
-        ("rules:\n  - {answers: []}\n", "Expected `array` of length >= 1 - at `$.rules[0].answers`"),
-        ("rules:\n  - {answers: x}\n", "Expected `array | null`, got `str` - at `$.rules[0].answers`"),
-        ("rules:\n  - {answers: [a, null]}\n", "answers: must be a list of answers"),
-        ("rules:\n  - {content_filter: false}\n", "content_filter: must be prompt (or true) or answer"),
-        ("rules:\n  - {content_filter: maybe}\n",
-         "Invalid enum value 'maybe' - at `$.rules[0].content_filter`; known: answer, prompt"),
-        ("rules:\n  - {reject: [a]}\n", "Expected `str | object | null`, got `array` - at `$.rules[0].reject`"),
-        ("rules:\n  - {answer: x, usage: {tokens: 1}}\n",
-         "Object contains unknown field `tokens` - at `$.rules[0].usage`; did you mean 'input_tokens' or"),
-        ("rules:\n  - {answer: x, usage: 3}\n", "Expected `object | null`, got `int` - at `$.rules[0].usage`"),
-        ("rules:\n  - {answer: x, latency_ms: -1}\n", "Expected `float` >= 0.0 - at `$.rules[0].latency_ms`"),
-        ("rules:\n  - {answer: x, times: 0}\n", "Expected `int` >= 1 - at `$.rules[0].times`"),
-        ("rules:\n  - {answer: x, name: rule 2}\n  - {answer: y}\n",
-         "line 3: rules[1].name: there is already a rule 'rule 2'"),
-    ],
-)  # fmt: skip
+@cases("serve")
 def test_a_mistake_names_file_line_and_key(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read_script(script(tmp_path, text))
