@@ -10,6 +10,7 @@ from tunecheck_memory._configuration import plain_title
 from tunecheck_memory._kinds.instructions import expected_quote, has_sentence, letters, trigger_threshold
 from tunecheck_memory._kinds.lists import MAX_ITEMS, expected_quantities
 from tunecheck_memory._kinds.replies import (
+    MAX_JSON,
     NoExpectationError,
     UndecidedError,
     expected_text,
@@ -19,7 +20,6 @@ from tunecheck_memory._kinds.replies import (
     texts,
 )
 from tunecheck_memory._kinds.spy_meeting import CODES, expected_words
-from tunecheck_memory._lenient_json import MAX_CHARACTERS
 
 _ASKS_MODEL = UndecidedError("the reference asks a model")
 
@@ -157,7 +157,7 @@ def read_as_reference(text: str) -> JSON:
     Raises:
         ValueError: the benchmark cannot read it: a list in single quotes, for instance.
     """
-    text = text[:MAX_CHARACTERS]
+    text = text[:MAX_JSON]
     try:
         return _loads(text)
     except json.JSONDecodeError:

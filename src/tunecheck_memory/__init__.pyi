@@ -46,12 +46,11 @@ from ._kind import (
 from ._kinds.instructions import ProspectiveMemory as ProspectiveMemory
 from ._kinds.jokes import Jokes as Jokes
 from ._kinds.lists import Shopping as Shopping
-from ._kinds.replies import mentions as mentions
+from ._kinds.replies import mentions as mentions, read_lenient as read_lenient
 from ._kinds.restaurant import Restaurant as Restaurant
 from ._kinds.restaurant_words import WordJudge as WordJudge
 from ._kinds.scripts import scripted_test as scripted_test
 from ._kinds.statements import Colours as Colours
-from ._lenient_json import read_lenient as read_lenient
 from ._making import make_definitions as make_definitions, write_definitions as write_definitions
 from ._run_files import EventType as EventType
 from ._scheduler import Scheduler as Scheduler, Settings as Settings, Test as Test, schedule as schedule

@@ -1,11 +1,13 @@
 """Read replies of finished tests for scores: bounded texts, words in them, and denials."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from tunecheck.plugins import JSON, converted
+from tunecheck.calls import PythonScanner
+from tunecheck.plugins import JSON, converted, loads, plain
 from tunecheck_memory import FinishedTest, Score
 
 MAX_CHARACTERS = 50_000
@@ -106,3 +108,46 @@ def plain_words(text: str) -> str:
 
 def in_reply(value: str, found: bool) -> Score:
     return Score(float(found), (f"{value!r} is {'' if found else 'not '}in the reply",))
+
+
+MAX_JSON = 200_000
+"""Characters of a text that are read as JSON; a reply with a list has a hundredth of them."""
+
+_FENCE = re.compile(r"```[ \t]*(?:javascript|json)\b(.*?)```", re.DOTALL | re.IGNORECASE)
+_TOKEN = re.compile(r"""("(?:[^"\\]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')|([^\W\d][\w-]*+)|//[^\n]*|\.\.\.|…""", re.DOTALL)
+_NAMES_ALONE = re.compile(r"\{([^{}:]+)\}")
+_WORDS = frozenset(("true", "false", "null", "True", "False", "None"))
+_FORGOTTEN_COMMA = re.compile(r"(?<=[}\]])(?=\s*[{\[])")
+_decode = json.JSONDecoder(strict=False).raw_decode
+
+
+def read_lenient(text: str) -> JSON:
+    """Return the JSON value of a text: the text itself, else its first ```json block, else that at its first bracket.
+
+    Comments after `//`, `...`, words without quotes, commas that are too many or missing between brackets, values as
+    Python writes them and text after the value are accepted. An unclosed bracket is an error, as parts are missing.
+
+    Raises:
+        ValueError: The text contains no such value.
+    """
+    text = text[:MAX_JSON]
+    try:
+        return loads(text)
+    except ValueError:
+        fenced = _FENCE.search(text) if "```" in text else None
+    body = fenced[1] if fenced else text
+    opening = re.search(r"[\[{]", body)
+    if opening is None:
+        raise ValueError("there is no JSON in the text")
+    body = body[opening.start() :]
+    try:
+        return plain(_decode(body)[0])
+    except (ValueError, TypeError, RecursionError):  # TypeError: nested too deeply
+        body = _FORGOTTEN_COMMA.sub(",", _TOKEN.sub(_plain_token, body))
+    names = _NAMES_ALONE.match(body)
+    return PythonScanner(f"[{names[1]}]" if names else body).value()
+
+
+def _plain_token(found: re.Match[str]) -> str:
+    quoted, word = found.groups()
+    return quoted or (word if word in _WORDS else f'"{word}"' if word else "")

@@ -12,8 +12,7 @@ import msgspec
 from tunecheck.plugins import JSON, converted
 from tunecheck_memory import AskJudge, Definition, FinishedTest, GenerationContext, Kind, Points, Say, Score
 from tunecheck_memory._kind import Replied, Scene, Step, Steps, Wait
-from tunecheck_memory._kinds.replies import UndecidedError
-from tunecheck_memory._lenient_json import read_lenient
+from tunecheck_memory._kinds.replies import UndecidedError, read_lenient
 from tunecheck_memory._wording import Menu, fill
 
 if TYPE_CHECKING:
