@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, repeat
 from typing import Any, cast
 
 import msgspec
+from msgspec import UNSET
 
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.datasets._reading import SOURCE_ID, TRIAL, fingerprint, usable_id
 from tunecheck.pipeline._finished_rows import ResultRow, read_row
-from tunecheck.results._columns import EvaluatorPart, choose_main_metric, evaluator_names, number_of
+from tunecheck.results._columns import (
+    Cell,
+    Cells,
+    Columns,
+    EvaluatorPart,
+    choose_main_metric,
+    evaluator_names,
+    number_of,
+)
 from tunecheck.results._table import (
     EvaluatorColumns,
     Items,
@@ -31,7 +39,7 @@ from tunecheck.results._table import (
 
 _BLOCK_ROWS = 256
 _MOST_NAMES = 1_000
-_MOST_SHAPES, _MOST_KEYS = 100, 2_000
+_MOST_KEYS = 2_000
 _MOST_SLICES, _LONGEST_SLICE = 20, 100
 _BY_POSITION = re.compile(r"row-\d+")
 _LATENCY = "outputs.latency_ms"
@@ -45,7 +53,7 @@ class TableBuilder:
     `labels` are the columns with values to keep. `finds_clusters` also keeps columns that may identify clusters.
     `answers` are the data's columns that are not part of a row's content. Rows that are `is_foreign` may have an id
     twice, and a null is Azure AI Evaluation's way to say that an evaluator failed. `known_contents` has the fingerprint
-    of each content by a digest of its JSON text; runs of the same data share it.
+    of each content by a hash of its JSON text; runs of the same data share it.
     """
 
     def __init__(
@@ -56,16 +64,16 @@ class TableBuilder:
         finds_clusters: bool,
         answers: frozenset[str],
         is_foreign: bool,
-        known_contents: dict[bytes, str],
+        known_contents: dict[int, str],
     ) -> None:
         self._known_contents = known_contents
-        self._row_parser = _RowParser()
+        self._block_parser = _BlockParser()
         self._declared = declared or {}
         self._split = evaluator_names(declared)
         self._finds_clusters, self._answers, self._is_foreign = finds_clusters, answers, is_foreign
         self._answer_keys = [f"inputs.{name}" for name in answers]
-        self._keys: set[str] = set()
-        self._inputs: dict[tuple[str, ...], dict[str, str]] = {}
+        self._not_content = answers | {TRIAL, SOURCE_ID}
+        self._keys: dict[str, None] = {}
         self._parts: dict[str, EvaluatorPart] = {}
         self._error_keys: list[str] = []
         self._labels: dict[str, list[str | None]] = {name: [] for name in labels}
@@ -90,19 +98,24 @@ class TableBuilder:
     def read(self, source: RowSource) -> tuple[Items, bool, Mapping[str, Labels], Mapping[str, Labels]]:
         """Read all rows; give the items, whether ids come from the data, the items' labels by column, and slices."""
         if isinstance(source, ResultsFile):
-            records = source.records(parse=self._row_parser.parse)
+            lines = source.lines()
+            while block := list(islice(lines, _BLOCK_ROWS)):
+                columns = self._block_parser.parse([line for _, line in block])
+                if columns is None:
+                    columns = self._columns_of([read_row(line, source.path, number) for number, line in block])
+                self._take(columns, len(block))
+                self._block_parser.expect(self._keys, self._keys.keys() & self._read_keys())
         else:
             records = source.records()
-        while rows := list(islice(records, _BLOCK_ROWS)):
-            self._take(rows)
-            self._row_parser.expect(self._keys, self._keys & self._read_keys())
+            while rows := list(islice(records, _BLOCK_ROWS)):
+                self._take(self._columns_of(rows), len(rows))
         for name, part in self._parts.items():
             for each in part.evaluator.columns:
                 self.columns[each].fill(self.rows)
             choose_main_metric(part.evaluator, self.columns, self._entry(name))
         named = self._settle_ids()
         items, first = self._items()
-        labels = {name: each for name, each in self._labels.items() if not self._keys.isdisjoint(_places(name))}
+        labels = {name: each for name, each in self._labels.items() if not self._keys.keys().isdisjoint(_places(name))}
         slices: Mapping[str, Labels] = self._slices
         if first is not None:
             labels, slices = (
@@ -148,37 +161,38 @@ class TableBuilder:
             keys.update(key for result, reason, _ in part.verdicts for key in (result, reason))
         return keys
 
-    def _take(self, rows: list[ResultRow]) -> None:
+    def _columns_of(self, rows: Sequence[ResultRow]) -> Columns:
         for row in rows:
-            if not self._keys.issuperset(row):
+            if not self._keys.keys() >= row.keys():
                 new = [key for key in row if key not in self._keys]
-                self._keys.update(new)
+                self._keys.update(dict.fromkeys(new))
                 self._learn(new)
-        failed = [False] * len(rows)
+        return {key: [row.get(key, UNSET) for row in rows] for key in self._keys}
+
+    def _take(self, columns: Columns, count: int) -> None:
+        failed = [False] * count
         for key in self._error_keys:
-            failed = [had or key in row for had, row in zip(failed, rows, strict=True)]
+            failed = [had or cell is not UNSET for had, cell in zip(failed, columns[key], strict=True)]
         for part in self._parts.values():
-            states = part.take(rows, self.rows)
+            states = part.take(columns, count, self.rows)
             if State.ERROR in states:
                 failed = [had or state == State.ERROR for had, state in zip(failed, states, strict=True)]
         for name, labels in self._labels.items():
-            places = [key for key in _places(name) if key in self._keys]
-            values = ([row.get(key) for row in rows] for key in places[:1])
-            labels.extend(map(self._text, next(values, [None] * len(rows))))
-        self._take_slices(rows)
-        if _LATENCY in self._keys:
-            taken = (number_of(row.get(_LATENCY)) for row in rows)
+            place = next((key for key in _places(name) if key in columns), None)
+            labels.extend([None] * count if place is None else map(self._text, columns[place]))
+        self._take_slices(columns)
+        if _LATENCY in columns:
+            taken = map(number_of, columns[_LATENCY])
             self.latencies_ms += [each for each in taken if each == each]
-        for number, row in enumerate(rows, self.rows):
-            self._name(number, row)
-        self.rows += len(rows)
+        self._name(columns, count)
+        self.rows += count
         self.errors += sum(failed)
 
-    def _take_slices(self, rows: Sequence[ResultRow]) -> None:
+    def _take_slices(self, columns: Columns) -> None:
         """Keep the values of columns with few short ones, and forget those of others."""
         for name, labels in [*self._slices.items()]:
-            key, texts = f"inputs.{name}", self._slice_texts[name]
-            values = [row.get(key) for row in rows]
+            texts = self._slice_texts[name]
+            values = [None if cell is UNSET else cell for cell in columns[f"inputs.{name}"]]
             try:
                 new = set(values) - texts.keys()
             except TypeError:  # a list or an object
@@ -188,51 +202,65 @@ class TableBuilder:
                 del self._slices[name]
                 continue
             texts.update({value: self._text(value) for value in new})
-            labels.extend([texts[value] for value in values])
+            labels.extend(map(texts.__getitem__, values))
 
-    def _text(self, value: JSON) -> str | None:
+    def _text(self, value: Cell) -> str | None:
         """Return a value as a label: a text unchanged, everything else as JSON."""
-        if value is None:
+        if value is None or value is UNSET:
             return None
         text = value if isinstance(value, str) else dumps(value).decode("utf-8", "backslashreplace")
         return self._texts.setdefault(text, text)  # few labels are more than one row's
 
     # -- names
 
-    def _name(self, number: int, row: ResultRow) -> None:
-        given = row.get("row_id") if "row_id" in row else usable_id(row.get("inputs.id"))
-        given = given if isinstance(given, str) else None
-        self._given.append(given)
-        if "row_id" in row and not any(key in row for key in self._answer_keys):
-            content = row.get("row_fingerprint")
-            self._contents.append(content if isinstance(content, str) else "")
-        else:
-            self._contents.append(self._fingerprint(row))
-        source = self._text(row[_SOURCE]) if _SOURCE in row and _TRIAL in row else None
-        if source is not None and given != source and not (given or "").startswith(f"{source}#"):
-            source = None
-        self._sources.append(source)
-        self.simulated += row.get("outputs.simulated") is True
-        if "cause" in row:
-            self.causes = {} if self.causes is None else self.causes
-            if isinstance(cause := row["cause"], str):
-                self.causes[number] = cause
+    def _name(self, columns: Columns, count: int) -> None:
+        absent: Cells = [UNSET] * count
+        row_ids, own_ids, prints = (columns.get(key, absent) for key in ("row_id", "inputs.id", "row_fingerprint"))
+        named = (usable_id(own) if cell is UNSET else cell for cell, own in zip(row_ids, own_ids, strict=True))
+        given = [each if isinstance(each, str) else None for each in named]
+        self._given += given
+        known = [cell is not UNSET for cell in row_ids]
+        for key in self._answer_keys:
+            if key in columns:
+                known = [had and cell is UNSET for had, cell in zip(known, columns[key], strict=True)]
+        contents = (each if isinstance(each, str) else "" for each in prints)
+        if not all(known):
+            own = zip(known, contents, self._fingerprints(columns, count), strict=True)
+            contents = (content if is_known else found for is_known, content, found in own)
+        self._contents += contents
+        self._sources += (
+            [None] * count
+            if _SOURCE not in columns or _TRIAL not in columns
+            else map(self._source, given, columns[_SOURCE], columns[_TRIAL])
+        )
+        self.simulated += sum(cell is True for cell in columns.get("outputs.simulated", ()))
+        causes = columns.get("cause", absent)
+        if self.causes is None and any(cell is not UNSET for cell in causes):
+            self.causes = {}
+        if self.causes is not None:
+            numbered = enumerate(causes, self.rows)
+            self.causes.update({number: cause for number, cause in numbered if isinstance(cause, str)})
 
-    def _fingerprint(self, row: ResultRow) -> str:
-        """Return the fingerprint of a row's inputs, without the columns `a.b` in which Azure repeats a part of `a`."""
-        shape = tuple(row)
-        if shape not in self._inputs:
-            if len(self._inputs) >= _MOST_SHAPES:
-                self._inputs.clear()
-            names = {key.removeprefix("inputs."): key for key in shape if key.startswith("inputs.")}
-            skipped = self._answers | {TRIAL, SOURCE_ID}
-            own = {name: key for name, key in names.items() if name not in skipped and not _is_part(name, names)}
-            self._inputs[shape] = own
-        text = dumps({name: row[key] for name, key in self._inputs[shape].items()})
-        digest = hashlib.blake2b(text, digest_size=16).digest()
-        if digest not in self._known_contents:
-            self._known_contents[digest] = fingerprint(cast("dict[str, JSON]", loads(text)))
-        return self._known_contents[digest]
+    def _source(self, given: str | None, source: Cell, trial: Cell) -> str | None:
+        text = None if trial is UNSET else self._text(source)
+        return text if text is not None and (given == text or (given or "").startswith(f"{text}#")) else None
+
+    def _fingerprints(self, columns: Columns, count: int) -> Iterator[str]:
+        """Yield the fingerprints of rows' inputs, without the columns `a.b` in which Azure repeats a part of `a`."""
+        names = {key.removeprefix("inputs."): key for key in sorted(columns) if key.startswith("inputs.")}
+        parted = any(_is_part(name, names) for name in names)
+        own = [name for name in names if parted or name not in self._not_content]
+        cells = zip(*(columns[names[name]] for name in own), strict=True) if own else repeat((), count)
+        for row in cells:
+            content = {name: cell for name, cell in zip(own, row, strict=True) if cell is not UNSET}
+            if parted:
+                skipped = {name for name in content if name in self._not_content or _is_part(name, content)}
+                content = {name: content[name] for name in content if name not in skipped}
+            text = dumps(content)
+            hashed = hash(text)
+            if hashed not in self._known_contents:
+                self._known_contents[hashed] = fingerprint(cast("dict[str, JSON]", loads(text)))
+            yield self._known_contents[hashed]
 
     def _settle_ids(self) -> bool:
         """The rows' ids: as given, unless one is missing or twice among ids that are not a run's own."""
@@ -259,7 +287,7 @@ class TableBuilder:
         return Items(list(numbers), [self._contents[row] for row in first], of_row), first
 
 
-class _RowParser:
+class _BlockParser:
     """Parses lines of a results file. Values that the table does not need stay JSON text, which saves most time."""
 
     def __init__(self) -> None:
@@ -267,33 +295,29 @@ class _RowParser:
         self._read: set[str] = set()
         self._decoder: msgspec.json.Decoder[msgspec.Struct] | None = None
 
-    def expect(self, keys: set[str], read: set[str]) -> None:
-        """Set the keys that rows have; only values of the keys in `read` are decoded.
-
-        A row with any other key is decoded as a whole.
-        """
-        if (len(keys) == len(self._keys) and read == self._read) or len(keys) > _MOST_KEYS:
+    def expect(self, keys: Collection[str], read: set[str]) -> None:
+        """Set the keys that rows have; only values of the keys in `read` are decoded."""
+        if len(keys) == len(self._keys) and read == self._read:
             return
-        self._keys, self._read = [*keys], read
-        fields = [(f"k{at}", Any if key in read else msgspec.Raw, msgspec.UNSET) for at, key in enumerate(self._keys)]
+        self._keys, self._read, self._decoder = [*keys], read, None
+        if len(keys) > _MOST_KEYS:
+            return
+        fields = [(f"k{at}", Any if key in read else msgspec.Raw, UNSET) for at, key in enumerate(self._keys)]
         names = {f"k{at}": key for at, key in enumerate(self._keys)}
-        try:
+        with contextlib.suppress(ValueError):  # msgspec takes no key with a character that JSON must escape
             row = msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=True, gc=False)
-        except ValueError:  # msgspec takes no key with a character that JSON must escape
-            self._decoder = None
-        else:
             self._decoder = msgspec.json.Decoder(row)
 
-    def parse(self, line: bytes, path: Path, number: int) -> ResultRow:
-        """Parse a line as `read_row` does, with its errors."""
+    def parse(self, lines: Sequence[bytes]) -> Columns | None:
+        """Return the columns of these rows; None if any of them is damaged, or has a key that is not expected."""
         if self._decoder is None:
-            return read_row(line, path, number)
+            return None
+        decode = self._decoder.decode
         try:
-            row = self._decoder.decode(line.decode())  # a str: bytes that are not UTF-8 may stand in undecoded values
+            rows = [decode(line.decode()) for line in lines]  # a str: undecoded values may be no UTF-8
         except (msgspec.DecodeError, RecursionError, UnicodeError):
-            return read_row(line, path, number)
-        values = msgspec.structs.astuple(row)
-        return {key: value for key, value in zip(self._keys, values, strict=True) if value is not msgspec.UNSET}
+            return None
+        return dict(zip(self._keys, zip(*map(msgspec.structs.astuple, rows), strict=True), strict=True))
 
 
 def _is_short(value: JSON) -> bool:
@@ -305,5 +329,5 @@ def _places(name: str) -> tuple[str, str, str]:
     return f"inputs.{name}", name, f"outputs.{name}"
 
 
-def _is_part(name: str, names: Mapping[str, object]) -> bool:
+def _is_part(name: str, names: Collection[str]) -> bool:
     return any(letter == "." and name[:at] in names for at, letter in enumerate(name))

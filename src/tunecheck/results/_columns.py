@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from msgspec import UNSET, UnsetType
 
 from tunecheck._files import EvaluatorEntry, MetricEntry
 from tunecheck._json import JSON, dumps
-from tunecheck.pipeline._finished_rows import ResultRow, counted_metric
+from tunecheck.pipeline._finished_rows import counted_metric
 from tunecheck.results._table import PASS_RATE, EvaluatorColumns, Kind, MetricColumn, State
 
 MOST_COLUMNS = 300
@@ -22,6 +25,11 @@ _WORDS = {"fail": 0, "pass": 1, "not_applicable": _SKIPPED, "not applicable": _S
 _AS_NUMBER = (0.0, 1.0, math.nan, math.nan)
 _AS_STATE = (State.SCORED, State.SCORED, State.NOT_APPLICABLE)
 _KINDS: Mapping[str, Kind] = {"binary": "binary", "score": "score", "count": "count"}
+
+Cell: TypeAlias = "JSON | UnsetType"
+Cells: TypeAlias = Sequence[Cell]
+Columns: TypeAlias = Mapping[str, Cells]
+"""Some rows by column: UNSET where a row lacks it; what the table does not need may be JSON text."""
 
 NameOf = Callable[[str], "tuple[str, str] | None"]
 
@@ -99,61 +107,70 @@ class EvaluatorPart:
             evaluator.columns.append(name)
         return columns[name]
 
-    def take(self, rows: Sequence[ResultRow], start: int) -> bytes:
+    def take(self, columns: Columns, count: int, start: int) -> bytes:
         """Put the values of these rows, which `start` others came before, where they belong; give their states."""
-        error = f"error.{self.evaluator.name}"
-        failed = [error in row for row in rows]
-        counted = rows if not any(failed) else [{} if error in row else row for row in rows]
-        words = [self._verdicts(counted, start, *each) for each in self.verdicts]
-        numbers = [self._numbers(counted, start, *each) for each in self.numbers]
-        if len(words) == 1 and _NEITHER not in words[0]:
-            states = bytes(map(_AS_STATE.__getitem__, words[0]))
-        else:
-            said, values = [*zip(*words, strict=True)], [*zip(*numbers, strict=True)]
-            states = bytes(
-                State.ERROR if has_failed else self._state(row, said[at] if said else (), values[at] if values else ())
-                for at, (row, has_failed) in enumerate(zip(rows, failed, strict=True))
-            )
+        absent: Cells = [UNSET] * count
+        failed = [cell is not UNSET for cell in columns.get(f"error.{self.evaluator.name}", absent)]
+        all_worked = not any(failed)
+
+        def cells(key: str) -> Cells:
+            found = columns.get(key, absent)
+            return found if all_worked else [UNSET if bad else cell for bad, cell in zip(failed, found, strict=True)]
+
+        words = [_take_verdicts(cells(key), cells(reason), start, column) for key, reason, column in self.verdicts]
+        numbers = [_take_numbers(cells(key), start, column) for key, column in self.numbers]
+        least: Sequence[int] = [_NEITHER] * count
+        for each in words:
+            least = each if each is words[0] else [*map(min, least, each)]
+        scored = [False] * count
+        for values in numbers:
+            scored = [had or value == value for had, value in zip(scored, values, strict=True)]
+        states = bytes(
+            State.ERROR
+            if bad
+            else _AS_STATE[word]
+            if word != _NEITHER
+            else State.SCORED
+            if has
+            else self._state(columns, at)
+            for at, (bad, word, has) in enumerate(zip(failed, least, scored, strict=True))
+        )
         self.evaluator.states.extend(bytes(start - len(self.evaluator.states)) + states)
         return states
 
-    def _verdicts(
-        self, rows: Sequence[Mapping[str, JSON]], start: int, key: str, reason: str, column: MetricColumn
-    ) -> list[int]:
-        try:
-            words = [_WORDS.get(row.get(key), _NEITHER) for row in rows]  # type: ignore[arg-type]
-        except TypeError:  # some value is a list or an object
-            words = [_WORDS.get(str(row.get(key)), _NEITHER) for row in rows]
-        column.has_results = column.has_results or min(words) != _NEITHER
-        column.fill(start)
-        column.values.extend(map(_AS_NUMBER.__getitem__, words))
-        column.reasons.extend([0 if word else _hash(row.get(reason)) for word, row in zip(words, rows, strict=True)])
-        return words
-
-    def _numbers(self, rows: Sequence[Mapping[str, JSON]], start: int, key: str, column: MetricColumn) -> list[float]:
-        found = [row.get(key) for row in rows]
-        values = [value if type(value) is float else number_of(value) for value in found]
-        column.fill(start)
-        column.values.extend(values)
-        if column.kind == "binary" and not all(value in (0.0, 1.0) or value != value for value in values):
-            column.kind = "score"
-        return values
-
-    def _state(self, row: ResultRow, words: Sequence[int], numbers: Sequence[float]) -> int:
-        if any(word < _SKIPPED for word in words):
-            return State.SCORED
-        if _SKIPPED in words:
-            return State.NOT_APPLICABLE
-        if any(value == value for value in numbers):
-            return State.SCORED
-        own = [row[key] for key in self.keys if key in row]
+    def _state(self, columns: Columns, at: int) -> int:
+        """Return the state of a row without a verdict and a number."""
+        own = [columns[key][at] for key in self.keys if columns[key][at] is not UNSET]
         if not own:
-            return State.ERROR if "error.target" in row else State.ABSENT
+            return (
+                State.ERROR if "error.target" in columns and columns["error.target"][at] is not UNSET else State.ABSENT
+            )
         all_null = all(value is None for value in own)
         return State.ERROR if self.nulls_are_errors and all_null else State.NOT_APPLICABLE
 
 
-def number_of(value: JSON) -> float:
+def _take_verdicts(results: Cells, reasons: Cells, start: int, column: MetricColumn) -> Sequence[int]:
+    try:
+        words = [_WORDS.get(cell, _NEITHER) for cell in results]  # type: ignore[arg-type]
+    except TypeError:  # some value is a list or an object
+        words = [_WORDS.get(str(cell), _NEITHER) for cell in results]
+    column.has_results = column.has_results or min(words) != _NEITHER
+    column.fill(start)
+    column.values.extend(map(_AS_NUMBER.__getitem__, words))
+    column.reasons.extend([0 if word else _hash(reason) for word, reason in zip(words, reasons, strict=True)])
+    return words
+
+
+def _take_numbers(cells: Cells, start: int, column: MetricColumn) -> Sequence[float]:
+    values = [cell if type(cell) is float else number_of(cell) for cell in cells]
+    column.fill(start)
+    column.values.extend(values)
+    if column.kind == "binary" and not all(value in (0.0, 1.0) or value != value for value in values):
+        column.kind = "score"
+    return values
+
+
+def number_of(value: Cell) -> float:
     """A value as a number; NaN of what is none, or beyond any float."""
     try:
         return float(value) if isinstance(value, (int, float)) else math.nan
@@ -161,9 +178,9 @@ def number_of(value: JSON) -> float:
         return math.nan
 
 
-def _hash(reason: JSON) -> int:
+def _hash(reason: Cell) -> int:
     """A number that equal reasons share; never 0."""
-    return hash(reason if isinstance(reason, str) else dumps(reason)) or 1
+    return hash(reason if isinstance(reason, str) else dumps(None if reason is UNSET else reason)) or 1
 
 
 def _is_repeated(key: str, known: set[str]) -> bool:

@@ -96,7 +96,7 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
     """
     opened = [open_run(run, results_dir, f"run {at}" if at else "base") for at, run in enumerate(runs)]
     answers = frozenset[str]().union(*(each.answers for each in opened))
-    known_contents: dict[bytes, str] = {}
+    known_contents: dict[int, str] = {}
     return [_table(each, answers, cluster, known_contents) for each in opened]
 
 
@@ -105,9 +105,7 @@ def read_run(run: RunLike, results_dir: Path) -> RunTable:
     return read_runs([run], results_dir)[0]
 
 
-def _table(
-    opened: OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: dict[bytes, str]
-) -> RunTable:
+def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: dict[int, str]) -> RunTable:
     if cluster is None and opened.cluster == NONE:
         cluster = NONE
     builder = TableBuilder(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -108,14 +108,18 @@ class ResultsFile:
 
     path: Path
 
-    def records(
-        self, only: Container[int] | None = None, parse: Callable[[bytes, Path, int], ResultRow] = read_row
-    ) -> Iterator[ResultRow]:
-        """As `RowSource.records`. `parse` makes a row of a line, the file's path and the line's number, from 0."""
+    def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
+        """As `RowSource.records`."""
+        for number, line in self.lines():
+            if only is None or number in only:
+                yield read_row(line, self.path, number)
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines that are not blank, with their numbers from 0."""
         with told_as(DataError, self.path), open_regular(self.path, buffering=_BLOCK) as file:
             for number, line in enumerate(lines(file)):
-                if (only is None or number in only) and not line.isspace():
-                    yield parse(line, self.path, number)
+                if not line.isspace():
+                    yield number, line
 
 
 @dataclass(frozen=True, slots=True)
