@@ -26,7 +26,8 @@ def cases(area: str) -> Callable[[Test], Test]:
         assert rows, f"no line of {area}.jsonl holds {sentence!r}"
         names = [name for name in rows[0] if name not in ("test", "id")]
         values = [pytest.param(*(row[name] for name in names), id=row["id"]) for row in rows]
-        return pytest.mark.parametrize(names, values)(test)
+        marked: Test = pytest.mark.parametrize(names, values)(test)
+        return marked
 
     return mark
 
