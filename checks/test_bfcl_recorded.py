@@ -8,10 +8,8 @@ import pytest
 from tests.bfcl.test_bfcl_evaluate import CATEGORIES, EVALUATOR, evaluate, judged, recorded, scored
 from tests.bfcl_copy import bfcl_copy
 
-from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.episodes._target import ConversationTarget
-from tunecheck_bfcl._evaluation import run_bfcl
-from tunecheck_bfcl._scoring import score_results
+from tunecheck import ConversationTarget, DataError, load_endpoint
+from tunecheck_bfcl import find_bfcl, get_bfcl, run_bfcl, score_results
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +57,12 @@ def test_a_recorded_run_evaluated_has_the_accuracy_and_the_verdicts_of_its_resul
         assert metrics[f"{EVALUATOR[category]}.binary_aggregate"] == summaries[category]["accuracy"], category
         assert metrics[f"{EVALUATOR[category]}.scored_count"] == summaries[category]["total"], category
         assert judged(tmp_path / said.json()["run_dir"], category) == verdicts[category], category
+
+
+def test_the_release_is_fetched_from_the_package_index_and_holds_every_file(tmp_path: Path) -> None:
+    try:
+        folder = get_bfcl(to=tmp_path / "data")
+    except DataError as error:
+        pytest.skip(f"the package index is out of reach: {error}")
+    assert find_bfcl(folder).missing() == []
+    assert find_bfcl(folder).is_the_release

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.core.test_evaluate_kill import (
+from checks.test_evaluate_kill_resume import (
     ROWS,
     Server,
     begin,

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.test_real_servers import KEY, LLAMA_SERVER, free_port, running
 from tests.conftest import ReferenceEnvironment
-from tests.core.test_real_servers import KEY, LLAMA_SERVER, free_port, running
 from tests.judge_parts import prompt_file
 
 from tunecheck import DifferenceEvaluator, EndpointError, JudgementError, PromptyEvaluator, evaluate, load_endpoint
 from tunecheck.endpoints import Endpoint
 from tunecheck.evaluators import KINDS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # making the environment is most of it, the first time
+pytestmark = [pytest.mark.timeout(900)]  # making the environment is most of it, the first time
 
 SCORED = """\
 ---

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from checks.served_runs import Workspace, finished
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.fault_server import FaultServer, Step
-from tests.served_runs import Workspace, finished
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.semantic_pairs import LONG, PAIRS
 from tests.pipeline_parts import column, metrics_of, run
-from tests.semantic_pairs import LONG, PAIRS
 from tests.semantic_parts import MODEL, semantic_packages
 
 from tunecheck import ConfigurationError

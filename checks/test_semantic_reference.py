@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.semantic_pairs import PAIRS
 from tests.conftest import ROOT
-from tests.semantic_pairs import PAIRS
 from tests.semantic_parts import MODEL, semantic_packages, torch_environment
 
 from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.semantic_pairs import PAIRS
+from checks.test_real_servers import free_port, running
 from tests.conftest import ROOT, ReferenceEnvironment
-from tests.core.test_real_servers import free_port, running
 from tests.pipeline_parts import column, run
 from tests.reference_environments import AZURE
-from tests.semantic_pairs import PAIRS
 from tests.semantic_parts import MODEL, semantic_packages
 
 from tunecheck import RefusedError
@@ -29,7 +29,7 @@ KEY = "a-key-for-tests-only"
 def llama(reference_env: ReferenceEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     python = reference_env("llamacpp", "xllamacpp==2026.10.11549", "gguf==0.19.0")
     folder, port = tmp_path_factory.mktemp("llama"), free_port()
-    script = ROOT / "tests" / "llama_embeddings.py"
+    script = ROOT / "checks" / "llama_embeddings.py"
     command = [str(python), str(script), str(folder / "tiny.gguf"), str(port), KEY]
     with running(command, folder, port, "/health") as url:
         yield url

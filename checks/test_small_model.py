@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 import yaml
+from checks.test_real_servers import free_port, running
 from tests.cli_parts import inside
 from tests.conftest import ReferenceEnvironment
-from tests.core.test_real_servers import free_port, running
 from tests.platforms import posix_only
 
 from tunecheck import load_endpoint

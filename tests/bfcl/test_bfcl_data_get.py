@@ -46,16 +46,6 @@ def _passes_for_the_release(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(bfcl_download, "WHEEL_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
 
 
-@pytest.mark.slow
-def test_the_release_is_fetched_from_the_package_index_and_holds_every_file(tmp_path: Path) -> None:
-    try:
-        folder = get_bfcl(to=tmp_path / "data")
-    except DataError as error:
-        pytest.skip(f"the package index is out of reach: {error}")
-    assert find_bfcl(folder).missing() == []
-    assert find_bfcl(folder).is_the_release
-
-
 def test_of_the_wheel_only_data_and_the_four_text_files_are_kept(tmp_path: Path) -> None:
     folder = get_bfcl(to=tmp_path / "data", source=reference_wheel())
     texts = {f"bfcl_eval/{text.as_posix()}" for text in TEXTS}

@@ -15,7 +15,7 @@ from tests.cli_parts import command, environment, inside
 from tests.conversation_parts import Server, Values, serving
 from tests.platforms import posix_only
 
-from tunecheck import Run, evaluate
+from tunecheck import Run
 from tunecheck.endpoints import load_endpoint
 from tunecheck.episodes import ConversationTarget
 from tunecheck_bfcl import run_bfcl, score_results
@@ -48,15 +48,6 @@ def test_a_replayed_run_has_the_verdicts_that_scoring_its_files_gives(shared_dat
     for name, score in ours.categories.items():
         assert len(score.verdicts) == 20
         assert set(score.verdicts) <= set(theirs.categories[name].verdicts), name
-
-
-@pytest.mark.slow
-def test_evaluating_a_replayed_run_gives_the_accuracy_that_scoring_its_file_gives(shared_data: Path) -> None:
-    file = next(shared_data.glob("bfcl_runs/v0.11.0/result/*/multi_turn/*_base_result.json"))
-    result = evaluate(data="bfcl:multi_turn_base", target=load_endpoint({"kind": "replay", "path": str(file)}))
-    (model,) = score_results(file).models.values()
-    metrics: Values = result["metrics"]  # type: ignore[assignment]
-    assert metrics["multi_turn_state.binary_aggregate"] == model.categories["multi_turn_base"].accuracy
 
 
 @pytest.mark.parametrize("mode", ["tools", "text"])

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ROOT, ReferenceEnvironment
+from tests.conftest import ROOT
 from tests.judge_parts import Asked, JudgeServer, Scripted
 from tests.pipeline_parts import column, metrics_of, run
-from tests.reference_environments import AZURE
 from tests.tables import cases
 
 from tunecheck import ConfigurationError
@@ -248,31 +245,6 @@ def test_a_run_asks_its_judge_through_the_journal(tmp_path: Path) -> None:
     assert len(server.asked) == 2
     usage: Any = result.usage["memory"]
     assert usage["calls"] == 2
-
-
-@pytest.mark.slow
-def test_azures_evaluate_takes_it_unchanged(tmp_path: Path, reference_env: ReferenceEnvironment) -> None:
-    data, out = tmp_path / "rows.jsonl", tmp_path / "out.json"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows()[:3]), encoding="utf-8")
-    program = (
-        "import sys, json\n"
-        "from azure.ai.evaluation import evaluate\n"
-        "from tunecheck_memory._evaluator import MemoryEvaluator\n"
-        "if __name__ == '__main__':\n"
-        "    found = evaluate(data=sys.argv[1], evaluators={'memory': MemoryEvaluator()})\n"
-        "    open(sys.argv[2], 'w').write(json.dumps([row['outputs.memory.memory'] for row in found['rows']]))\n"
-    )
-    (tmp_path / "program.py").write_text(program, encoding="utf-8")
-    done = subprocess.run(
-        [str(reference_env("azure", *AZURE)), str(tmp_path / "program.py"), str(data), str(out)],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(out.read_text(encoding="utf-8")) == [1.0, 0.0, 1.0]
 
 
 def test_a_test_that_fails_has_a_fault_with_its_reason_as_data() -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from checks.goodai_rescore import given_of_row, rescore_row
+from checks.goodai_rescore import rescore_row
 from checks.goodai_rules import score_as_benchmark
 from hypothesis import given, strategies as st
-from tests.memory_scoring_parts import ROUTE, recorded, told
+from tests.memory_scoring_parts import ROUTE, told
 
-from tunecheck.plugins import JSON
 from tunecheck_memory import FinishedTest, Score, judge_by_words
 
 TITLES = (
@@ -92,15 +90,3 @@ def judge_both_ways(title: str, text: str) -> None:
     expected = EXPECTED.get(title, ["the umbrella hangs there"])
     for rules in (judge_by_words, score_as_benchmark):
         rules(told(title, expected, text, text, since_question=[text], script=[text]))
-
-
-@pytest.mark.slow
-def test_recorded_rows_with_their_words_mixed_up_are_all_scored(shared_data: Any) -> None:
-    draws = random.Random(6)
-    for row in recorded(shared_data):
-        mixed: list[JSON] = []
-        for reply in row["responses"]:
-            words = reply.split(" ")
-            start, end = sorted(draws.sample(range(len(words) + 1), 2)) if words else (0, 0)
-            mixed.append(" ".join([*words[end:], *words[start:end], *words[:start], draws.choice(PIECES)]))
-        assert is_sound(judge_by_words(given_of_row({**row, "responses": mixed})))

@@ -19,7 +19,7 @@ from tests.platforms import posix_only
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parent
 ROWS = 300
 
 
@@ -92,7 +92,6 @@ def wait_for_lines(process: subprocess.Popen[bytes], folder: Path, count: int) -
         time.sleep(0.001)
 
 
-@pytest.mark.slow
 def test_an_unbroken_run_is_what_was_meant(unbroken: Path) -> None:
     """Else the other tests would compare nothing with nothing."""
     metrics = strict_json((unbroken / "metrics.json").read_bytes())
@@ -111,7 +110,6 @@ def as_before_it_ended(folder: Path) -> None:
     (folder / "run.json").write_text(json.dumps(manifest | {"status": "running"}))
 
 
-@pytest.mark.slow
 def test_a_run_torn_in_its_last_record_resumes_to_the_same_result(data: Path, unbroken: Path, tmp_path: Path) -> None:
     """Cut as a crash of the machine may cut it; a few cuts go the whole way, with a process and a server."""
     with serving(tmp_path) as server:
@@ -132,7 +130,6 @@ def test_a_run_torn_in_its_last_record_resumes_to_the_same_result(data: Path, un
             assert (folder / "eval_results.jsonl").read_bytes() == (unbroken / "eval_results.jsonl").read_bytes()
 
 
-@pytest.mark.slow
 def test_a_journal_that_was_cut_after_its_process_was_killed_is_not_taken_for_a_shorter_run(
     data: Path, tmp_path: Path
 ) -> None:
@@ -152,7 +149,6 @@ def test_a_journal_that_was_cut_after_its_process_was_killed_is_not_taken_for_a_
         assert len(server.requests()) == asked
 
 
-@pytest.mark.slow
 def test_a_second_process_on_the_same_run_is_refused_and_harms_nothing(
     data: Path, unbroken: Path, tmp_path: Path
 ) -> None:
@@ -169,7 +165,6 @@ def test_a_second_process_on_the_same_run_is_refused_and_harms_nothing(
 
 
 @posix_only
-@pytest.mark.slow
 def test_an_interrupted_process_says_how_to_go_on_and_goes_on(data: Path, unbroken: Path, tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         process = begin(data, tmp_path, server.port)

@@ -26,9 +26,9 @@ from tunecheck.endpoints import ChatRequest, Completion, Endpoint, check_endpoin
 from tunecheck.formats import read_calls
 
 # Making the environments is most of it, the first time; the servers are ended with all their children.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), posix_only]
+pytestmark = [pytest.mark.timeout(900), posix_only]
 
-LLAMA_SERVER = Path(__file__).parents[1] / "llama_server.py"
+LLAMA_SERVER = Path(__file__).with_name("llama_server.py")
 KEY = "a-key-for-tests-only"
 
 PLAIN_SCORE = """
