@@ -23,6 +23,10 @@ class _Plain:
     """A class with all state of its instances in `__dict__`."""
 
 
+HIDDEN: dict[str, str] = {}
+"""Values from the environment in evaluators' settings, with the references to write in their place."""
+
+
 def fingerprint(thing: object) -> str | None:
     """Return the fingerprint of a callable: a function, an instance, a partial, a bound method."""
     try:
@@ -64,7 +68,10 @@ def _arguments(thing: object) -> dict[str, object]:
 
 def _data(value: object) -> str:
     """Return a value as text if it is plain data; TypeError if it holds an object."""
-    return json.dumps(value, sort_keys=True)
+    text = json.dumps(value, sort_keys=True)
+    for hidden, written in HIDDEN.items():
+        text = text.replace(json.dumps(hidden)[1:-1], json.dumps(written)[1:-1])
+    return text
 
 
 def _class(kind: type, seen: set[int]) -> JSON:

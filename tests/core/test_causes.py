@@ -75,6 +75,7 @@ TABLE: list[tuple[str, dict[str, Any], Any, str | None]] = [
     ("data in the text", said('[{"paris": {"temperature": 20}}]'), TRUTH, "answered_instead_of_calling"),
     ("prefixed", called(call("functions.book_table")), TRUTH, "decorated_name"),
     ("prefixed and counted", called(call("functions.book_table:0")), TRUTH, "decorated_name"),
+    ("prefixed, without its arguments", called(call("functions.book_table", {})), TRUTH, "decorated_name"),
     ("with a token", called(call("book_table<|channel|>commentary")), TRUTH, "decorated_name.token"),
     ("with a closing tag", called(call(arguments='{"city": "Rome"}\n</tool_call>')), TRUTH, "trailing_tag"),
     ("in an open thought", said(f"<think>So <tool_call>{WRITTEN}</tool_call>"), TRUTH, "call_in_reasoning"),
@@ -211,6 +212,25 @@ def test_verdicts_of_the_leaderboard_have_causes_too(tmp_path: Path, made: Any, 
     data = [{"answer": called(*made), "functions": [tool["function"] for tool in TOOLS], "ground_truth": truth}]
     result = run(tmp_path, data, target=target, evaluators={"check": CallCheckEvaluator(compat="strict")})
     assert rows_of(result)[0]["cause"] == cause
+
+
+@pytest.mark.parametrize(
+    ("made", "cause"),
+    [
+        ("functions.put:0", "decorated_name"),
+        ("put<|channel|>commentary", "decorated_name.token"),
+        ("take", "wrong_function"),
+    ],
+)
+def test_a_missing_and_an_extra_call_may_be_one_call_under_a_decorated_name(
+    tmp_path: Path, made: str, cause: str
+) -> None:
+    def judge(n: int) -> dict[str, Any]:
+        calls = [("missing_call", "look"), ("missing_call", "put"), ("extra_call", made)]
+        faults = [{"code": code, "call": name, "turn": 2} for code, name in calls]
+        return {"own": 0.0, "own_result": "fail", "own_properties": {"faults": faults}}
+
+    assert rows_of(run(tmp_path, [{"n": 0}], evaluators={"own": judge}))[0]["cause"] == cause
 
 
 def test_a_users_evaluator_names_a_cause_as_the_code_of_a_fault(tmp_path: Path) -> None:

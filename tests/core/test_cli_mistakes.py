@@ -40,7 +40,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((*DATA, "--evaluators", "bleu", "--set", "bleu.threshold=high"), "Expected `float`, got `str`"),
         ((*DATA, "--evaluators", "bleu", "--set", "bleu.render_calls=yes"), "Expected `bool`, got `str`"),
         ((*DATA, "--set", "match.ordred=true"), "no matching policy 'ordred'; did you mean 'ordered'"),
-        ((*DATA, "--set", "match.api_key=x"), "a secret given here would be kept in the shell's history"),
+        ((*DATA, "--set", "match.api_key=x"), "set 'match.api_key': a secret is not written here: write ${env:NAME}"),
         ((*DATA, "--mapping", "response=${targt.response}"), "is not a reference"),
         ((*DATA, "--mapping", "blue.response=x"), "this run has no evaluator 'blue'"),
         ((*DATA, "--group-by", "town"), "no column 'town'"),

@@ -451,7 +451,102 @@ def test_a_typed_setting_that_looks_like_a_secret_is_refused_unseen(tmp_path: Pa
     )  # fmt: skip
     assert said.code == 2
     assert said.err == (
-        "error: set 'rouge.rouge_type': the value looks like a secret: "
-        "let the evaluator read it from an environment variable\n"
+        "error: set 'rouge.rouge_type': a secret is not written here: "
+        "write ${env:NAME} and set that environment variable\n"
     )
     assert not (tmp_path / "eval_results").exists()
+
+
+# -- settings of evaluators from the environment
+
+CALLER = """
+class Caller:
+    def __init__(self, token: str, headers: dict | None = None, threshold: float = 0.5):
+        if token == "refused":
+            raise ValueError(f"{token} and {headers}")
+        self.sent = f"Bearer {token}"
+        self.headers = headers or {}
+
+    def __call__(self, *, response: str):
+        if response == "bad":
+            raise RuntimeError(f"401: {self.sent} with {self.headers}")
+        return {"caller": len(self.sent), "caller_result": "pass"}
+"""
+FROM_ENVIRONMENT = ("--set", "caller.token=${env:TC_SECRET}", "--set", 'caller.headers={"x": "a ${env:TC_KEY}"}')
+
+
+def call(folder: Path, *more: str) -> Any:
+    """Evaluate two rows with the user's evaluator; the second row makes it fail."""
+    (folder / "evaluators").mkdir(exist_ok=True)
+    (folder / "evaluators" / "caller.py").write_text(CALLER)
+    write_lines(folder / "data.jsonl", [{"id": "1", "response": "hi"}, {"id": "2", "response": "bad"}])
+    given = ("evaluate", "--dataset", "data.jsonl", "--response-column", "response", "--evaluators", "caller")
+    return inside(folder, *given, *more)
+
+
+def runs_of(folder: Path) -> list[Run]:
+    return [Run(each) for each in sorted((folder / "eval_results").iterdir()) if (each / "run.json").exists()]
+
+
+def test_a_setting_from_the_environment_reaches_the_evaluator_and_no_file(tmp_path: Path) -> None:
+    said = call(tmp_path, *FROM_ENVIRONMENT)
+    (made,) = runs_of(tmp_path)
+    first, second = made.rows()
+    assert first["outputs.caller.caller"] == len(f"Bearer {SECRET}")
+    assert "401: Bearer ***" in str(second["error.caller"])
+    text = everything(made) + said.out + said.err
+    for secret in (SECRET, KEY):
+        assert secret not in text
+        assert json.dumps(secret)[1:-1] not in text
+    manifest = json.loads((made.folder / "run.json").read_text())
+    assert "${env:TC_SECRET}" in json.dumps(manifest["command"])
+    assert "Bearer ${env:TC_SECRET}" in json.dumps(manifest["evaluators"]["caller"]["arguments"])
+
+
+def test_another_value_in_the_environment_is_another_evaluator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = []
+    for value in (SECRET, SECRET, SECRET + "2"):
+        monkeypatch.setenv("TC_SECRET", value)
+        folder = tmp_path / str(len(known))
+        folder.mkdir()
+        call(folder, *FROM_ENVIRONMENT)
+        manifest = json.loads((runs_of(folder)[0].folder / "run.json").read_text())
+        known.append(manifest["evaluators"]["caller"]["fingerprint"])
+    assert known[0] == known[1] != known[2]
+
+
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [
+        ("caller.token=${env:TC_UNSET}", "caller.token: the environment variable TC_UNSET is not set"),
+        ("caller.token=${env:TC_SHORT}", "${env:TC_SHORT} is too short to be masked: write ${env:TC_SHORT:plain}"),
+        ("caller.token=written-out-1", "a secret is not written here: write ${env:NAME}"),
+        ('caller.headers={"x": {"api_key": "written-out-1"}}', "a secret is not written here: write ${env:NAME}"),
+        ("caller.threshold=${env:TC_SECRET}", "caller.threshold"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_one_line_without_the_value(tmp_path: Path, setting: str, error: str) -> None:
+    given = () if "token" in setting else FROM_ENVIRONMENT[:2]
+    said = call(tmp_path, *given, "--set", setting)
+    assert said.code == 2
+    assert error in said.err
+    assert len([line for line in said.err.splitlines() if not line.startswith("note: ")]) == 1
+    assert not any(value in said.err for value in (SECRET, "written-out-1"))
+
+
+def test_an_evaluator_that_refuses_its_settings_does_not_show_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TC_PLAIN", "refused")
+    said = call(tmp_path, "--set", "caller.token=${env:TC_PLAIN:plain}", *FROM_ENVIRONMENT[2:])
+    assert (said.code, "refused and" in said.err, KEY in said.err) == (2, True, False)
+
+
+def test_settings_of_another_person_do_not_read_the_environment(tmp_path: Path) -> None:
+    theirs, mine = tmp_path / "theirs", tmp_path / "mine"
+    theirs.mkdir()
+    mine.mkdir()
+    (theirs / "options.yaml").write_text('set: {caller.token: "${env:TC_SECRET}"}\n')
+    said = call(mine, "--config", str(theirs / "options.yaml"))
+    assert said.code == 2
+    assert "sets options that only you may set (--set)" in said.err

@@ -156,10 +156,10 @@ def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
 
 
 def _names_file(value: object) -> bool:
-    """Return True if a text, or a text inside the value, could be a path or an address."""
+    """Return True if a text, or a text inside the value, could be a path or an address, or reads the environment."""
     if isinstance(value, (list, dict)):
         return any(map(_names_file, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, str) and ("/" in value or "\\" in value or Path(value).exists())
+    return isinstance(value, str) and ("/" in value or "\\" in value or "${env:" in value or Path(value).exists())
 
 
 def config_file(kind: type[CommandOptions]) -> type[msgspec.Struct]:

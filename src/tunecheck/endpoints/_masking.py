@@ -289,22 +289,23 @@ def hides(value: JSON) -> bool:
     return isinstance(value, str) and any(not match[2] for match in ENV_REFERENCE.finditer(value))
 
 
-def resolved(value: JSON, place: Place, redactor: Redactor) -> JSON:
+def resolved(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool = False) -> JSON:
     """A value of a request's body with the references to the environment in all its texts replaced.
 
-    The inserted values are masked in errors. They are masked in answers too if the key's name marks a secret.
+    The inserted values are masked in errors. They are masked in answers too if `in_answers`, or if the key's name marks
+    a secret.
     """
     if isinstance(value, list):
-        return [resolved(item, place.at(index), redactor) for index, item in enumerate(value)]
+        return [resolved(item, place.at(at), redactor, in_answers=in_answers) for at, item in enumerate(value)]
     if isinstance(value, dict):
-        return {name: resolved(item, place.at(name), redactor) for name, item in value.items()}
+        return {name: resolved(item, place.at(name), redactor, in_answers=in_answers) for name, item in value.items()}
     if not isinstance(value, str):
         return value
     key = next((step for step in reversed(place.path) if isinstance(step, str)), "")
     secretive = bool(SECRET_FIELD.search(key))
     if secretive and value and "${" not in value:
         raise place.error(WRITTEN_OUT)
-    return environment(value, place, redactor, in_answers=secretive)
+    return environment(value, place, redactor, in_answers=in_answers or secretive)
 
 
 def shown(value: JSON, key: str = "", above: str = "") -> JSON:

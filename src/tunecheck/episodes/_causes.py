@@ -19,6 +19,7 @@ from tunecheck.episodes._decoding import source_text
 from tunecheck.episodes._episode import Called, Episode
 from tunecheck.episodes._playing import Attempt, GroundTruth, Player, Services, play
 from tunecheck.episodes._states import copied, leaves
+from tunecheck.pipeline._row_causes import name_fault
 from tunecheck.simulators._backend import Backend, OperationResult
 from tunecheck.simulators._base import ArgumentError
 
@@ -239,11 +240,15 @@ def _early(compared: TurnComparison) -> Iterator[Fault]:
 def _unknown(compared: TurnComparison) -> Iterator[Fault]:
     for at, made in enumerate(compared.made):
         name = made.call.name
-        meant = next((other for other in sorted(compared.names, key=len, reverse=True) if name.startswith(other)), None)
+        named = name_fault(name[:100], compared.names)
+        decorated = named.code.startswith("decorated_name")
+        begun = (other for other in sorted(compared.names, key=len, reverse=True) if name.startswith(other))
+        meant = named.expected if decorated else next(begun, None)
         if name not in compared.names and meant not in {later.call.name for later in compared.made[at:]}:
             hint = f": {meant} has something added" if meant else ""
             words = f"{name[:100]} is not among the functions{hint}"
-            yield Fault(code="unknown_function", call=name[:100], turn=compared.turn, message=words)
+            unknown = Fault(code="unknown_function", call=name[:100], message=words)
+            yield replace(named if decorated else unknown, turn=compared.turn)
             return
 
 

@@ -113,7 +113,7 @@ def _explain(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
     """Return the fault, or more precise faults in its place."""
     made = fault.actual.get("name") if isinstance(fault.actual, dict) else None
     if fault.code == "misnamed_call" and fault.call and isinstance(made, str) and not answer.tools:
-        named = _name_fault(made, [fault.call])  # a conversation does not list its tools: the simulators have them
+        named = name_fault(made, [fault.call])  # a conversation does not list its tools: the simulators have them
         return [replace(named, turn=fault.turn) if named.code.startswith("decorated_name") else fault]
     if fault.code not in _UNEXPLAINED or fault.path is not None:
         return [fault]
@@ -129,6 +129,12 @@ def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
     """Yield `wrong_function` if one call is missing and another one is extra."""
     missing = next((fault for fault in faults if fault.code == "missing_call"), None)
     extra = next((fault for fault in faults if fault.code == "extra_call"), None)
+    names = [fault.call for fault in faults if fault.code == "missing_call" and fault.call]
+    for fault in faults:
+        if names and fault.code == "extra_call" and fault.call:
+            named = name_fault(fault.call, names)
+            if named.code.startswith("decorated_name"):
+                yield replace(named, turn=fault.turn)
     if missing is not None and extra is not None:
         wanted, made = {"name": missing.call}, {"name": extra.call}
         yield Fault(code="wrong_function", call=missing.call, turn=missing.turn, expected=wanted, actual=made)
@@ -428,13 +434,13 @@ def _name_faults(answer: GivenAnswer) -> Iterator[Fault]:
     for name in unknown if plain else ():
         tool = plain.get(plain_name(name))
         if tool is None:
-            yield _name_fault(name, answer.tools)
+            yield name_fault(name, answer.tools)
         elif not answer.codes.isdisjoint(_OF_NAMES):  # an evaluator may take one for the other
             how = "in another case" if name.casefold() == tool.casefold() else "dots and underscores are exchanged"
             yield Fault(code="unknown_function", call=name, expected=tool, message=f"{name} is {tool}: {how}")
 
 
-def _name_fault(name: str, tools: Collection[str]) -> Fault:
+def name_fault(name: str, tools: Collection[str]) -> Fault:
     """Return the fault for a name that is no spelling of a tool's name."""
     head, _, number = name.rpartition(":")
     bare = head if number.isdigit() else name

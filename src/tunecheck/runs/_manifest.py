@@ -18,7 +18,7 @@ from tunecheck._messages import cut_apart
 from tunecheck._targets import Target
 from tunecheck._version import is_shipped
 from tunecheck.endpoints._base import deciding
-from tunecheck.endpoints._masking import shown
+from tunecheck.endpoints._masking import ALL_SECRETS, shown
 from tunecheck.pipeline._mapping import Constant, Mapped, Reference, parse_mapping
 from tunecheck.pipeline._scoring import BoundEvaluator, MetricDeclaration
 
@@ -99,7 +99,7 @@ def describe_target(target: Target | None) -> dict[str, JSON] | None:
 
 def kept_settings(settings: Mapping[str, JSON] | None) -> dict[str, JSON]:
     """Return settings with secrets masked: values under a secret's name, and credentials in addresses."""
-    return {name: shown(value, name) for name, value in (settings or {}).items()}
+    return {name: shown(ALL_SECRETS.answer(value), name) for name, value in (settings or {}).items()}
 
 
 def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, dict[str, JSON]]:

@@ -5,16 +5,29 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck._fingerprints import HIDDEN
+from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
-from tunecheck.endpoints._masking import looks_secret, shown
+from tunecheck._yaml import Document
+from tunecheck.endpoints._base import Place
+from tunecheck.endpoints._masking import (
+    ALL_SECRETS,
+    ENV_REFERENCE,
+    LEAST_ECHO,
+    WRITTEN_OUT,
+    looks_secret,
+    resolved,
+    shown,
+    trace,
+)
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import chosen
 from tunecheck.plugins import find
@@ -36,7 +49,10 @@ def make_evaluators(
 ) -> dict[str, object]:
     """Make the evaluators of these names with their settings; LLM judges get the model `judge`."""
     found = {name: find("evaluators", name, trust=trust) for name in names}
-    return {name: _make(name, plugin, settings.get(name, {}), judge, trust) for name, plugin in found.items()}
+    try:
+        return {name: _make(name, plugin, settings.get(name, {}), judge, trust) for name, plugin in found.items()}
+    except ConfigurationError as error:
+        raise ConfigurationError(ALL_SECRETS.text(str(error))) from None
 
 
 def give_prices(evaluators: Mapping[str, object], prices: Prices) -> None:
@@ -93,11 +109,6 @@ def _check(
             raise ConfigurationError(f"set {name}.{key}: the model of a judge is given by --judge")
         if key not in named and not takes_any:
             raise ConfigurationError(f"set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")
-        if looks_secret(key):
-            raise ConfigurationError(
-                f"set {name}.{key}: a secret given here would be kept in the shell's history and the run's files; "
-                "let the evaluator read it from an environment variable"
-            )
         wanted = hints.get(key)
         choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
         if key in hints and all(choice in _PLAIN for choice in choices):
@@ -111,7 +122,7 @@ def _check(
 
 
 def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
-    """Convert `{"bleu.threshold": 0.4}` to `{"bleu": {"threshold": 0.4}}`."""
+    """Convert `{"bleu.threshold": 0.4}` to `{"bleu": {"threshold": 0.4}}`, with the values of `${env:NAME}`."""
     known = list(evaluators)
     settings: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():
@@ -122,12 +133,25 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
             raise ConfigurationError(
                 f"set {name!r}: this run has no evaluator {evaluator!r}{did_you_mean(evaluator, known)}"
             )
-        if shown(value) != value:
-            raise ConfigurationError(
-                f"set {name!r}: the value looks like a secret: let the evaluator read it from an environment variable"
-            )
-        settings.setdefault(evaluator, {})[parameter] = value
+        settings.setdefault(evaluator, {})[parameter] = _used(name, value)
     return settings
+
+
+def _used(name: str, value: JSON) -> JSON:
+    """Return a setting with its references to the environment replaced; files hold the references."""
+    written = dumps(value).decode()
+    literal = value_of(ENV_REFERENCE.sub("", written))
+    if shown(literal) != literal or (looks_secret(name.rpartition(".")[2]) and literal == value):
+        raise ConfigurationError(f"set {name!r}: {WRITTEN_OUT}")
+    used = resolved(value, Place(Document("--set", value, {}), (name,)), ALL_SECRETS, in_answers=True)
+    for reference in ENV_REFERENCE.finditer(written):
+        if not reference[2]:
+            secret = os.environ[reference[1]].strip()
+            if len(secret) < LEAST_ECHO:
+                plain = f"${{env:{reference[1]}:plain}}"
+                raise ConfigurationError(f"set {name!r}: {reference[0]} is too short to be masked: write {plain}")
+            HIDDEN[secret] = f"{reference[0]} {trace(secret)}"
+    return used
 
 
 def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
