@@ -118,7 +118,7 @@ def evaluation(*arguments: str, data: str | None = None) -> Case:
     def run(side: Side, folder: Path) -> dict[str, object]:
         _copy_workspace(folder)
         if data is not None:
-            side.run(folder, "datasets", "convert", "glaive", data, "--out", "datasets/converted.jsonl")
+            side.run(folder, "datasets", "convert", data, "--from", "glaive", "--out", "datasets/converted.jsonl")
         side.run(folder, "evaluate", "--name", "one", "--seed", "7", "--quiet", *arguments)
         return written(next((folder / "eval_results").glob("one-*")))
 

@@ -19,8 +19,16 @@ PLUGIN = Plugin(
             "Write the rows that a run failed as training examples, grouped by cause.",
         ),
     },
+    evaluator_files={
+        "graders/*.json": Extension(
+            "tunecheck_authoring._training.graders:GraderEvaluator", "Graders of OpenAI's Evals."
+        )
+    },
     converters={
         "glaive": Extension("tunecheck_authoring._training.glaive:FORM", "Raw Glaive conversations."),
+        "openai-evals": Extension(
+            "tunecheck_authoring._training.openai_evals:FORM", "Exports of OpenAI's hosted Evals."
+        ),
         "sharegpt": Extension("tunecheck_authoring._training.sharegpt:FORM", "ShareGPT's conversations."),
         "xlam": Extension("tunecheck_authoring._training.xlam:FORM", "xLAM's questions."),
     },

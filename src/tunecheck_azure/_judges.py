@@ -51,6 +51,9 @@ class _PromptJudge(PromptyEvaluator):
     named_threshold: float
     """The threshold as it was given: 3 stays a whole number in verdicts, as Azure AI Evaluation's do."""
 
+    def _prepare(self, /, **inputs: object) -> Mapping[str, object]:
+        return inputs  # lists as Python writes them, as in Azure
+
     def run(self, work: Coroutine[object, object, Verdict]) -> Verdict:
         """Run a coroutine for a caller in any thread."""
         return self._loop.run(work)

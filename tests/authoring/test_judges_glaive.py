@@ -63,7 +63,7 @@ def glaive(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with serving(folder, RULES) as url:
         workspace = JudgedWorkspace(folder, url, [])
         raw = shared_data / "glaive" / "glaive_v2_sample.json"
-        converted = workspace.run("datasets", "convert", "glaive", str(raw), "--out", "datasets/glaive.jsonl")
+        converted = workspace.run("datasets", "convert", str(raw), "--from", "glaive", "--out", "datasets/glaive.jsonl")
         assert converted.code == 0, converted.err
         said = workspace.run(
             "evaluate", "--dataset", "glaive.jsonl", "--evaluators", "function_call_match,difference",

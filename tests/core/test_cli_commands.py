@@ -183,16 +183,15 @@ def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "raw.json").write_text(json.dumps([CONVERSATION, 5, CONVERSATION]))
-    said = here(capsys, "datasets", "convert", "openai", "raw.json", "--out", "datasets/x.jsonl")
+    convert = ("datasets", "convert", "raw.json", "--from", "openai", "--out", "datasets/x.jsonl")
+    said = here(capsys, *convert)
     assert said.code == 0
     assert "2 of 3 conversations: 2 rows, 2 with 2 function calls" in said.out
     assert "left out number 2:" in said.out
     assert here(capsys, "evaluate", "--dataset", "x.jsonl", "--quiet").code == 0
-    again = here(capsys, "datasets", "convert", "openai", "raw.json", "--out", "datasets/x.jsonl")
+    again = here(capsys, *convert)
     assert (again.code, "exists" in again.err) == (2, True)
-    assert (
-        here(capsys, "datasets", "convert", "openai", "raw.json", "--out", "datasets/x.jsonl", "--overwrite").code == 0
-    )
+    assert here(capsys, *convert, "--overwrite").code == 0
 
 
 # -- check

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -471,3 +472,11 @@ def test_outputs_that_are_no_schema_are_refused(tmp_path: Path) -> None:
     text = QUALITY.replace("reason: {type: string}", "reason: {type: string, pattern: '('}")
     with pytest.raises(ConfigurationError, match=r"quality\.prompty: outputs"):
         PromptyEvaluator(prompt_file(tmp_path, text), Scripted())
+
+
+def test_calls_stand_in_a_prompt_as_json(tmp_path: Path) -> None:
+    calls = [{"type": "function", "function": {"name": "book", "arguments": '{"seats": 2, "late": true}'}}]
+    with JudgeServer([GOOD]) as server:
+        PromptyEvaluator(prompt_file(tmp_path), server.endpoint())(response=calls)
+        shown = server.asked[0]["messages"][1]["content"]
+    assert json.loads(shown) == calls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,21 @@ from tunecheck.cli._options import CommandOptions, Invocation, argument, command
 
 if TYPE_CHECKING:
     from tunecheck.datasets._converting import ConversionReport
+    from tunecheck.datasets._training.forms import Form
 
 _MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions(CommandOptions):
-    format: str = argument("openai (TRL's, too), sharegpt, xlam, or glaive (raw).", "FORMAT")
     source: Path = argument("A JSON array of conversations, JSON Lines, or Parquet.", "FILE")
+    form: str = option(
+        "openai (TRL's, too), sharegpt, xlam, glaive (raw), or openai-evals.",
+        "FORM",
+        flags=("--from",),
+        default=MISSING,
+    )
+    graders: Path | None = option("JSON of the eval: its graders become evaluators, with openai-evals.", "FILE")
     out: Path | None = option("The data set to write; by default datasets/, with FILE's name.", "FILE")
     overwrite: bool = flag("Replace FILE if it is there.")
 
@@ -34,22 +41,27 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     from tunecheck.datasets._training.forms import forms
 
     known = forms()
-    form = known.get(options.format)
+    form = known.get(options.form)
     if form is None:
-        raise ConfigurationError(f"there is no converter for {options.format!r}{did_you_mean(options.format, known)}")
+        raise ConfigurationError(f"there is no converter for {options.form!r}{did_you_mean(options.form, known)}")
+    if options.graders is not None:
+        if form.with_graders is None:
+            raise ConfigurationError(f"--graders: {form.words} has none; they belong to openai-evals")
+        form = form.with_graders(options.graders)
     out = options.out or Path("datasets") / f"{options.source.stem}.jsonl"
-    _print_conversion(convert_file(options.source, form, out, overwrite=options.overwrite))
+    _print_conversion(convert_file(options.source, form, out, overwrite=options.overwrite), form)
     return 0
 
 
-def _print_conversion(report: ConversionReport) -> None:
+def _print_conversion(report: ConversionReport, form: Form) -> None:
     left_out = len(report.unreadable)
-    read = f"{report.conversations - left_out:,} of {counted(report.conversations, 'conversation')}"
-    print(f"{read}: {counted(report.rows, 'row')}, {report.call_rows:,} with {counted(report.calls, 'function call')}")
+    read = f"{report.conversations - left_out:,} of {counted(report.conversations, form.unit)}"
+    calls = f", {report.call_rows:,} with {counted(report.calls, 'function call')}" if report.calls else ""
+    print(f"{read}: {counted(report.rows, 'row')}{calls}")
     for one in report.unreadable[:_MOST_SHOWN]:
         print(f"  left out number {one.number}: {clean(one.reason)}")
     if left_out > _MOST_SHOWN:
         print(f"  and {left_out - _MOST_SHOWN:,} more")
     print(f"written {report.out}")
     kept = "kept: its content differs" if report.sidecar_kept else "its defaults"
-    print(f"        {report.sidecar} ({kept})")
+    print(f"        {report.sidecar} ({kept})", *(f"        {name}" for name in form.files), sep="\n")

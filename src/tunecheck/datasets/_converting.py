@@ -58,12 +58,17 @@ def convert(
     """
     source = locate(str(source), ())
     check_out(source, out, overwrite=overwrite)
+    if not overwrite and (there := [name for name in form.files if Path(name).exists()]):
+        raise ConfigurationError(f"{there[0]} exists; rename the grader, or ask to overwrite it")
     report = ConversionReport(source, out, sidecar_path(out))
     with told_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
         with replacing(out) as temporary:
             _write(report, form, temporary)
             _write_sidecar(report, form, overwrite=overwrite_defaults)
+            for name, text in form.files.items():
+                Path(name).parent.mkdir(exist_ok=True)
+                write_file(Path(name), text.encode())
     return report
 
 
@@ -93,7 +98,8 @@ def _write(report: ConversionReport, form: Form, path: Path) -> None:
                 continue
             file.writelines(lines)
             report.rows += len(rows)
-            uses = [row["answer"]["tool_uses"] for row in rows if isinstance(row["answer"], dict)]
+            answers = [row.get("answer") for row in rows]
+            uses = [answer["tool_uses"] for answer in answers if isinstance(answer, dict)]
             counts = [len(calls) for calls in uses if isinstance(calls, list) and calls]
             report.call_rows += len(counts)
             report.calls += sum(counts)
@@ -109,7 +115,7 @@ def _write(report: ConversionReport, form: Form, path: Path) -> None:
 
 def _hint(path: Path, form: Form) -> str:
     other = training_form(file_source(path)) if path.suffix.lower() in SUFFIXES else None
-    return f"; it is {other.words}: datasets convert {other.name}" if other not in (None, form) else ""
+    return f"; it is {other.words}: datasets convert --from {other.name}" if other not in (None, form) else ""
 
 
 def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
@@ -131,7 +137,8 @@ def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]
 
 
 def _write_sidecar(report: ConversionReport, form: Form, *, overwrite: bool) -> None:
-    text = sidecar_text(form.defaults, description=f"Converted from {form.words}, one row an assistant's turn.")
+    what = "an assistant's turn" if form.unit == "conversation" else f"an {form.unit}"
+    text = sidecar_text(form.defaults, description=f"Converted from {form.words}, one row {what}.")
     path = report.sidecar
     if path.exists() and not overwrite and path.read_text("utf-8", errors="replace") != text:
         report.sidecar_kept = True

@@ -99,6 +99,12 @@ class Prompt:
         """The name of the file in errors."""
         return self._file.source
 
+    @property
+    def written_whole(self) -> frozenset[str]:
+        """The inputs that the template only writes, as text."""
+        texts = {name for name, known in self.inputs.items() if known.insert is None}
+        return frozenset(texts) - self._template.used
+
     def render(self, values: Mapping[str, object]) -> list[dict[str, JSON]]:
         """Render the chat messages, in OpenAI's form, for these values of the inputs.
 

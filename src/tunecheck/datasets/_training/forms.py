@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from tunecheck._messages import command_line
 from tunecheck.datasets._defaults import DatasetDefaults
@@ -18,17 +19,27 @@ CALL_EVALUATORS = ("function_call_match", "argument_match")
 
 @dataclass(frozen=True)
 class Form:
-    """One form. `fits` says whether a record is certainly of it; `rows` makes the rows of the record of a number."""
+    """One form. `fits` says whether a record is certainly of it; `rows` makes the rows of the record of a number.
+
+    `with_graders` returns the form with what a file of graders says, among it `files`: texts of evaluators' files, by
+    path. `own_defaults` replace the defaults of function calls.
+    """
 
     name: str
     words: str
     fits: Callable[[Record], bool]
     rows: Callable[[Record, int], list[Record]]
     evaluators: tuple[str, ...] = (*CALL_EVALUATORS, "match")
+    unit: str = "conversation"
+    own_defaults: DatasetDefaults | None = None
+    with_graders: Callable[[Path], Form] | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def defaults(self) -> DatasetDefaults:
         """Return the defaults of its rows."""
+        if self.own_defaults is not None:
+            return replace(self.own_defaults, evaluators=[*self.evaluators])
         return DatasetDefaults(
             column_mapping={
                 "ground_truth": "${data.answer}",
@@ -82,7 +93,7 @@ class TrainingSource(Source):
             try:
                 rows = self._form.rows(own_keys(self._file, record), number)
             except (ConversationError, TypeError) as error:  # a TypeError: nested too deeply to be written
-                command = command_line(["tunecheck", "datasets", "convert", self._form.name, str(self.path)])
+                command = command_line(["tunecheck", "datasets", "convert", str(self.path), "--from", self._form.name])
                 self.refuse(f"{error}; to leave such conversations out: {command}", number)
             for row in rows:
                 yield number, row

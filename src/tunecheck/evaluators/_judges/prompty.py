@@ -221,7 +221,11 @@ class PromptyEvaluator(Evaluator):
 
         Subclasses have keyword parameters of their own here, which become the evaluator's.
         """
-        return inputs
+        whole = self._prompt.written_whole  # Jinja would write calls as Python does
+        return {
+            name: _json(value) if name in whole and isinstance(value, (list, dict)) else value
+            for name, value in inputs.items()
+        }
 
     def _objection(self, values: Mapping[str, JSON], score: float) -> str | None:
         """Return the contradiction in an answer, in words for the model, which is asked again; None without."""

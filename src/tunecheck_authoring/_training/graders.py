@@ -1,0 +1,127 @@
+"""Graders of OpenAI's Evals: their keys, their templates, and an evaluator that acts as graders of texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+
+from tunecheck import Evaluator, Metric, read_calls, verdict, write_calls
+from tunecheck.evaluators import TextEvaluator
+from tunecheck.plugins import Missing, Verdict, clean, dumps, find, find_value, loads, parse_path, read_as, value_of
+
+VARIABLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_OF_SAMPLE = ("output_text", "output_tools", "output_json")
+
+
+class GraderMessage(msgspec.Struct, frozen=True):
+    """A message of a template."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Any
+
+
+class Grader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A grader as an eval's `testing_criteria` have it; which keys it needs depends on its type."""
+
+    type: Literal["string_check", "text_similarity", "score_model", "label_model", "python"]
+    name: str
+    input: str | list[GraderMessage] = ""
+    reference: str = ""
+    operation: Literal["eq", "ne", "like", "ilike"] | None = None
+    evaluation_metric: (
+        Literal[
+            "fuzzy_match", "bleu", "gleu", "meteor", "rouge_1", "rouge_2", "rouge_3", "rouge_4", "rouge_5", "rouge_l"
+        ]
+        | None
+    ) = None
+    pass_threshold: float | None = None
+    model: str = ""
+    sampling_params: dict[str, Any] | None = None
+    range: tuple[float, float] = (0, 1)
+    labels: list[str] = []
+    passing_labels: list[str] = []
+    source: str = ""
+
+
+def path_of(found: re.Match[str]) -> tuple[str | int, ...]:
+    """Return the path of a variable of a template, such as `{{ item.answer }}`.
+
+    Raises:
+        ValueError: it is neither of `item` nor of the known parts of `sample`.
+    """
+    path = parse_path(found[1].strip())
+    if path[:1] != ("item",) and not (path[:1] == ("sample",) and path[1:2] and path[1] in _OF_SAMPLE):
+        known = ", ".join(f"sample.{name}" for name in _OF_SAMPLE)
+        raise ValueError(f"{clean(found[0], 80)} is unknown; known are item.NAME, {known}")
+    return path
+
+
+def filled(template: str, values: Mapping[str, object]) -> str:
+    """Return a template with the values of its variables: texts as they are, other values as JSON.
+
+    Raises:
+        ValueError: a variable has no value.
+    """
+
+    def text(found: re.Match[str]) -> str:
+        value = find_value(values, path_of(found))
+        if isinstance(value, Missing):
+            raise ValueError(f"the row has no value for {clean(found[0], 80)}")
+        return value if isinstance(value, str) else dumps(value).decode()
+
+    return VARIABLE.sub(text, template)
+
+
+class GraderEvaluator(Evaluator):
+    """Compares texts as a grader of OpenAI's Evals in a file of `graders/`, `string_check` or `text_similarity`."""
+
+    pure = True
+
+    def __init__(self, grader: Path | str) -> None:
+        path = Path(grader)
+        value = loads(path.read_bytes())
+        self._grader = read_as(value, Grader, str(path))
+        super().__init__(grader=value)
+        metric = self._grader.evaluation_metric
+        self._similarity: TextEvaluator | None = None
+        if metric not in (None, "fuzzy_match"):
+            more = {"rouge_type": f"rouge{metric[-1].upper()}"} if metric.startswith("rouge") else {}
+            kind_of_text = cast("type[Any]", find("evaluators", metric.partition("_")[0]))
+            self._similarity = kind_of_text(render_calls=True, **more)
+        kind: Literal["score", "binary"] = "binary" if metric is None else "score"
+        vars(self).update(metrics=(Metric(path.stem, kind=kind),), primary=path.stem)
+
+    def __call__(self, *, response: object, item: object = None) -> Verdict:
+        """Judge one row; `item` are the values that OpenAI's templates call so."""
+        reading = read_calls(response)
+        text = response if isinstance(response, str) else reading.text
+        tools = write_calls(reading.calls, "openai")
+        values = {"item": item, "sample": {"output_text": text, "output_tools": tools, "output_json": value_of(text)}}
+        assert isinstance(self._grader.input, str)
+        given, wanted = (filled(template, values) for template in (self._grader.input, self._grader.reference))
+        score = self._score(given, wanted)
+        threshold = self._grader.pass_threshold if self._grader.evaluation_metric else None
+        passed = score >= (1 if threshold is None else threshold)
+        how = self._grader.evaluation_metric or f"not {self._grader.operation}"
+        reason = None if passed else f"{how}: {clean(given, 100)!r}, reference {clean(wanted, 100)!r}"
+        return verdict(self.primary, score=score, passed=passed, threshold=threshold, reason=reason)
+
+    def _score(self, given: str, wanted: str) -> float:
+        if self._similarity is not None:
+            score = self._similarity(response=given, ground_truth=wanted)[self._similarity.primary]
+            assert isinstance(score, (int, float))
+            return score
+        match self._grader.operation:
+            case "eq" | "ne" as operation:
+                return float((given == wanted) is (operation == "eq"))
+            case "like":
+                return float(wanted in given)
+            case "ilike":
+                return float(wanted.casefold() in given.casefold())
+        from rapidfuzz import fuzz
+
+        return fuzz.ratio(given, wanted) / 100

@@ -1,0 +1,190 @@
+"""Evals that OpenAI hosts, exported: the items or a run's output items, and the graders of an eval's definition.
+
+A grader of texts becomes `graders/NAME.json` (GraderEvaluator), a model grader a judge, `prompty/NAME.prompty`. A
+Python grader becomes `evaluators/NAME.py`, which does not load before somebody has read it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from tunecheck import ConfigurationError
+from tunecheck.datasets import ConversationError, DatasetDefaults, Form, Record, as_tools
+from tunecheck.plugins import JSON, Missing, discover, dumps, find_value, loads, read_as
+from tunecheck.prompts import load_prompt
+from tunecheck_authoring._training.graders import VARIABLE, Grader, GraderMessage, filled, path_of
+
+_NEEDED = {
+    "string_check": ("input", "operation"),
+    "text_similarity": ("input", "evaluation_metric", "pass_threshold"),
+    "score_model": ("input", "model"),
+    "label_model": ("input", "model", "labels", "passing_labels"),
+    "python": ("source",),
+}
+_MISREAD = re.compile(r"\{[%#]|^\W*(system|developer|user|assistant|function|tool)\W*$", re.IGNORECASE | re.MULTILINE)
+"""Texts that a prompt file takes for blocks and roles."""
+
+
+class EvalDefinition(msgspec.Struct, frozen=True):
+    """An eval; `data_source` may be that of one of its runs, whose template asks the question."""
+
+    testing_criteria: list[Grader]
+    data_source: Any = None
+
+
+def with_graders(path: Path) -> Form:
+    """Return the form with the evaluators, and the template of the question, of an eval's definition in a JSON file.
+
+    Raises:
+        ConfigurationError: something in it cannot be converted; names the file and where.
+    """
+    try:
+        value = loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}: cannot be read as JSON: {error}") from None
+    definition = read_as(value, EvalDefinition, str(path))
+    taken = {each.name for each in discover("evaluators") if each.file is None}
+    files: dict[str, tuple[str, str]] = {}
+    for number, grader in enumerate(definition.testing_criteria):
+        name = re.sub(r"\W+", "_", grader.name, flags=re.ASCII).strip("_").lower()
+        name = name if name.isidentifier() else f"grader_{name or number + 1}"
+        while name in taken or name in files:
+            name += "_grader"
+        try:
+            files[name] = _evaluator_file(name, grader)
+        except (ValueError, ConfigurationError) as error:
+            raise ConfigurationError(f"{path}: testing_criteria[{number}]: {error}") from None
+    found = find_value(definition.data_source, ("input_messages", "template"))
+    question = read_as([] if isinstance(found, Missing) else found, list[GraderMessage], f"{path}: input_messages")
+    return replace(FORM, evaluators=(*files,), files=dict(files.values()), rows=partial(item_rows, question=question))
+
+
+def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> list[Record]:
+    """Return the row of an item, or of an output item of a run.
+
+    Raises:
+        ConversationError: it is neither, or lacks what the question's template names.
+    """
+    item, sample = record.get("item", record.get("datasource_item")), record.get("sample")
+    if not isinstance(item, dict):
+        raise ConversationError("has no object 'item' or 'datasource_item'")
+    sample = sample if isinstance(sample, dict) else {}
+    try:
+        asked: list[JSON] = [
+            {"role": each.role, "content": filled(_text(each.content), {"item": item})} for each in question
+        ]
+    except ValueError as error:
+        raise ConversationError(str(error)) from None
+    row: Record = {"id": f"item-{number}", "item": item}
+    if query := sample.get("input") or asked or item.get("messages") or item.get("query"):
+        row["query"] = query
+    if tools := as_tools(item.get("tools"), "'tools'"):
+        row["tools"] = tools
+    said = sample.get("output")
+    if not isinstance(said, list) or not said:
+        said = [{"content": sample.get("output_text"), "tool_calls": sample.get("output_tools")}]
+    last = {"role": "assistant", **said[-1]} if isinstance(said[-1], dict) else {}
+    answer: JSON = [last] if last.get("tool_calls") else last.get("content")
+    if answer:
+        row["response"] = answer
+    return [row]
+
+
+def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
+    """Return the path and the text of the file that does what a grader does."""
+    if lacking := [key for key in _NEEDED[grader.type] if getattr(grader, key) in ("", None, [])]:
+        raise ValueError(f"{grader.type} lacks {lacking[0]}")
+    if grader.type == "python":
+        threshold = 0.5 if grader.pass_threshold is None else grader.pass_threshold
+        return f"evaluators/{name}.py", _STUB.format(name=name, source=grader.source, threshold=threshold)
+    if isinstance(grader.input, list):
+        text = _prompt(grader, grader.input)
+        load_prompt(f"prompty/{name}.prompty", text=text)
+        return f"prompty/{name}.prompty", text
+    for found in VARIABLE.finditer(grader.input + grader.reference):
+        path_of(found)
+    return f"graders/{name}.json", msgspec.json.format(msgspec.json.encode(grader)).decode() + "\n"
+
+
+_STUB = '''\
+"""A Python grader of OpenAI's Evals. Nothing has run this code here: read it, then delete the line with `raise`."""
+
+raise RuntimeError("this code comes from OpenAI's Evals: read the file, then delete this line")
+
+{source}
+
+
+def {name}(response: object, item: dict) -> dict:
+    score = grade({{"output_text": response if isinstance(response, str) else ""}}, item)
+    return {{"{name}": score, "{name}_result": "pass" if score >= {threshold!r} else "fail"}}
+'''
+
+
+def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
+    if grader.type == "label_model":
+        key, answer = "label", f"one of {', '.join(grader.labels)}"
+        judge: dict[str, object] = {"labels": {label: int(label in grader.passing_labels) for label in grader.labels}}
+        schema: dict[str, object] = {"type": "string", "enum": grader.labels}
+    else:
+        key, answer = "result", "a number from {:g} to {:g}".format(*grader.range)
+        judge = {"range": [*grader.range], "threshold": grader.pass_threshold}
+        schema = {"type": "number"}
+    texts = [(each.role.replace("developer", "system"), _text(each.content)) for each in messages]
+    texts.append(("system", f"Answer with one JSON object with the keys reason, one sentence, and {key}, {answer}."))
+    if misread := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
+        raise ValueError(f"a prompt file would not take {misread[0].strip()!r} for text: write this judge by hand")
+    body = "\n\n".join(f"{role}:\n{VARIABLE.sub(_jinja, text)}" for role, text in texts)
+    used = {path_of(found)[0] for _, text in texts for found in VARIABLE.finditer(text)}
+    inputs = {"item": ("item", "object"), "sample": ("response", "string")}
+    chosen = {
+        key.replace("completions_", "completion_"): value for key, value in (grader.sampling_params or {}).items()
+    }
+    front = {
+        "description": f"A grader of OpenAI's Evals, for which {grader.model} judged.",
+        "model": {"api": "chat", "parameters": {key: value for key, value in chosen.items() if value is not None}},
+        "inputs": {name: {"type": kind} for root, (name, kind) in inputs.items() if root in used},
+        "outputs": {"reason": {"type": "string"}, key: schema},
+        "judge": {"score": key, **{name: value for name, value in judge.items() if value is not None}},
+    }
+    return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=120)}---\n{body}\n"
+
+
+def _jinja(found: re.Match[str]) -> str:
+    root, *steps = path_of(found)
+    if root == "item":
+        return "{{ item" + "".join(f"[{dumps(step).decode()}]" for step in steps) + " }}"
+    if steps not in (["output_text"], ["output_tools"]):
+        raise ValueError(f"{found[0]} in a judge's prompt; known are sample.output_text and sample.output_tools")
+    return "{{ response }}"
+
+
+def _text(content: JSON) -> str:
+    """Return the text of a message's content.
+
+    Raises:
+        ValueError: a part of it is no text.
+    """
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("a message has a part that is no text, such as an image")
+    return "".join(map(str, texts))
+
+
+FORM = Form(
+    "openai-evals",
+    "an export of OpenAI's Evals",
+    lambda _: False,  # only `datasets convert` reads it
+    partial(item_rows, question=[]),
+    evaluators=(),
+    unit="item",
+    own_defaults=DatasetDefaults({"response": "${target.response}"}),
+    with_graders=with_graders,
+)

@@ -1,0 +1,190 @@
+"""`datasets convert --from openai-evals`: exported items and graders become rows and evaluators that do the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rapidfuzz import fuzz
+from tests.judge_parts import JudgeServer
+
+from tunecheck import PluginError, PromptyEvaluator, load_endpoint
+from tunecheck.cli import main
+from tunecheck.plugins import find
+
+CALL = {"id": "a", "type": "function", "function": {"name": "look_up", "arguments": '{"city": "Oslo"}'}}
+ITEMS = [
+    {
+        "item": {"question": "Capital of France?", "answer": "Paris", "tags": ["geo"]},
+        "sample": {"output_text": "Paris"},
+    },
+    {"item": {"question": "Capital of Spain?", "answer": "Madrid"}, "sample": {"output_text": "It is madrid."}},
+    {"item": {"question": "Norway?", "answer": "Oslo"}, "sample": {"output_text": None, "output_tools": [CALL]}},
+]
+CHECK = {"type": "string_check", "name": "check", "input": "{{ sample.output_text }}", "reference": "{{item.answer}}"}
+NEAR = {**CHECK, "type": "text_similarity", "name": "near", "evaluation_metric": "fuzzy_match", "pass_threshold": 0.6}
+LABELS = {
+    "type": "label_model", "name": "Tone!", "model": "gpt-4o", "labels": ["good", "bad"], "passing_labels": ["good"],
+    "input": [
+        {"role": "developer", "content": "Say good or bad."},
+        {"role": "user", "content": {"type": "input_text", "text": "{{item.tags[0]}}: {{sample.output_text}}"}},
+    ],
+}  # fmt: skip
+SCORE = {
+    "type": "score_model", "name": "quality", "model": "gpt-4o", "range": [1, 7], "pass_threshold": 5,
+    "sampling_params": {"temperature": 0}, "input": [{"role": "user", "content": "Rate {{sample.output_text}}"}],
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def convert(*graders: dict[str, Any], items: list[Any] = ITEMS, **definition: Any) -> int:
+    Path("items.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in items))
+    Path("eval.json").write_text(json.dumps({"testing_criteria": graders, **definition}))
+    return main(["datasets", "convert", "items.jsonl", "--from", "openai-evals", "--graders", "eval.json"])
+
+
+def rows() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path("datasets/items.jsonl").read_text().splitlines()]
+
+
+def passed(name: str) -> list[bool]:
+    evaluator: Any = find("evaluators", name)()  # type: ignore[operator]
+    return [evaluator(response=row["response"], item=row["item"])[f"{name}_passed"] for row in rows()]
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("eq", [True, False, False]),
+        ("ne", [False, True, True]),
+        ("like", [True, False, False]),
+        ("ilike", [True, True, False]),
+    ],
+)
+def test_string_checks_compare_as_openai_documents_them(operation: str, expected: list[bool]) -> None:
+    assert convert({**CHECK, "operation": operation}) == 0
+    assert passed("check") == expected
+
+
+def test_fuzzy_match_is_the_ratio_of_rapidfuzz() -> None:
+    assert convert(NEAR) == 0
+    evaluator: Any = find("evaluators", "near")()  # type: ignore[operator]
+    verdict = evaluator(response="It is madrid.", item={"answer": "Madrid"})
+    assert verdict["near"] == fuzz.ratio("It is madrid.", "Madrid") / 100
+    assert passed("near") == [True, False, False]
+
+
+@pytest.mark.parametrize("metric", ["bleu", "gleu", "meteor", "rouge_1", "rouge_5", "rouge_l"])
+def test_every_other_similarity_gives_equal_texts_a_pass_and_others_none(metric: str) -> None:
+    text = "the quick brown fox jumps over it"
+    items = [{"item": {"answer": text}, "sample": {"output_text": said}} for said in (text, "nothing alike")]
+    assert convert({**NEAR, "evaluation_metric": metric}, items=items) == 0
+    assert passed("near") == [True, False]
+
+
+def test_a_template_reaches_into_the_tool_calls_of_the_answer() -> None:
+    template = "{{sample.output_tools[0].function.name}}"
+    assert convert({**CHECK, "operation": "eq", "input": template, "reference": "look_up"}, items=ITEMS[2:]) == 0
+    assert passed("check") == [True]
+
+
+def test_a_row_without_the_value_of_a_variable_has_an_error() -> None:
+    assert convert({**CHECK, "operation": "eq", "reference": "{{item.expected}}"}) == 0
+    with pytest.raises(ValueError, match=r"no value for \{\{item.expected\}\}"):
+        passed("check")
+
+
+def test_the_recorded_answers_are_judged_by_the_graders_of_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert convert({**CHECK, "operation": "ilike"}, NEAR) == 0
+    assert main(["evaluate", "--dataset", "datasets/items.jsonl", "--response-column", "response"]) == 0
+    assert "check: 2 of 3 rows passed" in capsys.readouterr().out
+
+
+def test_model_graders_become_judges_with_their_labels_ranges_and_thresholds() -> None:
+    assert convert(LABELS, SCORE) == 0
+    replies = {"Say good": '{"reason": "kind", "label": "good"}', "Rate": '{"reason": "fine", "result": 4}'}
+
+    def reply(body: Any) -> str:
+        return next(text for start, text in replies.items() if body["messages"][0]["content"].startswith(start))
+
+    with JudgeServer(reply) as server:
+        model = load_endpoint({"kind": "openai", "url": server.url, "model": "m", "auth": {"type": "none"}})
+        tone = PromptyEvaluator("prompty/tone.prompty", model)(response="Paris", item={"tags": ["geo"]})
+        quality = PromptyEvaluator("prompty/quality.prompty", model)(response="Paris")
+        asked = server.asked
+    assert (tone["tone_passed"], tone["tone"]) == (True, 1)
+    assert (quality["quality_passed"], quality["quality"], quality["quality_threshold"]) == (False, 4, 5)
+    assert [message["content"] for message in asked[0]["messages"][:2]] == ["Say good or bad.", "geo: Paris"]
+    assert asked[1]["temperature"] == 0
+
+
+def test_python_graders_are_not_run_before_somebody_deletes_the_line_that_refuses(workspace: Path) -> None:
+    source = "open('ran', 'w')\ndef grade(sample, item):\n    return float(sample['output_text'] == item['answer'])\n"
+    assert convert({"type": "python", "name": "own", "source": source}) == 0
+    with pytest.raises(PluginError, match="read the file, then delete this line"):
+        find("evaluators", "own")
+    assert not (workspace / "ran").exists()
+    stub = Path("evaluators/own.py")
+    stub.write_text("".join(line for line in stub.open() if not line.startswith("raise")))
+    own: Any = find("evaluators", "own")
+    assert own(response="Paris", item={"answer": "Paris"}) == {"own": 1.0, "own_result": "pass"}
+
+
+def test_the_template_of_a_run_asks_the_question() -> None:
+    template = [{"role": "user", "content": {"type": "input_text", "text": "Q: {{item.question}}"}}]
+    assert convert(NEAR, data_source={"input_messages": {"type": "template", "template": template}}) == 0
+    assert rows()[0]["query"] == [{"role": "user", "content": "Q: Capital of France?"}]
+
+
+def test_output_items_of_a_run_keep_what_was_asked_and_answered() -> None:
+    asked = [{"role": "user", "content": "Capital of France?"}]
+    said = [{"role": "assistant", "content": "Paris"}]
+    item = {
+        "object": "eval.run.output_item",
+        "datasource_item": {"answer": "Paris"},
+        "sample": {"input": asked, "output": said},
+    }
+    assert convert(NEAR, items=[item]) == 0
+    assert rows() == [{"id": "item-1", "item": {"answer": "Paris"}, "query": asked, "response": "Paris"}]
+
+
+def test_a_grader_with_the_name_of_an_evaluator_gets_another() -> None:
+    assert convert({**NEAR, "name": "match"}, {**NEAR, "name": "match"}) == 0
+    assert [path.stem for path in sorted(Path("graders").iterdir())] == ["match_grader", "match_grader_grader"]
+
+
+@pytest.mark.parametrize(
+    ("grader", "words"),
+    [
+        ({"type": "multi", "name": "m"}, "'multi' - at `$.testing_criteria[0].type`"),
+        ({**CHECK, "operation": "eq", "input": "{{model.x}}"}, "testing_criteria[0]: {{model.x}} is unknown"),
+        (CHECK, "testing_criteria[0]: string_check lacks operation"),
+        ({**NEAR, "evaluation_metric": "cosine"}, "'cosine' - at `$.testing_criteria[0].evaluation_metric`"),
+        ({**SCORE, "input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "[0]: a message has a part"),
+        ({**SCORE, "input": [{"role": "user", "content": "x\nuser:\ny"}]}, "[0]: a prompt file would not"),
+        ({**SCORE, "input": [{"role": "user", "content": "{{sample.output_json.a}}"}]}, "in a judge's prompt"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_converted_is_refused_in_one_line_that_says_where(
+    grader: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert convert(grader) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.startswith("error: eval.json: ")
+    assert said.count("\n") == 1
+    assert not Path("datasets").exists()
+
+
+def test_files_that_are_there_are_kept_without_overwrite(capsys: pytest.CaptureFixture[str]) -> None:
+    assert convert(NEAR) == 0
+    Path("datasets/items.jsonl").unlink()
+    assert convert(NEAR) == 2
+    assert "graders/near.json exists" in capsys.readouterr().err
