@@ -374,47 +374,49 @@ def csv(folder: Path) -> None:
     assert column(result, "outputs.e.r") == ["NA", "null"]
 
 
+def all_of(*checks: Callable[[Path], None]) -> Callable[[Path], None]:
+    """One line of the table that several checks hold, each in a folder of its own."""
+
+    def check(folder: Path) -> None:
+        for each in checks:
+            own = folder / each.__name__
+            own.mkdir()
+            each(own)
+
+    return check
+
+
 OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a target that fails on some rows": target_on_some_rows,
     "a target without parameters": without_parameters,
-    "a parameter mapped to a column or leaf of another name": mapped_part,
-    "a leaf of an object, for a parameter without a default": leaf,
-    "an object that a target or an evaluator changes": changed_value,
+    "a leaf of an object, mapped or of a parameter's name": all_of(mapped_part, leaf),
+    "an object or a model configuration that is passed": all_of(changed_value, given_configuration),
     "`**columns`, under any name but `kwargs`": all_columns,
     "a subclass of an evaluator with its own `__call__`": call_of_its_own,
-    "a column called `date`": date,
-    "a column of whole numbers with gaps": whole_numbers,
-    "`null` in a column of numbers": null_among_numbers,
+    "a column called `date`, whole numbers with gaps, `null` among numbers": all_of(
+        date, whole_numbers, null_among_numbers
+    ),
     "an evaluator that returns an awaitable, without `async def`": unawaited,
     "a tuple that a target returns": tuple_of_target,
     "a column `__outputs.x`, without a target": reserved_column,
     "a column that a row lacks, for an optional input of a judge": lacking_input,
-    "a file without rows": no_rows,
-    "a CSV file with semicolons, or with too many cells in a row": odd_csv,
+    "a file without rows, a CSV file with semicolons or too many cells": all_of(no_rows, odd_csv),
     "a mapping of a parameter that the evaluator lacks to a column that no row has": unused_mapping,
     "a byte order mark in JSON Lines": byte_order_mark,
     "a column that the target gives on some rows only": given_on_some_rows,
-    "infinity in the data or an output": infinity,
-    "an output that is NaN in every row": nan_throughout,
+    "infinity; an output that is NaN in every row; NaN in `output_path`": all_of(infinity, nan_throughout, strict_json),
     "`fail_on_evaluator_errors`": first_error,
     "an evaluator given as a class": given_class,
     "the prompts of relevance and groundedness": own_prompts,
     "a judge's unreadable reply": unreadable,
-    "mistakes that break Azure's own code, such as a threshold that is a text": broken_inputs,
+    "errors about inputs, files and failed targets": all_of(broken_inputs, first_refusal, told_errors),
     "a value with `system:` at the start of a line in a judge's prompt": role_in_a_value,
-    "the `model` in a judge's properties": named_model,
-    "the model configuration of an evaluator": given_configuration,
-    "`tags` that are not a dictionary": odd_tags,
-    "a deployment's name": asked_body,
-    "`QAEvaluator`, if several judges refuse an input": first_refusal,
+    "the model's name in a judge's properties; in requests": all_of(named_model, asked_body),
+    "`tags` that are not a dictionary, an `azure_ai_project` that is no address": all_of(odd_tags, no_project),
     "graders of Azure OpenAI in `evaluate()`": graders,
-    "an `azure_ai_project` that is a text but no address": no_project,
-    "`EvaluatorConfig`, `EvaluationResult`": public_keys,
-    "errors about a judge's inputs, a file or a failed target": told_errors,
+    "private keys and attributes": all_of(public_keys, private_attributes),
     "the score of two texts without common words": nothing_in_common,
-    "private attributes and methods of evaluators": private_attributes,
     "`RougeType`": rouge_types,
-    "NaN in `output_path`": strict_json,
     "leaves of objects": leaves,
     "an `__aggregate__` that fails": failing_aggregate,
     "`NA` and `null` in a CSV file": csv,
