@@ -261,7 +261,7 @@ def test_a_text_of_any_size_has_a_cause(tmp_path: Path, text: str) -> None:
 def test_every_cause_is_documented_with_what_to_try() -> None:
     text = (Path(__file__).parents[2] / "docs" / "causes.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| `")]
-    documented = {code.strip("`"): (what, side, advice) for code, what, side, _, advice in rows}
+    documented = {code.strip("`"): (what, side, advice) for code, what, side, advice in rows}
     assert documented == {
         code: (each.title, each.side, each.advice) for code, each in causes().items() if code not in codes()
     }

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.cli_parts import here
 from tests.endpoint_parts import user
 from tests.tables import cases
@@ -49,6 +50,15 @@ async def test_the_pages_example_masks_what_a_prompt_takes_from_the_environment(
     endpoint.hide(prompt.secrets)
     answer = await endpoint.complete(ChatRequest(prompt.render({}), parameters=prompt.parameters))
     assert (answer.text, answer.masked) == ("*** asked: Who am I?", True)
+
+
+@pytest.mark.parametrize(("kind", "others"), [("azure_ml", {"api"}), ("openai", {"request", "response"})])
+def test_the_common_keys_of_the_page_are_read(kind: str, others: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAME", "a-key-of-mine-1234")
+    keys = yaml.safe_load(PAGE.partition("## Common keys\n\n```yaml\n")[2].partition("```")[0])
+    own = {"kind": kind, "url": "https://models.example", **({"model": "m"} if kind == "openai" else {})}
+    definition = {**own, **{key: value for key, value in keys.items() if key not in others}}
+    assert load_endpoint(definition).kind == kind
 
 
 def test_the_workspace_may_lie_elsewhere(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
