@@ -473,22 +473,9 @@ def test_a_score_that_is_not_from_1_to_5_is_an_error_of_the_judges_of_agents() -
 
 
 TEXT_PART, RESULT = {"type": "text"}, {"type": "tool_result"}
-WRONG_MESSAGES = [
-    ({"role": "user", "content": 5}, "['content']: "),
-    ({"role": "user", "content": ""}, "['content']: "),
-    ({"role": "user", "content": [{"text": "hi"}]}, "['content'][0]: \"type\""),
-    ({"role": "user", "content": [{"type": "image_url"}]}, "['content'][0]['type']: "),
-    ({"role": "system", "content": [TEXT_PART]}, "['content'][0]: \"text\""),
-    ({"role": "user", "content": [{**TEXT_PART, "text": 5}]}, "['content'][0]['text']: "),
-    ({"role": "assistant", "content": [{**CALL, "arguments": "{}"}]}, "['content'][0]['arguments']: "),
-    ({"role": "assistant", "content": [{"type": "input_text", "text": "hi"}]}, "['content'][0]['type']: "),
-    ({"role": "tool", "tool_call_id": "c", "content": "sunny"}, "['content']: "),
-    ({"role": "tool", "content": [{**RESULT, "tool_result": 1}]}, ': "tool_call_id"'),
-    ({"role": "tool", "tool_call_id": "c", "content": [RESULT]}, "['content'][0]: \"tool_result\""),
-]
 
 
-@pytest.mark.parametrize(("message", "place"), WRONG_MESSAGES)
+@cases("azure")
 def test_a_message_that_is_none_of_azure_s_is_refused(message: dict[str, Any], place: str) -> None:
     for judge in (azure.CoherenceEvaluator, azure.TaskAdherenceEvaluator, azure.ToolCallAccuracyEvaluator):
         with pytest.raises(azure.EvaluationException) as raised:

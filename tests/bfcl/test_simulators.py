@@ -93,22 +93,7 @@ def test_a_configuration_that_cannot_be_used_says_which_part(case: dict[str, Any
     assert case["said"] in str(raised.value)
 
 
-SHARED: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
-    ("GorillaFileSystem", {"root": {"w": {"type": "directory", "contents": {}}}}, "touch", {"file_name": "a"}),
-    ("MessageAPI", {"current_user": "USR001"}, "send_message", {"receiver_id": "USR002", "message": ["hi"]}),
-    ("MessageAPI", {"current_user": "USR001"}, "add_contact", {"user_name": "Zoë"}),
-    ("TicketAPI", {"current_user": "ada"}, "create_ticket", {"title": "one"}),
-    ("TicketAPI", {"ticket_queue": [{"id": 7, "status": "Open"}]}, "close_ticket", {"ticket_id": 7}),
-    ("TradingBot", {"authenticated": True}, "add_to_watchlist", {"stock": "AAPL"}),
-    ("TradingBot", {"authenticated": True}, "cancel_order", {"order_id": 12446}),
-    ("TwitterAPI", {"authenticated": True}, "post_tweet", {"content": "one", "tags": ["#a"]}),
-    ("TwitterAPI", {"authenticated": True, "following_list": ["a"]}, "unfollow_user", {"username_to_unfollow": "a"}),
-    ("TravelAPI", {"token_expires_in": 5}, "set_budget_limit", {"access_token": None, "budget_limit": 5}),
-    ("VehicleControlAPI", {}, "lockDoors", {"unlock": False, "door": ["driver"]}),
-]
-
-
-@pytest.mark.parametrize(("name", "config", "operation", "arguments"), SHARED)
+@cases("bfcl")
 def test_instances_share_nothing_with_each_other_with_their_configuration_and_with_callers(
     name: str, config: dict[str, Any], operation: str, arguments: dict[str, Any]
 ) -> None:

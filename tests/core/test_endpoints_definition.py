@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, PluginError
 from tunecheck.endpoints import AzureMLEndpoint, Endpoint, Price, load_endpoint
@@ -79,95 +80,13 @@ def test_an_unknown_file_suggests_a_known_one(tmp_path: Path) -> None:
         load_endpoint("prodution", workspace=tmp_path)
 
 
-MISTAKES: list[tuple[str, str]] = [
-    ("url: https://x/score", "kind is missing"),
-    ("kidn: azure_ml", "kind is missing; did you mean 'kidn'?"),
-    ("- a list", "an endpoint definition is a mapping"),
-    ("", "an endpoint definition is a mapping"),
-    ("kind: azure_lm\nurl: https://x/score", "line 1: kind: there is no plugin 'azure_lm' among the endpoints"),
-    ("kind: azure_ml", "Object missing required field `url`"),
-    ("kind: azure_ml\nurl: 5", "line 2: Expected `str`, got `int` - at `$.url`"),
-    ("kind: azure_ml\nurl: https://x/score\nrespnse: a",
-     "line 3: Object contains unknown field `respnse`; did you mean 'response'?"),
-    ("kind: azure_ml\nurl: https://x/s\nlimits: {concurency: 3}",
-     "Object contains unknown field `concurency` - at `$.limits`; did you mean 'concurrency'?"),
-    ("kind: azure_ml\nurl: https://x/s\nlimits: 3", "Expected `object`, got `int` - at `$.limits`"),
-    ("kind: azure_ml\nurl: https://x/s\nlimits:\n  concurrency: 0",
-     "line 4: Expected `int` >= 1 - at `$.limits.concurrency`"),
-    ("kind: azure_ml\nurl: https://x/s\nlimits: {concurrency: true}",
-     "Expected `int`, got `bool` - at `$.limits.concurrency`"),
-    ("kind: azure_ml\nurl: https://x/s\nlimits: {requests_per_minute: 0}",
-     "Expected `float` > 0.0 - at `$.limits.requests_per_minute`"),
-    ("kind: azure_ml\nurl: https://x/s\ntimeout_s: 0", "Expected `float` > 0.0 - at `$.timeout_s`"),
-    ("kind: azure_ml\nurl: https://x/s\ntimeout_s: '60'", "Expected `float`, got `str` - at `$.timeout_s`"),
-    ("kind: azure_ml\nurl: https://x/s\nretries: -1", "Expected `int` >= 0 - at `$.retries`"),
-    ("kind: azure_ml\nurl: https://x/s\nretries: 1.5", "Expected `int`, got `float` - at `$.retries`"),
-    ("kind: azure_ml\nurl: https://x/s\nparameters: [1]", "Expected `object`, got `array` - at `$.parameters`"),
-    ("kind: azure_ml\nurl: https://x/s\nstream: true", "only chat completions are streamed"),
-    ("kind: azure_ml\nurl: https://x/s\nresponse: 'a..b'", "response: not a path at character 2"),
-    ("kind: azure_ml\nurl: https://x/s\nresponse: [a]", "Expected `str | null`, got `array` - at `$.response`"),
-    ("kind: azure_ml\nurl: https://x/s\nrequest: {a: '${mesages}'}", "request.a: unknown reference ${mesages}; did"),
-    ("kind: azure_ml\nurl: https://x/s\nrequest: {a: ['${data}']}", "request.a[0]: unknown reference ${data}"),
-    ("kind: azure_ml\nurl: https://x/s\nrequest: {a: '${env:TC_UNSET}'}", "environment variable TC_UNSET is not set"),
-    ("kind: azure_ml\nurl: https://x/s\nrequest: {a: '${messages}'}\nparameters: {b: 1}", "put ${parameters} some"),
-    ("kind: azure_ml\nurl: https://x/s\nauth: key", "Expected `object`, got `str` - at `$.auth`"),
-    ("kind: azure_ml\nurl: https://x/s\nauth: {type: kee}",
-     "Invalid enum value 'kee' - at `$.auth.type`; did you mean 'key'?"),
-    ("kind: azure_ml\nurl: https://x/s\nauth: {type: key}", "auth.value: is missing: write ${env:NAME}"),
-    ("kind: azure_ml\nurl: https://x/s\nauth: {type: key, value: '${env:TC_UNSET}'}", "variable TC_UNSET is not set"),
-    ("kind: azure_ml\nurl: https://x/s\nauth: {type: key, value: '${env:a b}'}", "with the name of an environment"),
-    ("kind: azure_ml\nurl: https://x/s\nauth: {type: none, scope: x}", "auth.scope: unknown key"),
-    ("kind: azure_ml\nurl: https://x/s\nauth: {type: key, value: '${env:TC_KEY}', header: 'a b'}", "name of a header"),
-    ("kind: azure_ml\nurl: https://x/s\nheaders: {'a\\r\\nb': 1}", "is not the name of a header"),
-    ("kind: azure_ml\nurl: https://x/s\nheaders: {x-a: \"b\\r\\nc\"}", "characters that a header cannot carry"),
-    ("kind: azure_ml\nurl: https://x/s\nheaders: {x-a: é}", "characters that a header cannot carry"),
-    ("kind: azure_ml\nurl: https://x/s\nheaders: {x-a: [b]}", "headers.x-a: must be a text or a number"),
-    ("kind: azure_ml\nurl: https://x/s\nheaders: {Content-Length: 5}", "is set for each request"),
-    ("kind: azure_ml\nurl: https://x/s\nheaders: {Idempotency-Key: a}", "is set for each request"),
-    ("kind: azure_ml\nurl: https://x/s\nprice: {input_per_million: -1}",
-     "Expected `float` >= 0.0 - at `$.price.input_per_million`"),
-    ("kind: openai\nurl: https://x/v1", "Object missing required field `model`"),
-    ("kind: openai\nurl: https://x/v1\nmodel: m\nauth: {type: entra}", "auth: scope is missing"),
-    ("kind: openai\nurl: https://x/v1\nmodel: m\nauth: {type: aml_token}",
-     "Invalid enum value 'aml_token' - at `$.auth.type`; known: entra, key, none"),
-    ("kind: azure_openai\nurl: https://x", "deployment is missing"),
-    ("kind: azure_openai\nurl: https://x/openai/deployments/d/chat/completions", "api_version is missing"),
-    ("kind: python\nfunction: os", "function: write module:function or file.py:function"),
-    ("kind: python\nfunction: os:nothing_there", "os has no function nothing_there"),
-    ("kind: python\nfunction: 'absent.py:f'", "absent.py does not load: FileNotFoundError"),
-    ("kind: azure_ml\nkind: openai", "the key 'kind' is given twice"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "message"), MISTAKES)
+@cases("endpoints")
 def test_a_mistake_is_answered_with_where_what_and_what_instead(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_endpoint(write(tmp_path, text))
     assert message in str(caught.value)
     assert "mine.yaml" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-URLS: list[tuple[str, str]] = [
-    ("http://example.com/score", "plain http goes to this machine only, not to example.com"),
-    ("http://127.0.0.1.example.com/", "plain http goes to this machine only"),
-    ("http://localhost.example.com/", "plain http goes to this machine only"),
-    ("http://10.0.0.1/", "plain http goes to this machine only"),
-    ("http://0.0.0.0/", "plain http goes to this machine only"),
-    ("http://[::2]/", "plain http goes to this machine only"),
-    ("https://user:hunter22@example.com/", "holds credentials"),
-    ("https://user@example.com/", "holds credentials"),
-    ("https://example.com/?sig=hunter22", "holds a secret, sig=…"),
-    ("https://example.com/?api-key=hunter22", "holds a secret, api-key=…"),
-    ("https://example.com/?code=hunter22", "holds a secret, code=…"),
-    ("ftp://example.com/", "must be an address such as https://host/path"),
-    ("example.com/score", "must be an address such as https://host/path"),
-    ("https:///score", "must be an address such as https://host/path"),
-    ("https://exa mple.com/score", "must be an address such as https://host/path"),
-    ("https://[::1/score", "is not an address that can be called"),
-    ("https://example.com:99999/", "is not an address that can be called"),
-    ("file:///etc/passwd", "must be an address such as https://host/path"),
-]
 
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "192.168.1.7", "[fd00::1]", "gpu-box", "vllm.default.svc"])
@@ -186,7 +105,7 @@ def test_plain_http_goes_to_a_public_host_without_a_key_only() -> None:
             load_endpoint({**definition, **more})
 
 
-@pytest.mark.parametrize(("url", "message"), URLS)
+@cases("endpoints")
 def test_an_address_that_must_not_be_called_is_refused(url: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_endpoint({"kind": "azure_ml", "url": url})

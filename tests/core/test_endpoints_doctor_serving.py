@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from aiohttp import web
+from tests.tables import cases
 
 from tunecheck.endpoints import examine, load_endpoint
 from tunecheck.report import running
@@ -74,20 +75,6 @@ def models(owner: str, **more: object) -> dict[str, object]:
 
 TGI_INFO = {"model_id": "org/m", "max_total_tokens": 4096, "router": "text-generation-router", "version": "3.3.2"}
 
-PROGRAMS: Sequence[tuple[str, Mapping[str, object], Mapping[str, str]]] = (
-    ("vLLM", {"/v1/models": models("vllm")}, {"server": "uvicorn"}),
-    ("SGLang", {"/v1/models": models("sglang")}, {"server": "uvicorn"}),
-    ("SGLang", {"/get_model_info": {"model_path": "org/m", "is_generation": True}}, {}),
-    ("SGLang", {"/model_info": {"model_path": "org/m"}, "/version": {"version": "0.5"}}, {}),
-    ("SGLang", {"/get_server_info": {"model_path": "org/m"}}, {}),
-    ("llama.cpp", {"/v1/models": models("llamacpp")}, {}),
-    ("llama.cpp", {}, {"server": "llama.cpp"}),
-    ("llama.cpp", {"/props": {"default_generation_settings": {}, "total_slots": 1}}, {}),
-    ("Ollama", {"/v1/models": models("library")}, {}),
-    ("Ollama", {"/api/version": {"version": "0.12.3"}}, {}),
-    ("TGI", {"/v1/models": models("org/m"), "/info": TGI_INFO}, {}),
-    ("TGI", {}, {"x-compute-type": "gpu+optimized"}),
-)
 OWN_ADVICE = {
     "vLLM": ("--enable-auto-tool-choice --tool-call-parser hermes", "--reasoning-parser"),
     "SGLang": ("--tool-call-parser qwen25", "--reasoning-parser"),
@@ -97,7 +84,7 @@ OWN_ADVICE = {
 }
 
 
-@pytest.mark.parametrize(("program", "pages", "headers"), PROGRAMS)
+@cases("endpoints")
 async def test_each_program_is_recognised_and_gets_its_own_advice(
     examined: Examine, program: str, pages: Mapping[str, object], headers: Mapping[str, str]
 ) -> None:
