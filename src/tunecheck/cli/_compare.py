@@ -38,7 +38,8 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     """Compare runs row by row: what is better, what is worse, how sure that is, and which rows changed."""
     from tunecheck._json import dumps_line
     from tunecheck.cli._console import print_json, until_pipe_closes
-    from tunecheck.comparison._compare import compare as compare_runs
+    from tunecheck.comparison._compare import compare_runs
+    from tunecheck.comparison._measuring import ComparisonSettings
     from tunecheck.comparison._view import comparison_view
     from tunecheck.views import console, junit, markdown, print_view
 
@@ -46,14 +47,13 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     check_output("--markdown", options.markdown)
     check_output("--junit", options.junit)
     shown = _ROWS_SHOWN if options.rows is None else options.rows
-    comparison = compare_runs(
-        options.base,
-        *options.new,
+    settings = ComparisonSettings(
         metrics=options.metric,
         rows=max(_ROWS_KEPT, shown),
-        results_dir=options.folder,
+        lists_of_all=options.json or options.out is not None,
         **options.comparing,
     )
+    comparison = compare_runs([options.base, *options.new], options.folder, settings).comparison
     if options.out is not None:
         write_output(options.out, dumps_line(comparison.to_json()))
     view = comparison_view(comparison, shown, details=options.details)

@@ -11,7 +11,7 @@ from tunecheck.comparison._comparison import MetricComparison, RowChange
 from tunecheck.comparison._measuring import PairedValues, item_values
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.pipeline._finished_rows import Verdict, VerdictReader
-from tunecheck.results import MetricColumn, RunTable
+from tunecheck.results import MetricColumn, ResultsFile, RunTable
 
 if TYPE_CHECKING:
     from tunecheck.comparison._measuring import Mask
@@ -75,7 +75,7 @@ def _verdicts(passes: str, sides: PairedValues, runs: RunPair) -> tuple[Floats, 
     if passes == sides.metric.name:
         return sides.base, sides.new
     base, new = item_values(runs.base, passes), item_values(runs.new, passes)
-    return base[list(runs.pairing.base)], new[list(runs.pairing.new)]
+    return base[runs.pairing.base], new[runs.pairing.new]
 
 
 def _other_reason(passes: str | None, runs: RunPair) -> Mask:
@@ -85,8 +85,8 @@ def _other_reason(passes: str | None, runs: RunPair) -> Mask:
     columns = [table.columns.get(passes or "") for table in (runs.base, runs.new)]
     if columns[0] is None or columns[1] is None or runs.base.items.of_row or runs.new.items.of_row:
         return numpy.zeros(len(runs.pairing.base), dtype=bool)
-    before = numpy.array(columns[0].reasons, dtype=numpy.int64)[list(runs.pairing.base)]
-    after = numpy.array(columns[1].reasons, dtype=numpy.int64)[list(runs.pairing.new)]
+    before = numpy.array(columns[0].reasons, dtype=numpy.int64)[runs.pairing.base]
+    after = numpy.array(columns[1].reasons, dtype=numpy.int64)[runs.pairing.new]
     other: Mask = (before != 0) & (after != 0) & (before != after)
     return other
 
@@ -144,8 +144,13 @@ class _Side:
     def read(self) -> None:
         if not self._wanted:
             return
-        numbers = sorted(self._wanted)
-        for number, row in zip(numbers, self._table.source.records(self._wanted), strict=False):
+        numbers, source = sorted(self._wanted), self._table.source
+        if isinstance(source, ResultsFile):
+            readers = {key: reader for wanted in self._wanted.values() for key, reader in wanted.items()}
+            rows = source.picked(numbers, [key for reader in readers.values() for key in reader.keys])
+        else:
+            rows = source.records(self._wanted)
+        for number, row in zip(numbers, rows, strict=False):
             for key, reader in self._wanted[number].items():
                 verdict = reader.read({name: row[name] for name in reader.keys if row.get(name) is not None})
                 self._verdicts[number, key] = verdict, _fault_lines(verdict)

@@ -186,7 +186,8 @@ def _against_base(runs: Runs, *, lists_rows: bool) -> tuple[list[_Against], list
     names = short_names([table.info.id for table in runs.tables])
     compared = [_Against(each, names) for each in runs.against_base.values()]
     adjusted = iter(corrected_by_family([metric for each in compared for metric in each.tested]))
-    return compared, [each.finish(adjusted, lists_rows=lists_rows) for each in compared]
+    listed = compared if runs.settings.lists_of_all else compared[-1:]
+    return compared, [each.finish(adjusted, lists_rows=lists_rows and each in listed) for each in compared]
 
 
 class _Against:

@@ -32,7 +32,8 @@ class ComparisonSettings:
 
     `cluster` is a column, `none`, or None for the one that the data declares or that is found. `metrics` is one name,
     or several; None stands for each evaluator's main one. `rows` is how many rows of a list are kept, None all.
-    `guards` are metrics, or slices of them, with how much worse they may be.
+    `lists_of_all` is whether every run has these lists, or the last one alone. `guards` are metrics, or slices of them,
+    with how much worse they may be.
     """
 
     metrics: str | Sequence[str] | None = None
@@ -42,6 +43,7 @@ class ComparisonSettings:
     allow_simulated: bool = False
     pair_by: str = "content"
     rows: int | None = 1_000
+    lists_of_all: bool = True
     seed: int = 0
     guards: Mapping[str, float] = field(default_factory=dict)
     allow_changed_evaluator: bool = False
@@ -120,10 +122,7 @@ def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: 
     import numpy
 
     columns = [table.columns[key] for table in (new, base) if key in table.columns]
-    before, after = (
-        item_values(table, key)[numpy.asarray(items, dtype=numpy.int64)]
-        for table, items in ((base, pairing.base), (new, pairing.new))
-    )
+    before, after = (item_values(table, key)[items] for table, items in ((base, pairing.base), (new, pairing.new)))
     told = next((column for column in columns if _is_declared(column, base, new)), columns[0])
     kind, bounds = told.kind, told.bounds
     if {column.kind for column in columns} != {"binary"} and kind == "binary":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -255,11 +256,11 @@ class _Weighed:
                 yield Objection("serving_changed", text, effect)
 
     @property
-    def _items(self) -> tuple[tuple[RunTable, Sequence[int]], tuple[RunTable, Sequence[int]]]:
+    def _items(self) -> tuple[tuple[RunTable, array[int]], tuple[RunTable, array[int]]]:
         pairing = self.pair.pairing
         return (self.pair.base, pairing.base), (self.pair.new, pairing.new)
 
-    def _errors(self, table: RunTable, items: Sequence[int]) -> Mask:
+    def _errors(self, table: RunTable, items: array[int]) -> Mask:
         import numpy
 
         states = numpy.frombuffer(bytes(table.evaluators[self.metric.evaluator].states), dtype=numpy.uint8)
@@ -267,7 +268,7 @@ class _Weighed:
         if table.items.of_row is not None:
             rows = numpy.array(table.items.of_row, dtype=numpy.int64)
             failed = numpy.bincount(rows, weights=failed, minlength=len(table.items.ids)) > 0
-        return failed[list(items)]
+        return failed[items]
 
     def _serving_faults(self) -> tuple[Mask, Mask] | None:
         import numpy
@@ -280,7 +281,7 @@ class _Weighed:
             codes = {code for own in {*causes.values()} for code in own if cause_named(code).side == "serving"}
             serving = numpy.zeros(len(table.items.ids), dtype=bool)
             serving[[item for item, own in causes.items() if not codes.isdisjoint(own)]] = True
-            found.append(serving[list(items)])
+            found.append(serving[items])
         return found[0], found[1]
 
     @cached_property

@@ -1,5 +1,8 @@
 """Which row of one run is which of the other."""
 
+from __future__ import annotations
+
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,8 +32,8 @@ class Pairing:
     `changed` items have an id that the other run has with other content.
     """
 
-    base: Sequence[int]
-    new: Sequence[int]
+    base: array[int]
+    new: array[int]
     only_base: Sequence[int]
     only_new: Sequence[int]
     changed: Sequence[str]
@@ -48,7 +51,8 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     alone = pair_by == "content" and not contents
     ids = base.items.ids
     if ids and ids == new.items.ids and (not contents or base.items.contents == new.items.contents):
-        return Pairing(range(len(ids)), range(len(ids)), [], [], [], by_id_alone=alone)
+        same = array("q", range(len(ids)))
+        return Pairing(same, same, [], [], [], by_id_alone=alone)
     partners = dict(_matches(_keys(base, contents), _keys(new, contents)))
     if contents and not partners and base.info.source != new.info.source and base.named and new.named:
         # Azure AI Evaluation rewrites values (dates, numbers in columns with empty cells): contents cannot be compared.
@@ -66,8 +70,8 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     only_new = [item for item in range(len(new.items.ids)) if item not in taken]
     elsewhere = {new.items.ids[item] for item in only_new}
     changed = [base.items.ids[item] for item in only_base if base.items.ids[item] in elsewhere]
-    order = sorted(partners)
-    return Pairing(order, [partners[item] for item in order], only_base, only_new, changed, by_content, alone)
+    order = array("q", sorted(partners))
+    return Pairing(order, array("q", map(partners.__getitem__, order)), only_base, only_new, changed, by_content, alone)
 
 
 def _contents_known(table: RunTable) -> bool:

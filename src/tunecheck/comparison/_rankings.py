@@ -41,7 +41,7 @@ def over_all_runs(key: str, runs: Runs) -> Floats:
     scores = numpy.full((len(runs.base.items.ids), len(runs.tables)), numpy.nan)
     scores[:, runs.base_place] = item_values(runs.base, split_slice(key)[0])
     for place, pair in runs.against_base.items():
-        scores[list(pair.pairing.base), place] = pair.sides(key).new
+        scores[pair.pairing.base, place] = pair.sides(key).new
     return scores
 
 

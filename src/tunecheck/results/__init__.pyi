@@ -25,6 +25,7 @@ from ._table import (
     Kind as Kind,
     Labels as Labels,
     MetricColumn as MetricColumn,
+    ResultsFile as ResultsFile,
     RowSource as RowSource,
     RunInfo as RunInfo,
     RunTable as RunTable,

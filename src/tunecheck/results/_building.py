@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from array import array
 from collections import defaultdict
@@ -35,6 +34,7 @@ from tunecheck.results._table import (
     RowSource,
     State,
     may_cluster,
+    row_decoder,
 )
 
 _BLOCK_ROWS = 256
@@ -302,11 +302,7 @@ class _BlockParser:
         self._keys, self._read, self._decoder = [*keys], read, None
         if len(keys) > _MOST_KEYS:
             return
-        fields = [(f"k{at}", Any if key in read else msgspec.Raw, UNSET) for at, key in enumerate(self._keys)]
-        names = {f"k{at}": key for at, key in enumerate(self._keys)}
-        with contextlib.suppress(ValueError):  # msgspec takes no key with a character that JSON must escape
-            row = msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=True, gc=False)
-            self._decoder = msgspec.json.Decoder(row)
+        self._decoder = row_decoder({key: Any if key in read else msgspec.Raw for key in keys}, only_these=True)
 
     def parse(self, lines: Sequence[bytes]) -> Columns | None:
         """Return the columns of these rows; None if any of them is damaged, or has a key that is not expected."""
@@ -314,7 +310,8 @@ class _BlockParser:
             return None
         decode = self._decoder.decode
         try:
-            rows = [decode(line.decode()) for line in lines]  # a str: undecoded values may be no UTF-8
+            # Undecoded values may be no UTF-8, which only a text is checked for.
+            rows = [decode(line if line.isascii() else line.decode()) for line in lines]
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             return None
         return dict(zip(self._keys, zip(*map(msgspec.structs.astuple, rows), strict=True), strict=True))

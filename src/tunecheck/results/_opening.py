@@ -13,6 +13,7 @@ import msgspec
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import CallsRead, EarlyStop, EvaluatorEntry
+from tunecheck._json import rare_collections
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import Reference, parse_mapping
 from tunecheck.results._building import TableBuilder
@@ -97,7 +98,8 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
     opened = [open_run(run, results_dir, f"run {at}" if at else "base") for at, run in enumerate(runs)]
     answers = frozenset[str]().union(*(each.answers for each in opened))
     known_contents: dict[int, str] = {}
-    return [_table(each, answers, cluster, known_contents) for each in opened]
+    with rare_collections():
+        return [_table(each, answers, cluster, known_contents) for each in opened]
 
 
 def read_run(run: RunLike, results_dir: Path) -> RunTable:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import astuple
 
 from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError, told_as
@@ -102,11 +104,13 @@ class RowSource(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ResultsFile:
     """`eval_results.jsonl`: an object a line."""
 
     path: Path
+    _starts: array[int] = field(default_factory=lambda: array("Q"))
+    """Where lines start, once all have been read."""
 
     def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
         """As `RowSource.records`."""
@@ -116,10 +120,44 @@ class ResultsFile:
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield the lines that are not blank, with their numbers from 0."""
+        starts, start = array("Q"), 0
         with told_as(DataError, self.path), open_regular(self.path, buffering=_BLOCK) as file:
             for number, line in enumerate(lines(file)):
+                starts.append(start)
+                start += len(line)
                 if not line.isspace():
                     yield number, line
+        self._starts = starts
+
+    def picked(self, numbers: Sequence[int], keys: Collection[str]) -> Iterator[ResultRow]:
+        """Yield some rows, in order, with these keys alone; the whole file has been read before."""
+        decoder = row_decoder(dict.fromkeys(keys, Any), only_these=False)
+        with told_as(DataError, self.path), open_regular(self.path) as file:
+            for number in numbers:
+                file.seek(self._starts[number])
+                line = file.readline()
+                try:
+                    row = None if decoder is None else decoder.decode(line)
+                except (msgspec.DecodeError, RecursionError, UnicodeError):
+                    row = None
+                values = (
+                    read_row(line, self.path, number) if row is None else dict(zip(keys, astuple(row), strict=True))
+                )
+                yield {key: value for key in keys if (value := values.get(key, UNSET)) is not UNSET}
+
+
+def row_decoder(keys: Mapping[str, object], *, only_these: bool) -> msgspec.json.Decoder[msgspec.Struct] | None:
+    """Return what decodes these keys of a row, each as its type; None if msgspec cannot.
+
+    A row with another key is an error if `only_these` are expected.
+    """
+    fields = [(f"k{at}", kind, UNSET) for at, kind in enumerate(keys.values())]
+    names = {f"k{at}": key for at, key in enumerate(keys)}
+    try:
+        row = msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=only_these, gc=False)
+    except ValueError:  # msgspec takes no key with a character that JSON must escape
+        return None
+    return msgspec.json.Decoder(row)
 
 
 @dataclass(frozen=True, slots=True)
