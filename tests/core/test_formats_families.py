@@ -119,6 +119,42 @@ def test_text_between_tags_has_the_type_of_its_definition(written: str, meant: s
     assert read_calls(text, tools=TOOLS).calls == (FunctionCall("set_code", {"code": meant, "on": True}),)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<functionĠname="get_weather"><paramĠname="city">NewĠYork</param>Ċ<paramĠname="days">3</param></function>',
+        '<functionname="get_weather"><paramname="city">New York</param><paramname="days">3</param></function>',
+        '<function name = "get_weather"><param type="s" name="city" >New York</param>'
+        "<param name='days'>3</param></function>",
+        """<function name="get_weather"><param name="properties">{'city': 'New York', 'days': 3}</param></function>""",
+        '<tool_call>Ċ{"name":Ġ"get_weather",Ġ"arguments":Ġ{"city":Ġ"NewĠYork",Ġ"days":Ġ3}}Ċ</tool_call>',
+        '<atem:invoke name="get_weather.get_weather"><atem:parameter type="s" name="city">New York</atem:parameter>'
+        '<atem:parameter name="days" type="n">3</atem:parameter></atem:invoke>',
+    ],
+)
+def test_tags_are_read_as_servers_read_them_whatever_models_and_tokenizers_make_of_them(text: str) -> None:
+    assert read_calls(text, tools=TOOLS).calls == (FunctionCall("get_weather", {"city": "New York", "days": 3}),)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("a &lt; b &amp;&amp; c", "a < b && c"),
+        ("a < b &amp; c", "a < b &amp; c"),
+        ("a &lt b", "a &lt b"),
+        ("<![CDATA[a &lt; b]]>", "a &lt; b"),
+    ],
+)
+def test_minicpm_escapes_values_as_xml_does(written: str, meant: str) -> None:
+    text = f'<function name="get_weather"><param name="city">{written}</param></function>'
+    assert read_calls(text, tools=TOOLS).calls == (FunctionCall("get_weather", {"city": meant}),)
+
+
+def test_letters_of_maltese_are_no_spaces() -> None:
+    text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Ħal Għargħur, Ġonna ta\' Ċikku"}}</tool_call>'
+    assert read_calls(text, tools=TOOLS).calls[0].arguments == {"city": "Ħal Għargħur, Ġonna ta' Ċikku"}
+
+
 @cases("formats")
 def test_what_is_left_without_special_tokens_is_a_call_only_with_the_name_of_a_tool(text: str) -> None:
     assert read_calls(text, tools=TOOLS).calls == (WEATHER,)

@@ -504,7 +504,7 @@ def test_a_setting_from_the_environment_reaches_the_evaluator_and_no_file(tmp_pa
 
 
 def test_another_value_in_the_environment_is_another_evaluator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = []
+    known: list[str] = []
     for value in (SECRET, SECRET, SECRET + "2"):
         monkeypatch.setenv("TC_SECRET", value)
         folder = tmp_path / str(len(known))

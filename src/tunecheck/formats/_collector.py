@@ -124,6 +124,11 @@ class CallCollector:
             return None
         return self._tools.spelled(name) or self._tools.spelled(name.removeprefix(NAMESPACE))
 
+    def plain_name(self, name: str) -> str:
+        """Return the tool `f` for the name `f.f`, which Muse's chat template makes of it; else the name."""
+        head, _, tail = name.partition(".")
+        return head if head == tail and not self.definition(name) and self.definition(head) else name
+
     def counted(self, counter: str, arguments: JSON) -> str:
         """Return the only tool that takes these arguments, for a call with a counter in the place of its name."""
         keys = set(arguments) if isinstance(arguments, dict) else set[str]()

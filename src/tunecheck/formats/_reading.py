@@ -17,6 +17,7 @@ If tools are known, bare JSON and bare calls count only with the name of a tool.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
@@ -105,7 +106,13 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
         return Reading(problem=f"a {type(value).__name__} that cannot be looked at: {type(error).__name__}")
 
 
+_GLYPHS = re.compile(r'<\w{1,20}Ġname=|[>}\]]Ċ|Ċ[<{\[]|[:,]Ġ["\d{\[]')
+"""Spaces and line breaks as the vocabularies of tokenizers write them, where no language has these letters."""
+
+
 def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
+    if ("Ġ" in text or "Ċ" in text) and _GLYPHS.search(text):
+        text = text.replace("Ġ", " ").replace("Ċ", "\n")
     if profile is None and not may_hold_calls(text, gated=bool(tools)):
         return Reading((), text)
     from tunecheck.formats._texts import TextReader  # and with it the tables of all families

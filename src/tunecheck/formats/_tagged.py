@@ -3,6 +3,7 @@
 import functools
 import re
 from dataclasses import dataclass
+from html import unescape
 from typing import ClassVar
 
 from tunecheck._json import JSON
@@ -24,6 +25,8 @@ _SPACE = re.compile(r"\s*+")
 _LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
 _NOTHING = ("null", "None")
 _TOKEN = re.compile(r"<\|\w{1,40}\|>")
+_WRAPPERS = ("properties", "arguments")
+_UNESCAPED = re.compile(r"<|&(?!(?:lt|gt|amp|quot|apos);)")
 _QUOTED_START = re.compile(r"\s*+<!\[CDATA\[")
 
 
@@ -46,6 +49,7 @@ class TaggedCalls:
         end: the closing of an argument. A value may hold it: it counts where an argument or the call's end follows.
         first: how the head begins, for what follows a call.
         framed: one line break on each side of a value is not part of it.
+        escaped: values that are well-formed XML are escaped as XML is.
     """
 
     head: re.Pattern[str]
@@ -54,6 +58,7 @@ class TaggedCalls:
     end: re.Pattern[str]
     first: str = ""
     framed: bool = False
+    escaped: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """True at the first mark or the head of a call."""
@@ -64,7 +69,7 @@ class TaggedCalls:
         head = self.head.match(text, position)
         if not head:
             raise no_call(mark, text, position)
-        name, position = _TOKEN.sub("", head["name"]).strip(), head.end()
+        name, position = collector.plain_name(_TOKEN.sub("", head["name"]).strip()), head.end()
         if head.groupdict().get("alone"):
             collector.add(collector.format, name)
             return position
@@ -94,6 +99,12 @@ class TaggedCalls:
             if key in arguments:
                 raise UnreadableError(f"the argument {quoted(key)} is given twice at {place(text, position)}")
             value, position = values.read(opening)
+            if key in _WRAPPERS and schema and not schema.property(key):
+                held = _guess_value(value)  # some models write the schema's own key around their arguments
+                if isinstance(held, dict):
+                    arguments |= held
+                    position = skip_space(text, position)
+                    continue
             kind = opening.groupdict().get("kind")
             arguments[key] = (
                 _convert_to_kind(value, kind, key)
@@ -129,6 +140,8 @@ class _TagValues:
         if inner and self._inside <= inner.start():
             return text[start : inner.start()].strip(), inner.start()
         value = text[start:first]
+        if shape.escaped and not _UNESCAPED.search(value):
+            value = unescape(value)
         return value.removeprefix("\n").removesuffix("\n") if shape.framed else value, last
 
     def _find_closing(self, start: int, key: str) -> None:
