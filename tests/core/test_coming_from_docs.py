@@ -35,8 +35,8 @@ def write_files(folder: Path, page: str) -> None:
         endpoint = language == "yaml" and name.startswith("endpoints/")
         (folder / name).write_text(ENDPOINT if endpoint else text, "utf-8")
     (folder / "endpoints" / "model.py").write_text(MODEL, "utf-8")
-    for name, rows in re.findall(r"`(datasets/\w+\.jsonl)`[^`]*\n\n```json\n(.*?)```", page, re.S):
-        (folder / name).write_text(rows, "utf-8")
+    for name, content in re.findall(r"`((?:datasets/)?\w+\.jsonl?)`:?\n\n```json\n(.*?)```", page, re.S):
+        (folder / name).write_text(content, "utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES)
