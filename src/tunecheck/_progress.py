@@ -68,6 +68,12 @@ class Throughput:
         rate = self.rate
         return None if rows is None or not rate else max(0, rows - self._noted[-1][1]) / rate
 
+    def noted(self, progress: Progress) -> tuple[str, str]:
+        """Note a moment; return the rate and the time left in words."""
+        self.note(progress.finished)
+        left = self.left_s(progress.rows)
+        return rate_text(self.rate), "" if left is None else f"{duration_text(left)} left"
+
     def _since(self, start: tuple[float, int] | None) -> float | None:
         now, finished = self._noted[-1]
         return (finished - start[1]) / (now - start[0]) if start and now > start[0] else None
@@ -99,17 +105,9 @@ class ProgressBar(LiveProgress):
     def __call__(self, progress: Progress) -> None:
         """Show a moment."""
         bar = self._bar or self._start(progress.rows)
-        self._rows_done.note(progress.finished)
-        left = self._rows_done.left_s(progress.rows)
-        bar.update(
-            bar.tasks[0].id,
-            completed=progress.finished,
-            total=progress.rows,
-            rate=rate_text(self._rows_done.rate),
-            failed=_errors_text(progress.failed),
-            left=f"{duration_text(left)} left" if left is not None else "",
-            remark=progress.remark,
-        )
+        rate, left = self._rows_done.noted(progress)
+        task, done, rows, failed = bar.tasks[0].id, progress.finished, progress.rows, _errors_text(progress.failed)
+        bar.update(task, completed=done, total=rows, rate=rate, failed=failed, left=left, remark=progress.remark)
 
     def _start(self, rows: int | None) -> RichProgress:
         from rich.console import Console
@@ -152,18 +150,10 @@ class NotebookProgress(LiveProgress):
         """Show a moment."""
         from html import escape  # loads the names of all characters, too
 
-        self._rows_done.note(progress.finished)
-        left = self._rows_done.left_s(progress.rows)
+        rate, left = self._rows_done.noted(progress)
         rows = "" if progress.rows is None else f" of {progress.rows:,}"
         failed = f"{progress.failed:,} with an error" if progress.failed else ""
-        remaining = f"{duration_text(left)} left" if left is not None else ""
-        about = (
-            f"{progress.finished:,}{rows} rows",
-            rate_text(self._rows_done.rate),
-            failed,
-            remaining,
-            progress.remark,
-        )
+        about = (f"{progress.finished:,}{rows} rows", rate, failed, left, progress.remark)
         bar = "" if not progress.rows else f'<progress max="{progress.rows}" value="{progress.finished}"></progress> '
         text = escape(" · ".join(clean(part) for part in (self._label, *about) if part))
         self._shown.update(self._html(f"<div>{bar}{text}</div>"))

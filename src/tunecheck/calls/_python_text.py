@@ -71,6 +71,18 @@ class PythonScanner:
         self._expect("[")
         return self._sequence("]", self.call)
 
+    def all_calls(self) -> list[FunctionCall]:
+        """Read the calls of a text that contains nothing else, with or without brackets around them."""
+        if self.sees("["):
+            calls = self.calls()
+        else:
+            calls = [self.call()]
+            while self._take(","):
+                calls.append(self.call())
+        if not self.at_end():
+            raise UnreadableError(f"more text after the calls at {place(self.text, self.position)}")
+        return calls
+
     def call(self) -> FunctionCall:
         """`f(a=1)`"""
         self._skip()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from tunecheck._errors import ConfigurationError
@@ -107,22 +106,13 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
 
 
 def _evaluator(options: CalibrateOptions, name: str, trust: Trust) -> object:
-    from tunecheck.cli._evaluate.evaluator_choice import (
-        asks_models,
-        give_prices,
-        make_evaluators,
-        settings_by_evaluator,
-    )
-    from tunecheck.cli._named_endpoints import load_named
-    from tunecheck.endpoints._base import read_prices
+    from tunecheck.cli._evaluate.evaluator_choice import asks_models
+    from tunecheck.cli._evaluate.job import chosen_evaluators
 
-    judge = None if options.judge is None else load_named(options.judge, trust)
-    made = make_evaluators([name], settings_by_evaluator(options.set or {}, [name]), judge, trust)
-    if judge is not None and not asks_models(made[name]):
+    made = chosen_evaluators(options, [name], options.set or {}, trust, trust)[name]
+    if options.judge is not None and not asks_models(made):
         raise ConfigurationError(f"--judge: {name!r} calls no model; leave --judge out")
-    if options.prices is not None:
-        give_prices(made, read_prices(Path(options.prices)))
-    return made[name]
+    return made
 
 
 def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:

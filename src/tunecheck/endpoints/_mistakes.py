@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
+from tunecheck.endpoints._target import parameters_by_name
 
 MAX_DEPTH = 20
 """How deep into arguments and schemas a mistake looks; real ones stay below ten."""
@@ -44,7 +45,7 @@ class Situation:
     def of(cls, messages: Sequence[Mapping[str, JSON]], tools: Sequence[Mapping[str, JSON]] | None) -> Situation:
         """The situation of a chat request; what cannot be read in it is left out."""
         said = [text for message in messages if isinstance(text := message.get("content"), str)]
-        return cls(said[-1][-2000:] if said else "", dict(_functions(tools or ())))
+        return cls(said[-1][-2000:] if said else "", parameters_by_name(tools or ()))
 
 
 Mistake: TypeAlias = Callable[[SimulatedAnswer, Situation, Random], SimulatedAnswer | None]
@@ -266,14 +267,6 @@ def _invent(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0) 
             names = [name for name in _names(schema.get("required")) if name in properties]
             return {name: _invent(_object(properties[name]), said, rng, depth + 1) for name in names}
     return str(rng.choice(_NAME.findall(said) or _WORD.findall(said) or ["example"]))
-
-
-def _functions(tools: Sequence[Mapping[str, JSON]]) -> Iterator[tuple[str, Mapping[str, JSON]]]:
-    for tool in tools:
-        function = _object(tool.get("function")) or tool
-        name = function.get("name")
-        if isinstance(name, str):
-            yield name, _object(function.get("parameters"))
 
 
 def _names(value: JSON) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from importlib.resources import files
 from itertools import accumulate
@@ -23,6 +24,7 @@ from tunecheck._json import JSON, canonical, dumps
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._writing import write_calls
 from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpoint, EndpointConfig, Text, Usage
 from tunecheck.endpoints._mistakes import ANSWER_MISTAKES, CALL_MISTAKES, SimulatedAnswer, Situation
 from tunecheck.formats._reading import read_calls
@@ -177,11 +179,5 @@ def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
 
 
 def _tool_calls(calls: tuple[FunctionCall, ...], stem: str) -> tuple[Mapping[str, JSON], ...]:
-    return tuple(
-        {
-            "id": f"call_{stem}_{index}",
-            "type": "function",
-            "function": {"name": call.name, "arguments": dumps(call.arguments).decode()},
-        }
-        for index, call in enumerate(calls)
-    )
+    numbered = [replace(call, id=f"call_{stem}_{index}") for index, call in enumerate(calls)]
+    return tuple(cast("list[Mapping[str, JSON]]", write_calls(numbered, "openai")))

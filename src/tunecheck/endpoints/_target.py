@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, Missing, ValuePath, content_hash, find_value, loads, parse_path
@@ -180,6 +180,13 @@ def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:
     if isinstance(item, dict) and isinstance(item.get("name"), str):
         return {"type": "function", "function": {key: part for key, part in item.items() if key != "type"}}
     raise ValueError(f"tools[{index}] is neither an OpenAI tool nor a function schema with a name")
+
+
+def parameters_by_name(tools: Iterable[Mapping[str, JSON]]) -> dict[str, dict[str, Any]]:
+    """Return the parameters' JSON Schema of each function; what cannot be read is left out."""
+    functions = [inner if isinstance(inner := tool.get("function"), dict) else tool for tool in tools]
+    schemas = {name: each.get("parameters") for each in functions if isinstance(name := each.get("name"), str)}
+    return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
 
 
 def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:

@@ -142,7 +142,7 @@ def _decode_text(text: str, tools: object) -> Reading:
     body = fenced[1].strip() if fenced else body.strip("`")
     if _CALL_AHEAD.match(body) and len(body) <= MAX_CHARACTERS:
         try:
-            calls = _NestedScanner(body).all()
+            calls = _NestedScanner(body).all_calls()
         except (UnreadableError, RecursionError):
             pass  # another format, or text that only begins like a call: the general reader says what is wrong
         else:
@@ -162,19 +162,6 @@ class _NestedScanner(PythonScanner):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._nested = 0
-
-    def all(self) -> list[FunctionCall]:
-        """Return all calls of the text, with or without brackets around them; refuse other text."""
-        if self.sees("["):
-            calls = self.calls()
-        else:
-            calls = [self.call()]
-            while self.sees(","):
-                self.position += 1
-                calls.append(self.call())
-        if not self.at_end():
-            raise UnreadableError("more text after the calls")
-        return calls
 
     def _word(self) -> JSON:
         name = _NAME.match(self.text, self.position)

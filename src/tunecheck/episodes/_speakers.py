@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from tunecheck._json import JSON, dumps, real_number, whole_number
 from tunecheck._targets import CallContext, Row
@@ -11,7 +11,7 @@ from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._writing import write_calls
 from tunecheck.datasets._judging import first_value, may_be_left_out
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage, text_or_none
-from tunecheck.endpoints._target import ask
+from tunecheck.endpoints._target import ask, parameters_by_name
 from tunecheck.formats._reading import read_python_calls
 
 _DONE = "Done."
@@ -28,7 +28,7 @@ def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
         return _answer_row(row, f"{row.id} turn {turn} step {step}", _DONE)
     calls = [call for text in texts for call in read_python_calls(str(text)).calls]
     if any("0" in call.arguments for call in calls):  # the sign of a positional argument
-        names = {name: [*(schema.get("properties") or ())] for name, schema in _schemas(tools).items()}
+        names = {name: [*(schema.get("properties") or ())] for name, schema in parameters_by_name(tools).items()}
         calls = [bind_positional(call, names.get(call.name, ())) for call in calls]
     return _answer_row(row, f"{row.id} turn {turn} step {step}", write_calls(calls, "openai"))
 
@@ -38,7 +38,7 @@ def question_row(row: Row, tools: Tools) -> Row:
     check, truth = row.values.get("check"), row.values.get("ground_truth")
     if check == "irrelevance":
         return _answer_row(row, row.id, _NO_CALL)
-    schemas = _schemas(tools)
+    schemas = parameters_by_name(tools)
     names = [*schemas]
     if check == "relevance":
         return _answer_row(row, row.id, write_calls([FunctionCall(name) for name in names[:1]], "openai"))
@@ -62,13 +62,6 @@ def question_row(row: Row, tools: Tools) -> Row:
 
 def _answer_row(row: Row, row_id: str, answer: JSON) -> Row:
     return replace(row, id=row_id, values={**row.values, "ground_truth": answer})
-
-
-def _schemas(tools: Tools) -> dict[str, dict[str, Any]]:
-    """Return the parameters' JSON Schema of each function by name."""
-    functions = [function for tool in tools if isinstance(function := tool.get("function"), dict)]
-    schemas = {str(function.get("name")): function.get("parameters") for function in functions}
-    return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
 
 
 Message: TypeAlias = Mapping[str, JSON]

@@ -29,7 +29,7 @@ from tunecheck._errors import PluginError
 from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.calls._strict_json import UnreadableError, check_size, exact, place
+from tunecheck.calls._strict_json import UnreadableError, check_size, exact
 from tunecheck.formats._collector import may_hold_calls, may_hold_marks
 from tunecheck.plugins import find
 
@@ -151,16 +151,7 @@ def read_python_calls(text: str) -> Reading:
     scanner = PythonScanner(text)
     try:
         check_size(text)
-        if scanner.sees("["):
-            calls = scanner.calls()
-        else:
-            calls = [scanner.call()]
-            while scanner.sees(","):
-                scanner.position += 1
-                calls.append(scanner.call())
-        if not scanner.at_end():
-            raise UnreadableError(f"more text after the calls at {place(text, scanner.position)}")
-        for call in calls:
+        for call in scanner.all_calls():
             collector.add("bfcl_text", call.name, call.arguments)
     except UnreadableError as error:
         return failed(text, collector, error)

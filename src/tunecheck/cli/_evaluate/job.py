@@ -26,6 +26,7 @@ from tunecheck.cli._gates.gates import Gate, parse_gate
 from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, is_embedded, load_named
 from tunecheck.cli._options import Invocation, parse_names
 from tunecheck.cli._running import run_arguments
+from tunecheck.cli._shared_options import ModelOptions
 from tunecheck.cli._stored_options import command_of, options_of_file, options_of_run, resumed
 from tunecheck.runs._store import Run, find_run, is_remote
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint, Prices
     from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.evaluation._execution import Execution
-    from tunecheck.evaluation._settings import RunsElsewhere
     from tunecheck.results import AboutToRun
 
 R = TypeVar("R")
@@ -92,7 +92,11 @@ class PreparedRun:
 
         options = self.options
         if self.source is not None:
-            on = None if options.on is None else _elsewhere(options, self.source.dataset, self.trust)
+            on = None
+            if options.on is not None:
+                from tunecheck.cli._evaluate.elsewhere import runs_elsewhere
+
+                on = runs_elsewhere(options, self.source.dataset, self.trust, task_execution)
             run = partial(result_or_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
             return self._start(self._for_source(run, self.source), self.source.dataset.name)
         assert self.recorded is not None
@@ -291,13 +295,6 @@ def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -
     return _job_on(options, dataset, gates, trust)
 
 
-def _elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsElsewhere | None:
-    """Return the runner of `--on`."""
-    from tunecheck.cli._evaluate.elsewhere import runs_elsewhere
-
-    return runs_elsewhere(options, dataset, trust, task_execution)
-
-
 def task_execution(options: Options, dataset: Dataset, trust: Trust) -> Execution:
     """Prepare the execution of a task: endpoint, evaluators and mapping for a data set without its rows.
 
@@ -329,18 +326,23 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> P
     return PreparedRun(options, None, run, evaluators, _config(options, names, {}), gates, manifest.simulated, trust)
 
 
-def _prices(options: Options) -> Prices:
+def _prices(options: ModelOptions) -> Prices:
     from tunecheck.endpoints._base import Prices, read_prices
 
     return Prices({}) if options.prices is None else read_prices(Path(options.prices))
 
 
 def _evaluators(options: Options, names: Sequence[str], trust: Trust, naming: Trust) -> dict[str, object]:
-    """Make the evaluators and set the prices of their models; `naming` is the trust in the source of the names."""
-    judge = None if options.judge is None else load_named(options.judge, trust)
     given = {} if options.names is None else {"call_check.names": options.names}
-    settings = settings_by_evaluator({**given, **(options.set or {})}, names)
-    evaluators = make_evaluators(names, settings, judge, naming)
+    return chosen_evaluators(options, names, {**given, **(options.set or {})}, trust, naming)
+
+
+def chosen_evaluators(
+    options: ModelOptions, names: Sequence[str], settings: Mapping[str, JSON], trust: Trust, naming: Trust
+) -> dict[str, object]:
+    """Make evaluators and set the prices of their models; `naming` is the trust in the source of the names."""
+    judge = None if options.judge is None else load_named(options.judge, trust)
+    evaluators = make_evaluators(names, settings_by_evaluator(settings, names), judge, naming)
     give_prices(evaluators, _prices(options))
     return evaluators
 
