@@ -262,3 +262,35 @@ def test_select_ranks_by_corrected_rates_and_says_so(tmp_path: Path) -> None:
     assert "by an uncalibrated judge" in plain.decision.because[0]
     assert "57.1% → 85.7%" in found.decision.because[0]
     assert "corrected for the judge's errors" in found.decision.because[0]
+
+
+def labelled_runs(folder: Path, new: Sequence[tuple[str, str]]) -> tuple[Run, Run]:
+    """A base with 30 rows that people and judge pass, and 30 that both fail; a new run of these texts and labels."""
+    base = [("please", "pass")] * 30 + [("no", "fail")] * 30
+    runs = run_of(folder, [text for text, _ in base]), run_of(folder, [text for text, _ in new])
+    rows = [{"response": f"{text} {n}", "label": label} for each in (base, new) for n, (text, label) in enumerate(each)]
+    calibrate(labels=rows, evaluator=Lenient(), results_dir=folder, workers=0, save=True)
+    return runs
+
+
+def test_a_comparison_says_that_labels_do_not_speak_against_a_judge_erring_alike(tmp_path: Path) -> None:
+    new = [("please, now", "pass")] * 40 + [("never", "fail")] * 20
+    decision = compare(*labelled_runs(tmp_path, new), results_dir=tmp_path).decision
+    assert decision.because[-1] == (
+        "lenient: the correction assumes that the judge errs alike on both runs; "
+        "60 labels of the base and 60 of the new run do not speak against it (p 1)"
+    )
+
+
+def test_a_comparison_objects_where_labels_show_that_the_judge_errs_otherwise_on_one_run(tmp_path: Path) -> None:
+    new = [("please, fool", "fail")] * 30 + [("never", "fail")] * 30
+    decision = compare(*labelled_runs(tmp_path, new), results_dir=tmp_path).decision
+    told = {each.code: each.text for each in decision.objections}
+    assert "60 labels of the base and 60 of the new run show that it does not (p <0.001)" in told["judge_errors_differ"]
+    assert not any("assumes" in each for each in decision.because)
+
+
+def test_what_the_judge_was_asked_in_both_runs_does_not_test_whether_it_errs_alike(tmp_path: Path) -> None:
+    same = [("please", "pass")] * 30 + [("no", "fail")] * 30
+    decision = compare(*labelled_runs(tmp_path, same), results_dir=tmp_path).decision
+    assert decision.because[-1].endswith("no labels of both runs test that")

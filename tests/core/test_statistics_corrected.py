@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tunecheck.statistics import Estimate, LabelCounts, corrected_difference, prediction_powered, rogan_gladen, wilson
+from tunecheck.statistics import (
+    Estimate,
+    LabelCounts,
+    corrected_difference,
+    errors_alike,
+    prediction_powered,
+    rogan_gladen,
+    wilson,
+)
 
 # 90 of 100 good rows and 20 of 100 bad ones pass: sensitivity 0.9, specificity 0.8, so that differences shrink to 0.7.
 LENIENT = LabelCounts(90, 10, 20, 80)
@@ -108,3 +116,15 @@ def test_a_loss_is_corrected_as_a_gain_is() -> None:
 def test_a_judge_not_shown_to_be_better_than_chance_shows_no_difference() -> None:
     found = corrected_difference(difference(0.1, 0.05, 0.15), LabelCounts(6, 4, 5, 5))
     assert (found.low, found.high) == (-1, 1)
+
+
+def test_a_judges_errors_are_held_alike_by_fishers_exact_test() -> None:
+    # Fisher's example: of 13 convicts' identical twins 10 were convicted, of 17 others' twins 2. R: 0.0005367.
+    assert errors_alike(LabelCounts(10, 3, 0, 0), LabelCounts(2, 15, 0, 0)) == pytest.approx(0.0005367, abs=5e-8)
+    # His tea tasting, 34 of 70; with a second test whose p-value is 1 it counts twice.
+    assert errors_alike(LabelCounts(0, 0, 3, 1), LabelCounts(0, 0, 1, 3)) == pytest.approx(34 / 70)
+    assert errors_alike(LabelCounts(5, 0, 3, 1), LabelCounts(5, 0, 1, 3)) == pytest.approx(68 / 70)
+
+
+def test_no_kind_of_label_in_both_runs_tests_nothing() -> None:
+    assert errors_alike(LabelCounts(9, 1, 0, 0), LabelCounts(0, 0, 5, 5)) is None

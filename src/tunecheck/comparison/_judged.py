@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck._files import JudgeCalibration
-from tunecheck._messages import counted
+from tunecheck._messages import clean, counted
 from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import MetricComparison, RawFigures
 from tunecheck.comparison._verdicts import JUDGES_DIFFER
+from tunecheck.comparison._wording import p_text
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._journal_reader import recorded_verdicts
 from tunecheck.results import PASS_RATE, RunTable, read_run
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _FEWEST_OF_THE_RUN = 30
 """From this many labels among a run's own rows on, these correct its rate, and no others."""
+_ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,18 @@ def _correction(raw: Estimate, rate: float, labels: LabelCounts, shared: LabelCo
 
 
 def _labels_of_its_rows(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> LabelCounts:
-    """The labels of what this very run had judged, with what the judge said of it there."""
     from tunecheck.statistics._corrected import LabelCounts
 
+    return LabelCounts.of(_labelled(run, name, metric, calibration).values())
+
+
+def _labelled(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> dict[str, tuple[str, str]]:
+    """The labels of what this very run had judged, with what the judge said of it there, by the hash of its inputs."""
     verdicts = recorded_verdicts(run.journal, name).values()
     said = {inputs: WORDS.get(str(output.get(f"{metric}{RESULT}"))) for inputs, output in verdicts}
     labels = {each.inputs: each.label for each in calibration.labels if each.inputs is not None}
-    pairs = ((label, said.get(inputs)) for inputs, label in labels.items())
-    return LabelCounts.of((label, word) for label, word in pairs if word in ("pass", "fail"))
+    pairs = ((inputs, label, said.get(inputs)) for inputs, label in labels.items())
+    return {inputs: (label, word) for inputs, label, word in pairs if word in ("pass", "fail")}
 
 
 def _counts(calibration: JudgeCalibration) -> LabelCounts:
@@ -148,6 +154,33 @@ def labels_of(evaluator: str, base: RunTable, new: RunTable) -> LabelCounts | No
     calibration = _calibration(new, judge) or _calibration(base, judge)
     labels = None if calibration is None else _counts(calibration)
     return None if labels is None or labels.problem is not None else labels
+
+
+def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tuple[str, bool]:
+    """Say what a corrected difference assumes, and what labels of both runs show; True if they speak against it.
+
+    What the judge was asked in both runs is left out: it says nothing about a difference.
+    """
+    from tunecheck.statistics._corrected import LabelCounts, errors_alike
+
+    name = metric.evaluator
+    start = f"{clean(name, 60)}: the correction assumes that the judge errs alike on both runs"
+    judge = new.evaluators[name].judge
+    calibration = _calibration(new, judge) or _calibration(base, judge)
+    runs = [Run(Path(table.info.place)) for table in (base, new)]
+    if calibration is None or not all(run.journal.is_file() for run in runs):
+        return f"{start}; no labels of both runs test that", False
+    primaries = (run.manifest().evaluators[name].primary or name for run in runs)
+    one, two = (_labelled(run, name, own, calibration) for run, own in zip(runs, primaries, strict=True))
+    before = LabelCounts.of(pair for inputs, pair in one.items() if inputs not in two)
+    after = LabelCounts.of(pair for inputs, pair in two.items() if inputs not in one)
+    p_value = errors_alike(before, after)
+    if p_value is None:
+        return f"{start}; no labels of both runs test that", False
+    against = p_value < _ALPHA
+    shown = "show that it does not" if against else "do not speak against it"
+    labels = f"{counted(before.total, 'label')} of the base and {after.total:,} of the new run"
+    return f"{start}; {labels} {shown} (p {p_text(p_value)})", against
 
 
 def _calibration(table: RunTable, judge: str | None) -> JudgeCalibration | None:

@@ -17,6 +17,7 @@ from tunecheck.comparison._cause_changes import causes_by_item
 from tunecheck.comparison._common_metrics import choose_metrics
 from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
 from tunecheck.comparison._families import corrected
+from tunecheck.comparison._judged import assumption_of
 from tunecheck.comparison._measuring import FEWEST, Chosen, compared, rows_needed, shown_verdict
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._parts import FEWEST_OF_A_SLICE
@@ -60,7 +61,7 @@ def decide_pair(
     objections = sorted(weighed.objections(), key=lambda each: EFFECTS.index(each.effect))
     strongest = objections[0].effect if objections else "none"
     choice: Choice = weighed.choice if strongest == "none" else strongest
-    because = [*filter(None, [f"{clean(metric.name, 60)}: {headline(metric)}", margin_text(metric)])]
+    because = [*filter(None, [f"{clean(metric.name, 60)}: {headline(metric)}", margin_text(metric), weighed.assumed])]
     if choice == "keep" and strongest == "none" and metric.verdict != WORSE and pair.settings.margin is None:
         because.append("the whole interval lies within the margin of relevance (2 points of a pass rate)")
     difference = metric.difference
@@ -149,6 +150,21 @@ class _Weighed:
             yield Objection("evaluator_changed", f"other evaluators are not the same in both runs: {listed}")
         if self.metric.judge == "uncalibrated":
             yield Objection("judge_uncalibrated", f"{clean(self.metric.name, 60)}: the judge is uncalibrated")
+        text, is_refuted = self._assumption
+        if is_refuted:
+            yield Objection("judge_errors_differ", text)
+
+    @property
+    def assumed(self) -> str:
+        """What a corrected figure assumes of its judge; empty if labels refute it, which is an objection."""
+        text, is_refuted = self._assumption
+        return "" if is_refuted else text
+
+    @cached_property
+    def _assumption(self) -> tuple[str, bool]:
+        if self.metric.judge != "corrected":
+            return "", False
+        return assumption_of(self.metric, self.pair.base, self.pair.new)
 
     def _calls_read(self) -> Iterator[Objection]:
         """Yield how many answers have calls that the server did not parse, and whether both runs count them."""

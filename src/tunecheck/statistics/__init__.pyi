@@ -7,6 +7,7 @@ from ._best import (
 from ._corrected import (
     LabelCounts as LabelCounts,
     corrected_difference as corrected_difference,
+    errors_alike as errors_alike,
     prediction_powered as prediction_powered,
     rogan_gladen as rogan_gladen,
 )

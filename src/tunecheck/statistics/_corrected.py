@@ -119,6 +119,28 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
     return Estimate(value, low, high, n, confidence, method, error)
 
 
+def errors_alike(base: LabelCounts, new: LabelCounts) -> float | None:
+    """Return the p-value of a judge erring alike on two sets of labelled rows; None if no kind of label is in both.
+
+    Its sensitivity and its specificity each have Fisher's exact test, two-sided, which sums the tables that are no more
+    likely than the observed one: Fisher, "The logic of inductive inference", Journal of the Royal Statistical Society
+    98 (1935), 39-82. The smaller p-value is multiplied by the number of tests (Bonferroni).
+    """
+    kinds = (
+        (base.pass_pass, base.pass_fail, new.pass_pass, new.pass_fail),
+        (base.fail_pass, base.fail_fail, new.fail_pass, new.fail_fail),
+    )
+    p_values = [_fisher(*each) for each in kinds if each[0] + each[1] and each[2] + each[3]]
+    return min(1.0, len(p_values) * min(p_values)) if p_values else None
+
+
+def _fisher(hits: int, misses: int, other_hits: int, other_misses: int) -> float:
+    own, other, taken = hits + misses, other_hits + other_misses, hits + other_hits
+    tables = range(max(0, taken - other), min(own, taken) + 1)
+    counts = {each: math.comb(own, each) * math.comb(other, taken - each) for each in tables}
+    return sum(count for count in counts.values() if count <= counts[hits]) / math.comb(own + other, taken)
+
+
 def _as_counts(labelled: LabelCounts) -> Floats:
     """Its four counts in order; of many samples at once each is an array."""
     return numpy.array(astuple(labelled), dtype=float)
