@@ -14,10 +14,13 @@ from tests.conftest import ROOT
 
 import tunecheck
 from tunecheck import TunecheckError
+from tunecheck.plugins import discover
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "evaluators").glob("*.py")])
 LINKING = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), *(ROOT / "checks").glob("*.md")])
 LINK = re.compile(r"\]\((?!\w+:)([^)\s]+)\)")
+LONGEST = 2000
+"""The most words of a page, outside of code."""
 IMPORT = re.compile(r"\b(?:from (tunecheck[\w.]*) import ([\w, ]+)|import (tunecheck\.[\w.]+))")
 DOTTED = re.compile(r"\btunecheck(?:\.\w+)*\._\w+")
 
@@ -42,6 +45,16 @@ def test_a_page_links_to_files_and_headings_that_are_there(page: Path) -> None:
         file = page.parent / name if name else page
         assert file.exists(), target
         assert not anchor or anchor in _anchors(file), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_is_short_enough_to_be_read(page: Path) -> None:
+    assert page.suffix != ".md" or len(_without_code(page).split()) <= LONGEST
+
+
+def test_every_command_is_on_the_page_of_options() -> None:
+    page = (ROOT / "docs" / "options.md").read_text("utf-8")
+    assert sorted(re.findall(r"^## (.*)$", page, re.MULTILINE)) == sorted(each.name for each in discover("commands"))
 
 
 def test_every_public_name_is_on_the_page_of_the_python_api_or_of_errors() -> None:
