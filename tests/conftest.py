@@ -23,7 +23,7 @@ sys.dont_write_bytecode = False
 
 # No test depends on the clock, nor on how busy the machine is. CI draws the same examples each time, so a change is
 # judged by what it changed; everybody else's runs draw new ones. `pytest checks` draws many more.
-settings.register_profile("quick", deadline=None, derandomize="CI" in os.environ, max_examples=40)
+settings.register_profile("quick", deadline=None, derandomize="CI" in os.environ, max_examples=25)
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=300)
 settings.load_profile("quick")
 

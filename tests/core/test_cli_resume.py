@@ -27,9 +27,6 @@ def slow(messages):
         file.write(messages[0]["content"] + "\\n")
     time.sleep({seconds})
     return "an answer"
-
-async def blocking(messages):
-    return slow(messages)
 """
 
 COUNT = 12
@@ -43,9 +40,9 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def slowly(folder: Path, seconds: float, function: str = "slow") -> None:
+def slowly(folder: Path, seconds: float) -> None:
     (folder / "slow.py").write_text(SLOW.format(seconds=seconds), "utf-8")
-    definition = f"kind: python\nfunction: ../slow.py:{function}\nlimits: {{concurrency: 2}}\n"
+    definition = "kind: python\nfunction: ../slow.py:slow\nlimits: {concurrency: 2}\n"
     (folder / "endpoints" / "slow.yaml").write_text(definition, "utf-8")
 
 
@@ -79,11 +76,10 @@ def told_command(err: str) -> list[str]:
 
 
 @posix_only
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_interrupted_prints_the_command_that_finishes_it(slow: Path, number: signal.Signals) -> None:
+def test_a_run_that_is_interrupted_prints_the_command_that_finishes_it(slow: Path) -> None:
     running = started(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--name", "it 7")
     until(lambda: asked(slow).total() >= 4, running)
-    running.send_signal(number)
+    running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out) == (1, "")
     assert err.removeprefix(FIRST_TIME.format("slow.py")).startswith(
@@ -109,13 +105,11 @@ def test_evaluate_py_prints_its_own_name_in_the_command_that_resumes(slow: Path)
     _, err = running.communicate(timeout=60)
     assert f"python {script} --resume small-" in err
     assert "--results-dir 'my results'" in err
-    assert subprocess.run(told_command(err), cwd=slow, env=environment(), check=False, timeout=120).returncode == 0
 
 
 @posix_only
-@pytest.mark.parametrize("function", ["slow", "blocking"])
-def test_a_second_interrupt_leaves_calls_that_hang(slow: Path, function: str) -> None:
-    slowly(slow, 1000, function)
+def test_a_second_interrupt_leaves_calls_that_hang(slow: Path) -> None:
+    slowly(slow, 1000)
     running = started(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow")
     until(lambda: asked(slow).total() >= 1, running)
     running.send_signal(signal.SIGINT)

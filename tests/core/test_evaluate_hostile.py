@@ -182,7 +182,7 @@ def finite(value: Any) -> Any:
     return [finite(item) for item in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(st.dictionaries(st.text(max_size=8), json_values, max_size=4), min_size=1, max_size=5))
 def test_whatever_the_rows_hold_every_file_is_strict_and_says_the_same(data: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -198,7 +198,7 @@ def test_whatever_the_rows_hold_every_file_is_strict_and_says_the_same(data: lis
         assert column(result, "outputs.e.n") == [len(row) for row in data]
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.text(alphabet=st.characters(codec=None), min_size=1, max_size=30))
 def test_an_evaluator_may_be_called_anything_that_has_no_meaning_of_its_own(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

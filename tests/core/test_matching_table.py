@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tests.matching_parts import passes
@@ -15,7 +14,7 @@ from tunecheck.plugins import sentence
 
 def calls_of(given: Any) -> list[FunctionCall]:
     """Calls as pairs of name and arguments; an object alone holds the arguments of one call of f."""
-    return [FunctionCall("f", given)] if isinstance(given, Mapping) else [FunctionCall(*pair) for pair in given]
+    return [FunctionCall("f", given)] if isinstance(given, dict) else [FunctionCall(*pair) for pair in given]
 
 
 def seen(match: Match, policy: MatchPolicy) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def test_a_session_that_dies_at_any_record_ends_as_one_that_did_not(
     settings = some_settings(isolated=isolated, start_us=START_US)
     whole = have(tmp_path / "whole", settings=settings)
     records = whole.path.read_bytes().count(b"\n")
-    for record in range(2, records + 1, 3 if torn is None else 7):
+    for record in range(2, records + 1, 9 if torn is None else 21):
         folder = tmp_path / f"{record}"
         first, second = Scripted(), Scripted()
         with pytest.MonkeyPatch.context() as patch:
