@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.bfcl_check_parts import check_conversation
 
 from tunecheck.episodes import CallMode, Services
-from tunecheck_bfcl._data.constants import read_long_context
 from tunecheck_bfcl._data.files import find_bfcl
+from tunecheck_bfcl._data.prompts import read_long_context
 
 
 def conversations(cases: str, mode: CallMode, passes: str, data: str) -> None:

@@ -17,7 +17,7 @@ from tests.report_parts import browser_at_work
 
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.report import running
-from tunecheck_authoring._audit.findings import Replacement, found
+from tunecheck_authoring._audit.dialogue import Replacement, found
 from tunecheck_authoring._audit.review import Review, make_app
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
 from tests.bfcl_check_parts import check_conversation
 from tunecheck.episodes import Services
-from tunecheck_bfcl._single_turn import check_single_turn
+from tunecheck_bfcl._call_check import check_single_turn
 from tunecheck.simulators import find_simulator
 
 NAMES = "GorillaFileSystem MathAPI MessageAPI TicketAPI TradingBot TravelAPI TwitterAPI VehicleControlAPI".split()

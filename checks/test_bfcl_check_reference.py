@@ -24,10 +24,10 @@ from tests.bfcl_check_parts import (
 )
 
 from tunecheck import read_calls
+from tunecheck_bfcl._call_check import check_single_turn
 from tunecheck_bfcl._data.categories import CATEGORIES
 from tunecheck_bfcl._decoding import Names
-from tunecheck_bfcl._entries import CheckRow
-from tunecheck_bfcl._single_turn import check_single_turn
+from tunecheck_bfcl._scoring import CheckRow
 
 QUESTIONS = [name for name, category in CATEGORIES.items() if not category.multi_turn]
 

@@ -11,10 +11,10 @@ from tests.bfcl_reference import reference_wheel
 
 from tunecheck.episodes import Services
 from tunecheck_authoring import Finding, findings
-from tunecheck_bfcl._data.constants import read_long_context
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.files import find_bfcl
 from tunecheck_bfcl._data.loader import load_bfcl
+from tunecheck_bfcl._data.prompts import read_long_context
 
 
 @pytest.fixture(scope="session")

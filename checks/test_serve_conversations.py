@@ -26,8 +26,7 @@ from tunecheck_bfcl._data.categories import CATEGORIES as BFCL
 from tunecheck_bfcl._evaluation import run_bfcl
 from tunecheck_bfcl._scoring import score_results
 from tunecheck_serve._conversations import RowAnswers
-from tunecheck_serve._middleware import ServerOptions
-from tunecheck_serve._server import make_app
+from tunecheck_serve._server import ServerOptions, make_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

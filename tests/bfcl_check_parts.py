@@ -17,10 +17,10 @@ from tunecheck.episodes import RowVerdict, Services, StateCheck
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
 from tunecheck_bfcl import CATEGORIES, find_bfcl
-from tunecheck_bfcl._conversations import LeaderboardCheck
-from tunecheck_bfcl._data.constants import read_long_context
 from tunecheck_bfcl._data.files import BfclFiles
-from tunecheck_bfcl._entries import CheckRow, read_entries
+from tunecheck_bfcl._data.prompts import read_long_context
+from tunecheck_bfcl._dialect import LeaderboardCheck
+from tunecheck_bfcl._scoring import CheckRow, read_entries
 
 Row = dict[str, Any]
 

@@ -31,8 +31,7 @@ from tunecheck_memory import (
 )
 from tunecheck_memory._clock import SessionClock
 from tunecheck_memory._event_log import EventLog, read_events
-from tunecheck_memory._session import Session
-from tunecheck_memory._session_state import SessionState
+from tunecheck_memory._session import Session, SessionState
 
 SPAN = 900
 POOL = FillerPool([(f"What is the square of {number}?", str(number * number)) for number in range(200)], "squares")

@@ -71,7 +71,7 @@ def _answers(questions: Path) -> dict[str, list[list[str]]]:
 def long_context() -> Any:
     """The constants of long-context rows, read from the reference's own copy."""
     from tunecheck_bfcl import find_bfcl
-    from tunecheck_bfcl._data.constants import read_long_context
+    from tunecheck_bfcl._data.prompts import read_long_context
 
     (package,) = reference_python().parent.parent.glob("lib/python*/site-packages/bfcl_eval")
     return read_long_context(find_bfcl(package))

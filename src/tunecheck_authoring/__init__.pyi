@@ -7,8 +7,7 @@ from ._audit.conversations import (
     checked_rows as checked_rows,
     findings as findings,
 )
-from ._audit.dialogue import Dialogue as Dialogue, DialogueReader as DialogueReader
-from ._audit.findings import AuditFinding as AuditFinding
+from ._audit.dialogue import AuditFinding as AuditFinding, Dialogue as Dialogue, DialogueReader as DialogueReader
 from ._audit.rows import Finding as Finding, RowCheck as RowCheck
 from ._author.pipeline import AuthorPlan as AuthorPlan, AuthorReport as AuthorReport, author as author
 from ._export import ExportPlan as ExportPlan, ExportReport as ExportReport, export as export

@@ -1,23 +1,293 @@
-"""Write a service for a data set as two files: a short class, and its tables as JSON."""
+"""Find the records of an OpenAPI file, and write a service as two files: a short class, and its tables as JSON."""
 
 from __future__ import annotations
 
 import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Literal, cast
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, told_as, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_authoring._author.values import plain_values
-from tunecheck_authoring._author.wording import words_of
-from tunecheck_authoring._openapi.document import ApiDocument, Schema
-from tunecheck_authoring._openapi.operations import identifier, read_operations
-from tunecheck_authoring._openapi.resources import ResourceKind, ResourceModel, references
-from tunecheck_authoring._services.resources import Resource, Resources, made_key
+from tunecheck_authoring._author.wording import singular, words_of
+from tunecheck_authoring._openapi.operations import (
+    ApiDocument,
+    ApiOperation,
+    Schema,
+    identifier,
+    is_parameter,
+    read_operations,
+    unused,
+)
+from tunecheck_authoring._services.resources import Action, Resource, Resources, made_key
+
+_SEARCH = frozenset("q query search keyword keywords term text".split())
+_LIMIT = frozenset("limit per_page page_size pagesize max_results maxresults size count top first".split())
+_IDS = ("id", "uuid", "key", "name", "slug", "code", "number")
+
+Place = tuple[str, ...]
+"""The parts of a collection's path, each parameter as {}."""
+
+
+@dataclass
+class ResourceKind:
+    """A kind of records. `scopes` are the path parameters before it, with the kinds that they identify (None: unknown).
+    Without a `key` there is only one record."""
+
+    name: str
+    key: str | None
+    fields: dict[str, Schema] = field(default_factory=dict)
+    scopes: dict[str, str | None] = field(default_factory=dict)
+    required: list[str] = field(default_factory=list)
+
+    def field_of(self, parameter: str) -> str | None:
+        """Return the field that a parameter names: `pet_id` for `petId`, `tags` for `tag`."""
+        wanted = _plain(parameter)
+        return next((name for name in self.fields if _plain(name) == wanted), None)
+
+    @property
+    def makes(self) -> Literal["number", "uuid", "text"]:
+        """Return the kind of key that new records get."""
+        schema = self.fields.get(self.key or "", {})
+        if schema.get("type") in ("integer", "number"):
+            return "number"
+        return "uuid" if schema.get("format") == "uuid" else "text"
+
+    def resource(self) -> Resource:
+        given = ((name, each.get("default")) for name, each in self.fields.items() if name != self.key)
+        defaults = {name: value for name, value in given if value is not None}
+        return Resource(key=self.key, makes=self.makes, defaults=defaults)
+
+
+def _plain(name: str) -> str:
+    return "".join(words_of(name)).removesuffix("s")
+
+
+class ResourceModel:
+    """The kinds of records of an API, and the actions of its operations on them."""
+
+    def __init__(self, operations: Sequence[ApiOperation]) -> None:
+        self.kinds: dict[str, ResourceKind] = {}
+        self.actions: dict[str, Action] = {}
+        self._by_place: dict[Place, ResourceKind] = {}
+        self._by_schema: dict[str, ResourceKind] = {}
+        by_length = sorted(operations, key=lambda each: len(each.parts))
+        for operation in by_length:
+            if operation.parts and is_parameter(operation.parts[-1]):
+                self._add_items(operation)
+        for operation in by_length:
+            self._learn(operation)
+        self._kinds_of = {each.name: self._about(each) for each in operations}
+        for operation in operations:
+            kind, does = self._kinds_of[operation.name]
+            self.actions[operation.name] = self._action(operation, kind, does)
+
+    def _add_items(self, operation: ApiOperation) -> None:
+        """Add the kind of a path that names one record: `/pets/{petId}`."""
+        place = _place(operation.parts[:-1])
+        if place in self._by_place or not operation.in_path:
+            return
+        known = self._by_schema.get(operation.answer.name) if operation.answer.name else None
+        key = operation.in_path[-1]
+        if known is not None and known.name == _named_by(place):
+            self._by_place[place] = known
+        else:
+            known = self._new(place, key)
+        if operation.answer.name and not operation.answer.is_list:
+            self._by_schema.setdefault(operation.answer.name, known)
+
+    def _new(self, place: Place, key: str | None) -> ResourceKind:
+        name = _named_by(place)
+        if name in self.kinds:
+            longer = [each for each in place if each != "{}"][-2:]
+            name = identifier("_".join(map(singular, longer))).lower()
+        name = unused(name, self.kinds)
+        kind = self.kinds[name] = self._by_place[place] = ResourceKind(name, key)
+        return kind
+
+    def _learn(self, operation: ApiOperation) -> None:
+        """Take the fields and scopes of a kind from an operation."""
+        kind = self._place_kind(operation)
+        if kind is None:
+            return
+        has_key = bool(operation.parts) and is_parameter(operation.parts[-1])
+        body = {each.original: each.schema for each in operation.parameters.values() if each.place == "body"}
+        answered = {name: dict(each) for name, each in operation.answer.fields.items()}
+        if operation.method == "get" or operation.method in ("post", "put", "patch"):
+            for name, schema in ({**body, **answered} if body else answered).items():
+                schema.pop("readOnly", None)
+                kind.fields.setdefault(name, schema)
+        if operation.method == "post" and not has_key:
+            kind.required += [each.original for each in operation.parameters.values() if each.required]
+        for at, parameter in enumerate(operation.in_path[:-1] if has_key else operation.in_path):
+            kind.scopes.setdefault(parameter, self._owner(operation, at))
+        if has_key and kind.key == operation.in_path[-1] and kind.key not in kind.fields:
+            schema = operation.parameters[kind.key].schema
+            kind.key = _key_field(kind, schema)
+            kind.fields.setdefault(kind.key, schema)
+
+    def _owner(self, operation: ApiOperation, at: int) -> str | None:
+        """Return the name of the kind that a path parameter identifies."""
+        places = [number for number, part in enumerate(operation.parts) if is_parameter(part)]
+        owner = self._by_place.get(_place(operation.parts[: places[at]])) if at < len(places) else None
+        return None if owner is None else owner.name
+
+    def _place_kind(self, operation: ApiOperation) -> ResourceKind | None:
+        """Return the kind at the operation's path."""
+        has_key = bool(operation.parts) and is_parameter(operation.parts[-1])
+        return self._by_place.get(_place(operation.parts[:-1] if has_key else operation.parts))
+
+    def _about(self, operation: ApiOperation) -> tuple[ResourceKind, str]:
+        """Return an operation's kind of records, and its action."""
+        kind, method = self._place_kind(operation), operation.method
+        if operation.parts and is_parameter(operation.parts[-1]) and kind is not None:
+            return kind, {"get": "read", "delete": "delete"}.get(method, "update")
+        known = self._by_schema.get(operation.answer.name) or self._by_schema.get(operation.body_name)
+        if method == "get" and operation.answer.is_list:
+            kind = kind or known or self._found_here(operation, "id")
+            return kind, "list" if kind.key is not None else "read"
+        if method == "post" and (kind is not None and kind.key is not None):
+            return kind, "create"
+        if method == "post" and known is not None and not operation.in_path:
+            return known, "create"
+        if method in ("put", "patch") and known is not None and self._key_parameter(operation, known) is not None:
+            return known, "update"
+        owner = self._nearest(operation)
+        if method == "get":
+            kind = kind or self._found_here(operation, None if owner is None else operation.in_path[-1])
+            return kind, "read" if kind.key is None or self._key_parameter(operation, kind) else "list"
+        if kind is not None:
+            return kind, {"delete": "delete", "post": "create"}.get(method, "update")
+        if owner is not None:
+            return owner, "act"
+        return self._found_here(operation, "id"), "create"
+
+    def _found_here(self, operation: ApiOperation, key: str | None) -> ResourceKind:
+        kind = self._new(_place(operation.parts), key)
+        self._learn(operation)
+        if key == "id":
+            kind.fields.setdefault("id", {"type": "integer"})
+        elif key is not None and key in operation.parameters:
+            kind.fields[key] = operation.parameters[key].schema
+            kind.scopes[key] = self._owner(operation, len(operation.in_path) - 1)
+        return kind
+
+    def _nearest(self, operation: ApiOperation) -> ResourceKind | None:
+        """Return the kind of the last record in the path: the order in `/orders/{id}/cancel`."""
+        places = [at for at, part in enumerate(operation.parts) if is_parameter(part)]
+        return self._by_place.get(_place(operation.parts[: places[-1]])) if places else None
+
+    def _key_parameter(self, operation: ApiOperation, kind: ResourceKind) -> str | None:
+        """Return the parameter that identifies the record: the last of the path, or the one named like the key."""
+        if operation.in_path and (is_parameter(operation.parts[-1]) or kind is self._nearest(operation)):
+            return operation.in_path[-1]
+        by_field = {kind.field_of(each.original): name for name, each in operation.parameters.items()}
+        return None if kind.key is None else by_field.get(kind.key)
+
+    def _action(self, operation: ApiOperation, kind: ResourceKind, does: str) -> Action:
+        key = self._key_parameter(operation, kind) if does in ("read", "update", "delete", "act") else None
+        parameters = operation.parameters
+        free = [name for name in parameters if name != key]
+        inside = [name for name in operation.in_path if name != key]
+        writes = does in ("create", "update", "act")
+        filters = inside if writes or does == "delete" else [*inside, *self._filters(operation, kind, free)]
+        search = next((name for name in free if does == "list" and name.lower() in _SEARCH), None)
+        limits = (name for name in free if does == "list" and name.lower() in _LIMIT)
+        limit = next((name for name in limits if parameters[name].schema.get("type") == "integer"), None)
+        named = None if kind.makes != "text" else self._key_parameter(operation, kind)  # the caller chooses the key
+        each = next((name for name in free if does == "create" and _is_list_of_objects(parameters[name].schema)), None)
+        owners = {name: kind.scopes.get(name) for name in inside}
+        scopes = {name: owner for name, owner in owners.items() if owner not in (None, kind.name)}
+        return Action(
+            cast("Literal['create', 'read', 'update', 'delete', 'list', 'act']", does),
+            kind.name,
+            operation.description or " ".join(words_of(operation.name)),
+            {name: parameter.schema for name, parameter in parameters.items()},
+            [
+                name
+                for name, parameter in parameters.items()
+                if parameter.required or (does == "create" and name == named)
+            ],
+            key,
+            {name: kind.field_of(name) or name for name in filters if name not in (search, limit)},
+            {**dict(self._references(operation, kind, key)), **scopes},
+            search,
+            limit,
+            each if each == "body" else None,
+            _sets(operation, kind) if does == "act" else {},
+            operation.answer.field or None,
+            [name for name in free if writes and parameters[name].place in ("query", "header")],
+        )
+
+    def _filters(self, operation: ApiOperation, kind: ResourceKind, free: Sequence[str]) -> list[str]:
+        return [
+            name
+            for name in free
+            if operation.parameters[name].place == "query" and kind.field_of(operation.parameters[name].original)
+        ]
+
+    def _references(self, operation: ApiOperation, kind: ResourceKind, key: str | None) -> Iterator[tuple[str, str]]:
+        """Yield the parameters that hold another record's key: `petId` if there are pets."""
+        for name, parameter in operation.parameters.items():
+            *words, last = words_of(parameter.original) or [""]
+            other = self.kinds.get(singular("_".join(words)))
+            if last != "id" or name == key or parameter.place == "path" or other is None or other.key is None:
+                continue
+            if (parameter.schema.get("type") in ("integer", "number")) == (other.makes == "number"):
+                yield name, other.name
+
+
+def _place(parts: Sequence[str]) -> Place:
+    return tuple("{}" if is_parameter(part) else part for part in parts)
+
+
+def _named_by(place: Place) -> str:
+    words = words_of(next((part for part in reversed(place) if part != "{}"), "item")) or ["item"]
+    return identifier("_".join([*words[:-1], singular(words[-1])])).lower()
+
+
+def _key_field(kind: ResourceKind, schema: Schema) -> str:
+    """Return the field of a path's last parameter: `id` for `petId`; else the parameter's own name."""
+    parameter = kind.key or "id"
+    own = {*words_of(kind.name)}
+    rest = "_".join(word for word in words_of(parameter) if singular(word) not in own)
+    candidates = (parameter, rest, *(_IDS if rest in ("", "id") or parameter.lower() in _IDS else ()))
+    for each in candidates:
+        found = kind.field_of(each) if each else None
+        if found is not None and kind.fields[found].get("type", "string") == schema.get("type", "string"):
+            return found
+    return parameter
+
+
+def _is_list_of_objects(schema: Schema) -> bool:
+    items = schema.get("items")
+    return schema.get("type") == "array" and isinstance(items, dict) and "properties" in items
+
+
+def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
+    """Return the enum value that a verb sets: `/orders/{id}/cancel` sets the status `cancelled`."""
+    verb = next((part for part in reversed(operation.parts) if not is_parameter(part)), "").lower()
+    for name, schema in kind.fields.items():
+        choices = schema.get("enum")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, str) and len(verb) > 3 and choice.lower()[: len(verb) - 1] == verb[:-1]:
+                return {name: choice}
+    return {}
+
+
+def references(kind: ResourceKind, kinds: Mapping[str, ResourceKind]) -> Iterator[tuple[str, ResourceKind]]:
+    """Yield each field that holds the key of another kind, and that kind."""
+    for name in kind.fields:
+        *words, last = words_of(name) or [""]
+        other = kinds.get(singular("_".join(words)))
+        if name != kind.key and last == "id" and other is not None and other.key is not None:
+            yield name, other
+
 
 _RECORDS = 6
 _MOST_FIELDS = 8

@@ -5,7 +5,7 @@ from tunecheck.plugins import Extension, Plugin
 PLUGIN = Plugin(
     "authoring",
     "Author, check, audit and export data sets.",
-    data_checks={"rows": Extension("tunecheck_authoring._cli.check:check_rows", "Ids, roles, tools, calls.")},
+    data_checks={"rows": Extension("tunecheck_authoring._cli.audit:check_rows", "Ids, roles, tools, calls.")},
     commands={
         "datasets audit": Extension(
             "tunecheck_authoring._cli.audit:audit", "Find probable mistakes in a data set, with evidence."

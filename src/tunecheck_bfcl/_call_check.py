@@ -1,16 +1,254 @@
-"""Whether an answer's calls are among the possible ones: `CallCheckEvaluator`."""
+"""Rows of one question: is what the model called among the possible answers? `CallCheckEvaluator` judges them.
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal, TypeAlias, get_args
+The judgement is the leaderboard's (`compat`), or strict: without its quirks, and without rows that no answer could
+pass.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Literal, TypeAlias, cast, get_args
 
 from tunecheck import Evaluator, Metric, verdict
-from tunecheck.calls import Reading, ToolDefinitions
+from tunecheck.calls import FunctionCall, Reading, ToolDefinitions, tool_name
+from tunecheck.calls.matching import MatchPolicy, argument_faults, call_faults, match_calls
+from tunecheck.episodes import INVALID_ENTRY, CallMode, RowVerdict, decode_step, mode_of, shown, source_text
 from tunecheck.evaluators import MODES, AnyMode
 from tunecheck.formats import AUTO, Profile, chosen, read_calls, tools_of
-from tunecheck.plugins import JSON, Verdict, one_of
+from tunecheck.plugins import JSON, Verdict, one_of, sentence
 from tunecheck_bfcl._data.categories import is_bfcl
-from tunecheck_bfcl._decoding import Names
-from tunecheck_bfcl._single_turn import check_single_turn
+from tunecheck_bfcl._decoding import Names, as_calls, decode_answer
+from tunecheck_bfcl._leaderboard_answers import Call, CallSignature, ExpectedCall, LeaderboardRules, UnusableAnswerError
+from tunecheck_bfcl._source_calls import source_calls, source_value
+from tunecheck_bfcl._summary import failed
+from tunecheck_bfcl._text import UndecodableError
+
+_PASSED = RowVerdict(True)
+
+_ERROR_RESULT = "Error during inference"  # how the result of a row begins that the leaderboard's tool got no answer for
+_ABSTAINING = ("irrelevance", "relevance")
+
+_STRICT = MatchPolicy(
+    alternatives=True, dots_equal_underscores=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True
+)
+
+
+def check_single_turn(
+    row: Mapping[str, object], result: object, *, compat: bool, mode: CallMode | None = None, names: Names = "auto"
+) -> RowVerdict:
+    """Return the verdict on one row.
+
+    Args:
+        row: the columns `check` ("simple", "multiple", "parallel", "irrelevance", "relevance"), `language`,
+            `functions` (function documents; `declared` instead, where it is there) and `ground_truth`, the possible
+            answers, as a data set `bfcl:…` has them.
+        result: as in a result file: `[{"f": "<arguments as JSON>"}, …]`, or text.
+        compat: judge exactly as the leaderboard does, error types included; else strictly.
+        mode: how the model was asked, where the result alone does not say: calls in the text of a model that was given
+            tools are not calls to the leaderboard.
+        names: how the model was told to call functions with dots in their names; strictly, either way is right.
+            "auto" goes by the calls of the row: the first that is one of its functions, with or without its dots.
+    """
+    mode = mode or mode_of([result])
+    try:
+        return _as_leaderboard(row, result, mode, names) if compat else _strictly(row, result, mode)
+    except RecursionError:
+        return failed("ast_decoder:decoder_failed", "the result is nested too deeply")
+
+
+def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, names: Names) -> RowVerdict:
+    check, language = row.get("check"), _language(row)
+    if check in _ABSTAINING:
+        return _abstention(result, mode, language, calls_wanted=check == "relevance")
+    try:
+        decoded = decode_answer(result, mode, language)
+    except UndecodableError as error:
+        return failed("ast_decoder:decoder_failed", f"the result cannot be decoded: {error}")
+    calls = as_calls(decoded)
+    if calls is None:
+        return failed("ast_decoder:decoder_wrong_output_format", f"no list of calls: {shown(decoded)}")
+    try:
+        rules = LeaderboardRules(language, dotted=_are_dotted(names, mode, calls, _documents(row)))
+        return _failure(check, calls, row, rules) or _PASSED
+    except UnusableAnswerError as error:
+        return failed("checker_crash", f"the leaderboard's checker fails on this row: {error}")
+
+
+def _are_dotted(names: Names, mode: CallMode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
+    if names != "auto":
+        return names == "dotted"
+    with_dots = [name for name in offered if "." in name]
+    spelt = {tool_name(name): False for name in with_dots} | dict.fromkeys(with_dots, True)
+    return next((spelt[name] for call in calls for name in call if name in spelt), mode == "text")
+
+
+def _language(row: Mapping[str, object]) -> str:
+    language = row.get("language") or "python"
+    return str(language) if language in ("python", "java") else "javascript"
+
+
+def _abstention(result: object, mode: CallMode, language: str, *, calls_wanted: bool) -> RowVerdict:
+    try:
+        decoded = decode_answer(result, mode, language)
+    except UndecodableError:
+        decoded = []
+    called = bool(as_calls(decoded))
+    if called == calls_wanted:
+        return _PASSED
+    if called:
+        return failed("irrelevance_error:decoder_success", f"called {shown(decoded)}; no call was asked for")
+    return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
+
+
+def _failure(
+    check: object, calls: Sequence[Call], row: Mapping[str, object], rules: LeaderboardRules
+) -> RowVerdict | None:
+    documents = _documents(row)
+    answers = _expected_calls(row)
+    if check == "parallel":
+        return _unordered_failure(calls, answers, documents, rules)
+    checker, expected = ("multiple", len(answers)) if check == "multiple" else ("simple", 1)
+    if len(calls) != expected:
+        return failed(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
+    document = documents.get(answers[0].name) if check == "multiple" else next(iter(documents.values()), None)
+    return rules.failure(calls[0], answers[0], CallSignature.read(document))
+
+
+def _unordered_failure(
+    calls: Sequence[Call], answers: Sequence[ExpectedCall], documents: Mapping[str, object], rules: LeaderboardRules
+) -> RowVerdict | None:
+    """Match each answer with the first fitting call that is still free, without backtracking."""
+    if len(calls) != len(answers):
+        text = f"{len(calls)} calls; expected {len(answers)}"
+        return failed("parallel_function_checker_no_order:wrong_count", text)
+    free = list(range(len(calls)))
+    for answer in answers:
+        signature = CallSignature.read(documents.get(answer.name))
+        failures = [(place, rules.failure(calls[place], answer, signature)) for place in free]
+        fitting = next((place for place, failure in failures if failure is None), None)
+        if fitting is None:
+            reasons = "; ".join(str(failure.message) for _, failure in failures if failure)
+            text = f"no call is the expected one of {answer.name}: {reasons}"
+            return failed("parallel_function_checker_no_order:cannot_find_match", text[:1_000])
+        free.remove(fitting)
+    return None
+
+
+def _documents(row: Mapping[str, object]) -> dict[str, object]:
+    """Return the function documents (or OpenAI tools) by name, with declared types if the row has them."""
+    given = row.get("declared") or row.get("functions") or []
+    if not isinstance(given, list):
+        raise UnusableAnswerError("the functions are not a list")
+    tools = [document for document in given if isinstance(document, dict)]
+    documents = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in tools]
+    return {str(document.get("name")): document for document in documents}
+
+
+def _expected_calls(row: Mapping[str, object]) -> list[ExpectedCall]:
+    truth = row.get("ground_truth")
+    if not isinstance(truth, list) or not truth:
+        raise UnusableAnswerError("there is no ground truth")
+    return [ExpectedCall.read(answer) for answer in truth]
+
+
+def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowVerdict:
+    check, language = row.get("check"), _language(row)
+    try:
+        answers = [] if check in _ABSTAINING else _expected_calls(row)
+        documents = _documents(row)
+        if result is None or (isinstance(result, str) and result.startswith(_ERROR_RESULT)):
+            return failed("inference_error", f"no answer was recorded: {shown(result)}")
+        tools = tools_of([*documents.values()])
+        decoded = _decode(result, mode, language, tools)
+        if check == "irrelevance":
+            return _irrelevance(decoded, result, tools)
+        if check == "relevance":
+            return _relevance(decoded, documents, result)
+        if decoded.problem is not None:
+            return failed("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
+        for answer in answers:
+            _check_passable(answer, documents)
+        return _strict_failure(decoded, answers, documents, language) or _PASSED
+    except UnusableAnswerError as error:
+        return RowVerdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
+
+
+def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinitions) -> Reading:
+    if not isinstance(result, str):
+        return decode_step([result] if isinstance(result, dict) else result)
+    if language != "python":
+        return source_calls(result, language)
+    if mode == "text":
+        return decode_step(result, text_mode=True, tools=tools)
+    reading = read_calls(result, tools=tools)  # a model with tools may still write a call as text in its own format
+    return decode_step(result) if not reading.complete_calls else decode_step(result, text_mode=True, tools=tools)
+
+
+def _irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> RowVerdict:
+    unreadable = not isinstance(result, str) or read_calls(result, tools=tools).problem is not None
+    attempted = decoded.problem is not None and unreadable
+    if not decoded.calls and not attempted:
+        return _PASSED
+    text = f"called {shown([source_text(call) for call in decoded.calls] or result)}; no call was asked for"
+    return failed("irrelevance_error:decoder_success", text)
+
+
+def _relevance(decoded: Reading, documents: Mapping[str, object], result: object) -> RowVerdict:
+    if not decoded.calls:
+        return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
+    offered = {tool_name(name) for name in documents}
+    unknown = next((call.name for call in decoded.calls if tool_name(call.name) not in offered), None)
+    if unknown is None:
+        return _PASSED
+    return failed("simple_function_checker:wrong_func_name", f"called {shown(unknown)}, which is not offered")
+
+
+def _strict_failure(
+    decoded: Reading, answers: Sequence[ExpectedCall], documents: Mapping[str, object], language: str
+) -> RowVerdict | None:
+    expected = [FunctionCall(answer.name, dict(answer.arguments)) for answer in answers]  # type: ignore[arg-type]
+    calls = decoded.calls
+    if language == "python":
+        match = match_calls(calls, expected, _STRICT, tools_of([*documents.values()]))
+    else:
+        match = match_calls([_values_read(call, answers, language) for call in calls], expected, _STRICT)
+    faults = [*call_faults(match, _STRICT), *argument_faults(match)]
+    if not faults:
+        return None
+    return RowVerdict(False, faults[0].code, None, sentence(faults), details=tuple(faults))
+
+
+def _values_read(call: FunctionCall, answers: Sequence[ExpectedCall], language: str) -> FunctionCall:
+    """Return the call with its values read as source, unless the text itself is a possible value."""
+    possible = [options for answer in answers for options in answer.arguments.values() if isinstance(options, list)]
+    texts = {option for options in possible for option in options if isinstance(option, str)}
+    read: dict[str, JSON] = {}
+    for name, value in call.arguments.items():
+        is_source = isinstance(value, str) and value not in texts
+        read[name] = cast("JSON", source_value(str(value), language)) if is_source else value
+    return FunctionCall(call.name, read)
+
+
+def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> None:
+    """Raise UnusableAnswerError if no call of the answer's function can pass."""
+    signature = CallSignature.read(_whole(documents.get(answer.name)))
+    for name in signature.required_names():
+        if name not in answer.arguments:
+            raise UnusableAnswerError(f"the required argument {shown(name)} of {answer.name} has no possible value")
+    for name, options in answer.arguments.items():
+        optional = isinstance(options, list) and "" in options and name not in signature.required
+        if not options:
+            raise UnusableAnswerError(f"the argument {shown(name)} of {answer.name} has no possible value")
+        if name not in signature.properties and not optional:
+            raise UnusableAnswerError(f"{answer.name} has no parameter {shown(name)}, which the answer asks for")
+
+
+def _whole(document: object) -> object:
+    """Return a document with all optional parts of JSON Schema filled in."""
+    if not isinstance(document, dict):
+        return document
+    parameters = document.get("parameters")
+    given = {name: value for name, value in parameters.items() if value is not None} if parameters else {}
+    return {**document, "parameters": {"properties": {}, "required": [], **given}}
+
 
 _METRIC = "call_check"
 

@@ -44,9 +44,8 @@ if TYPE_CHECKING:
     from tunecheck.episodes import CallMode, ConversationTarget
     from tunecheck_bfcl._data.files import BfclFiles
     from tunecheck_bfcl._decoding import Names
-    from tunecheck_bfcl._entries import CheckRow
     from tunecheck_bfcl._evaluation import BfclOutcome
-    from tunecheck_bfcl._scoring import Scores
+    from tunecheck_bfcl._scoring import CheckRow, Scores
     from tunecheck_bfcl._summary import CategoryScore, ModelScore, ModelsSummary, ModelSummary
 
 FOLDER, SCORES = "bfcl", "bfcl_score"
@@ -296,7 +295,7 @@ def show(options: ShowOptions, invocation: Invocation) -> int:
 
 def _rows_of(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
     from tunecheck_bfcl._data.categories import named_categories
-    from tunecheck_bfcl._entries import read_entries
+    from tunecheck_bfcl._scoring import read_entries
 
     for category in named_categories(categories):
         yield from read_entries(files, category).values()
@@ -304,7 +303,7 @@ def _rows_of(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
 
 def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
     from tunecheck_bfcl._data.categories import category_of
-    from tunecheck_bfcl._entries import read_entries
+    from tunecheck_bfcl._scoring import read_entries
 
     entries: dict[str, dict[str, CheckRow]] = {}
     for each in ids:
@@ -321,7 +320,7 @@ def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
 def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
     from tunecheck.episodes import Services
     from tunecheck.plugins import write_file
-    from tunecheck_bfcl._data.constants import read_long_context
+    from tunecheck_bfcl._data.prompts import read_long_context
     from tunecheck_bfcl._ground_truth import ground_truth_lines
 
     services = Services(long_context=lambda: read_long_context(files))

@@ -4,18 +4,30 @@
 …/<category>.verdicts.jsonl                            a line for every row
 """
 
+from __future__ import annotations
+
 import os
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError, DataError, Run
+from tunecheck.comparison import part_of, with_verdicts
 from tunecheck.datasets import JsonLinesSource, Record
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, read_object
 from tunecheck.results import Clusters, OpenedRun, RowSource
 from tunecheck_bfcl._data.categories import CATEGORIES, OLD_NAMES, model_folder_of, row_id, shared_part
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from tunecheck import MetricComparison
+    from tunecheck.comparison import PairedValues, Part, RunPair
+    from tunecheck.statistics import PairedScores
+
 
 POOLED = "bfcl_pooled"
 """The metric over all rows, each counting the same: none of the leaderboard's figures."""
@@ -56,7 +68,7 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
     return _open_scores(path, scores)
 
 
-def _open_scores(path: Path, scores: "BfclScores") -> OpenedRun:
+def _open_scores(path: Path, scores: BfclScores) -> OpenedRun:
     name = path.name if path.is_dir() and path.name not in ("score", "bfcl_score", "result") else path.parent.name
     home = next(
         (each for each in (path.absolute(), *path.absolute().parents[:3]) if (each / "run.json").is_file()), None
@@ -251,3 +263,55 @@ def _reason(kind: JSON, message: JSON) -> str | None:
     texts = [text for text in (message if isinstance(message, list) else [message]) if isinstance(text, str)]
     parts = [*([kind] if isinstance(kind, str) else []), *(["; ".join(texts)] if texts else [])]
     return ": ".join(parts) or None
+
+
+_CATEGORY = "category"
+
+
+class LeaderboardFigures:
+    """BFCL's own figures, by the version of the leaderboard that weighs them."""
+
+    def of_run(self, run: Run) -> Mapping[str, float]:
+        """Return nothing: a run's figures stand in its score folder."""
+        return {}
+
+    def of_pair(self, pair: RunPair, metric: MetricComparison) -> Iterator[Part]:
+        """Return the figures over the rows that both runs have a verdict on."""
+        if metric.evaluator != POOLED:
+            return
+        import numpy
+
+        from tunecheck_bfcl._summary import figure_weights
+
+        sides = pair.sides(metric.key)
+        categories = [str(each) for each in pair.labels(_CATEGORY)]
+        names, counts = numpy.unique(numpy.array(categories)[sides.both], return_counts=True)
+        weighed = figure_weights(dict(zip(names.tolist(), counts.tolist(), strict=True)))
+        for version, figures in weighed.items():
+            title = f"BFCL {version.upper()}, as the leaderboard weighs it"
+            found = {name: _figure(pair, sides, categories, weights) for name, weights in figures.items()}
+            parts = [part_of(version, name, figure, title) for name, figure in found.items()]
+            yield from with_verdicts(parts, higher_is_better=True)
+
+
+def _figure(pair: RunPair, sides: PairedValues, categories: list[str], weights: Mapping[str, Fraction]) -> PairedScores:
+    """Both runs' weighted mean over some of the categories."""
+    import numpy
+
+    from tunecheck_bfcl._weighted import paired_weighted
+
+    places = {category: place for place, category in enumerate(weights)}
+    rows = sides.both & numpy.array([category in places for category in categories])
+    of_part = numpy.array([places[category] for category, shown in zip(categories, rows, strict=True) if shown])
+    return paired_weighted(
+        sides.base[rows],
+        sides.new[rows],
+        of_part,
+        [float(weight) for weight in weights.values()],
+        sides.labels_of(rows),
+        confidence=pair.settings.confidence,
+        seed=pair.settings.seed,
+    )
+
+
+LEADERBOARD_FIGURES = LeaderboardFigures()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tunecheck.calls import Reading, bind_positional, canonical_text
 from tunecheck.episodes import GroundTruth, Player, Services, path_text, shown
 from tunecheck.plugins import JSON
-from tunecheck_bfcl._entries import CheckRow
+from tunecheck_bfcl._scoring import CheckRow
 
 _MOST_CHANGES = 20
 _LONGEST_RESULT = 2_000

@@ -1,21 +1,29 @@
-"""One call in a model's Java or JavaScript text, read as BFCL's leaderboard reads it: `[A.f(a=new int[]{1}, b="x")]`.
+"""Java and JavaScript in a model's text, parsed by a tree-sitter grammar: as BFCL's leaderboard reads it, and strictly.
 
-A tree-sitter grammar of the language parses the text, and each argument becomes text again: a literal text without its
-quotes, a call unchanged, `new` and everything else in Java without white space. Nothing is run.
+The leaderboard reads one call, `[A.f(a=new int[]{1}, b="x")]`, and makes text of each argument: a literal text without
+its quotes, a call unchanged, `new` and everything else in Java without white space. The strict mode reads several:
+
+    source_calls('[f(a=new int[]{1, 2}, b="x")]', "java")             f with the texts 'new int[]{1, 2}' and '"x"'
+    source_value('new ArrayList<>(List.of("a,b", "c"))', "java")   ['a,b', 'c']
+    source_value("{a: [1, 2], 'b c': null}", "javascript")         {'a': [1, 2], 'b c': None}
+
+What is not a literal (a name, an operation, a call of anything else) is its own text. Nothing is run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tunecheck import MissingExtraError
-from tunecheck.calls import UnreadableError
+from tunecheck.calls import FunctionCall, Reading, UnreadableError
+from tunecheck.plugins import JSON
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
 
 _LONGEST = 10_000  # longest text, in characters, that is parsed
 _MOST_TOKENS = 1_000  # words, numbers and signs: where nothing fits, the parser takes up to the cube of them
@@ -149,3 +157,167 @@ class _JavaText:
         if part is None:
             raise UnreadableError(f"a {node.type.replace('_', ' ')} without its {field}")
         return self._compact(part)
+
+
+_MOST_DIGITS = 4_000  # Python reads integers of up to 4,300 digits from text
+
+_STRING = re.compile(r"\"((?:[^\"\\\n]++|\\.)*+)\"|'((?:[^'\\\n]++|\\.)*+)'|`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
+_NUMBER = re.compile(
+    r"[+-]?(?:0[xX][0-9a-fA-F_]++|(?:\d[\d_]*+\.?[\d_]*+|\.\d[\d_]*+)(?:[eE][+-]?\d++)?)([lLfFdDn]?)(?![\w.])"
+)
+_WORD = re.compile(r"(true|false|null|undefined|None)(?![\w.(])")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
+
+_GENERIC = r"(?:\s*<[\w\s,.<>?\[\]]*>)?"
+_NEW = r"new\s+(?:java\.util\.)?"
+_JAVA_LIST = re.compile(
+    rf"(?:{_NEW}(?:Array|Linked)List{_GENERIC}|(?:java\.util\.)?(?:Arrays\.asList|(?:List|Set)\.of|Stream\.of))\s*\("
+)
+_JAVA_MAP = re.compile(rf"(?:{_NEW}(?:Linked)?(?:Hash|Tree)(?:Map|table){_GENERIC}|(?:java\.util\.)?Map\.of)\s*\(")
+_JS_ARRAY = re.compile(r"new\s+Array\s*\(|Array\.of\s*\(")
+
+_FENCE = re.compile(r"\A```[\w+-]*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_NEW_WORD = re.compile(r"^new\s+")
+
+
+def source_value(text: str, language: str) -> object:
+    """Return the value of a literal in a language ("java" or "javascript"), or the text itself."""
+    java = language == "java"
+    body = text.strip().removesuffix(";")
+    try:
+        root = parsed(f"Object x = {body};" if java else f"x = {body};", java=java)
+        bound = root.named_children[0].named_children if len(root.named_children) == 1 else []
+        is_one = len(bound) == 1 + java and bound[-1].type in ("variable_declarator", "assignment_expression")
+        if not is_one or any(node.is_error or node.is_missing for node in nodes_of(root)):
+            return text
+        return _read(bound[-1].named_children[-1])
+    except (UnreadableError, ValueError):
+        return text
+
+
+def _read(node: Node) -> object:
+    text = _text(node)
+    for pattern, read in ((_STRING, _unescape), (_NUMBER, _number), (_WORD, _constant)):
+        if literal := pattern.fullmatch(text):
+            return read(literal)
+    match node.type:
+        case "array" | "array_initializer":
+            return _items(node)
+        case "array_creation_expression" if value := node.child_by_field_name("value"):
+            return _items(value)
+        case "object":
+            return dict(map(_member, _inside(node)))
+        case "method_invocation" | "object_creation_expression" | "new_expression" | "call_expression":
+            return _made_collection(node, text)
+    return text
+
+
+def _made_collection(node: Node, text: str) -> object:
+    """Return the list or map that a call makes; the text of any other call."""
+    given = node.child_by_field_name("arguments")
+    head = f"{(node.text or b'')[: given.start_byte - node.start_byte].decode()}(" if given else ""
+    if given is None or not any(pattern.fullmatch(head) for pattern in (_JAVA_LIST, _JAVA_MAP, _JS_ARRAY)):
+        return text
+    items = _items(given)
+    if _JS_ARRAY.fullmatch(head):
+        return items
+    inner = items[0] if len(items) == 1 else None
+    if _JAVA_LIST.fullmatch(head):
+        return [*(inner if isinstance(inner, list) else items), *(added for (added,) in _added_items(node, "add", 1))]
+    if not isinstance(inner, dict):  # `Map.of("a", 1, "b", 2)`
+        inner = {str(name): value for name, value in zip(items[::2], items[1::2], strict=True)}
+    return {**inner, **{str(name): value for name, value in _added_items(node, "put", 2)}}
+
+
+def _added_items(node: Node, method: str, count: int) -> Iterator[list[object]]:
+    """Yield the arguments of the calls in `{{ add(1); add(2); }}`."""
+    bodies = [each for each in _inside(node) if each.type == "class_body"]
+    for statement in (each for body in bodies for block in _inside(body) for each in _inside(block)):
+        call = statement.named_children[0] if statement.named_children else statement
+        name, given = call.child_by_field_name("name"), call.child_by_field_name("arguments")
+        arguments = [] if given is None else _items(given)
+        if name is None or _text(name) != method or len(arguments) != count:
+            raise UnreadableError("a block that does not only add")
+        yield arguments
+
+
+def _member(pair: Node) -> tuple[str, object]:
+    key, value = pair.child_by_field_name("key"), pair.child_by_field_name("value")
+    if key is None or value is None or key.type == "computed_property_name":
+        raise UnreadableError("an object that holds more than names and values")
+    quoted = _STRING.fullmatch(_text(key))
+    return _unescape(quoted) if quoted else _text(key), _read(value)
+
+
+def _items(node: Node) -> list[object]:
+    return [_read(each) for each in _inside(node)]
+
+
+def _inside(node: Node) -> list[Node]:
+    return [each for each in node.named_children if "comment" not in each.type]
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode()
+
+
+def _unescape(match: re.Match[str]) -> str:
+    inner = next(group for group in match.groups() if group is not None)
+
+    def plain(escape: re.Match[str]) -> str:
+        code = escape[1]
+        return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
+
+    return _ESCAPE.sub(plain, inner)
+
+
+def _number(match: re.Match[str]) -> int | float:
+    suffix = match[1]
+    digits = match[0].removesuffix(suffix).replace("_", "") if suffix else match[0].replace("_", "")
+    if len(digits) > _MOST_DIGITS:
+        raise UnreadableError("a number of thousands of digits")
+    if digits.lstrip("+-")[:2].lower() == "0x":
+        return int(match[0].replace("_", ""), 16)
+    whole = digits.lstrip("+-").isdigit() and suffix not in ("f", "F", "d", "D")
+    return int(digits) if whole else float(digits)
+
+
+def _constant(match: re.Match[str]) -> bool | None:
+    return {"true": True, "false": False}.get(match[0])
+
+
+def source_calls(text: str, language: str) -> Reading:
+    """Return the calls of a text, in brackets or bare. Never raises."""
+    body = text.strip()
+    fenced = _FENCE.match(body)
+    body = (fenced[1].strip() if fenced else body.strip("`")).removesuffix(";")
+    body = body[1:-1] if body.startswith("[") and body.endswith("]") else body
+    java = language == "java"
+    try:
+        root = parsed(f"Object[] x = {{{body}}};" if java else f"[{body}];", java=java)
+        nodes = nodes_of(root)
+    except UnreadableError as error:
+        return Reading(problem=str(error))
+    if len(root.named_children) != 1 or any(node.is_error or node.is_missing for node in nodes):
+        return Reading(problem=f"the answer is no list of calls in {language}")
+    calls: list[FunctionCall] = []
+    for node in _inside(next(node for node in nodes if node.type in ("array_initializer", "array"))):
+        given = node.child_by_field_name("arguments")
+        if given is None:
+            return Reading(problem="the answer holds no call")
+        head = (node.text or b"")[: given.start_byte - node.start_byte].decode().strip()
+        calls.append(FunctionCall(_NEW_WORD.sub("", head), _argument_texts(given)))
+    return Reading(tuple(calls))
+
+
+def _argument_texts(given: Node) -> dict[str, JSON]:
+    """Return the arguments as text, positional ones under "0", "1", …"""
+    arguments: dict[str, JSON] = {}
+    for node in _inside(given):
+        name, value = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if node.type != "assignment_expression" or name is None or value is None:
+            arguments[str(len(arguments))] = _text(node)
+        else:
+            arguments[_text(name)] = _text(value)
+    return arguments

@@ -23,7 +23,7 @@ PLUGIN = Plugin(
     },
     sources={"scores": Extension("tunecheck_bfcl._comparison:open_scores", "BFCL's score files as runs.")},
     cluster_rules={"scenarios": Extension("tunecheck_bfcl._comparison:shared_scenarios")},
-    figures={"leaderboard": Extension("tunecheck_bfcl._leaderboard_figures:LEADERBOARD_FIGURES")},
+    figures={"leaderboard": Extension("tunecheck_bfcl._comparison:LEADERBOARD_FIGURES")},
     simulators={
         "GorillaFileSystem": Extension("tunecheck_bfcl._services._file_system:GorillaFileSystem"),
         "MathAPI": Extension("tunecheck_bfcl._services._math_api:MathAPI"),

@@ -46,7 +46,7 @@ from tunecheck_memory._event_log import FOLDER, Event, event_log_path, read_even
 from tunecheck_memory._kind import Definition
 from tunecheck_memory._making import DefinitionSet, LeftOut, safe_name, write_definitions
 from tunecheck_memory._scheduler import conflicts
-from tunecheck_memory._session_state import SessionState, TestState
+from tunecheck_memory._session import SessionState, TestState
 from tunecheck_memory._target import MemoryTarget
 
 

@@ -22,8 +22,7 @@ from tunecheck_memory._clock import ClockName, make_clock
 from tunecheck_memory._event_log import CHANGEABLE, JUDGE, PROMPT_SIZE, Event, EventLog, event_log_path, session_name
 from tunecheck_memory._kind import FinishedTest, Score
 from tunecheck_memory._making import definition_data
-from tunecheck_memory._session import Judge, Session
-from tunecheck_memory._session_state import SessionState, TestState
+from tunecheck_memory._session import Judge, Session, SessionState, TestState
 from tunecheck_memory._tokens import CountingOnce
 
 if TYPE_CHECKING:

@@ -2,16 +2,19 @@
 
 from ._conversations import RowAnswers as RowAnswers
 from ._evaluator import ServedEvaluator as ServedEvaluator
-from ._middleware import (
+from ._server import (
     Middleware as Middleware,
+    ModelServer as ModelServer,
     ReplyStore as ReplyStore,
     Served as Served,
     ServerOptions as ServerOptions,
     Service as Service,
     json_reply as json_reply,
+    key_from as key_from,
+    make_app as make_app,
     parse_faults as parse_faults,
+    run_server as run_server,
 )
-from ._server import ModelServer as ModelServer, key_from as key_from, make_app as make_app, run_server as run_server
 from ._wire import (
     Asked as Asked,
     BadRequestError as BadRequestError,

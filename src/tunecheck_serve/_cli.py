@@ -13,7 +13,7 @@ from tunecheck.plugins import JSON, Trust, clean
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
-    from tunecheck_serve._middleware import Served, Service
+    from tunecheck_serve._server import Served, Service
     from tunecheck_serve._wire import ChatSource
 
 
@@ -46,8 +46,7 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
     """
     import asyncio
 
-    from tunecheck_serve._middleware import ServerOptions, parse_faults
-    from tunecheck_serve._server import key_from, run_server
+    from tunecheck_serve._server import ServerOptions, key_from, parse_faults, run_server
 
     served = ServerOptions(
         key=key_from(options.key_env),
@@ -97,7 +96,7 @@ def _service(options: ServeOptions) -> Service:
 
 def _named_service(name: str) -> Service:
     from tunecheck.plugins import find
-    from tunecheck_serve._middleware import Service
+    from tunecheck_serve._server import Service
 
     made = find("services", name)
     assert isinstance(made, type) and issubclass(made, Service)

@@ -32,7 +32,7 @@ from tunecheck.pipeline import (
 )
 from tunecheck.plugins import JSON, Failure, UserLoop
 from tunecheck_azure import as_verdict
-from tunecheck_serve._middleware import Middleware, Service, json_reply
+from tunecheck_serve._server import Middleware, Service, json_reply
 from tunecheck_serve._wire import BadRequestError, read_object
 
 PATH = "/evaluate"

@@ -1,6 +1,6 @@
 """Uploads of finished runs: what all destinations share.
 
-`_uploader` has the steps, `_contents` what is sent, `_record` what was sent where. Packages for destinations subclass
+`_uploader` has the steps and what is sent, `_record` what was sent where. Packages for destinations subclass
 `Uploader` and `RunUpload`.
 """
 

@@ -12,7 +12,7 @@ from tunecheck.episodes import Services
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
 from tunecheck_authoring import Audit, AuditFinding, CheckedRow, Dialogue, DialogueReader, RowCheck, audit, checked_rows
-from tunecheck_authoring._audit.given import shortens
+from tunecheck_authoring._audit.dialogue import shortens
 
 
 class Office(Simulator):

@@ -15,7 +15,7 @@ from tests.bfcl_data_parts import write_lines
 from tunecheck import ConfigurationError
 from tunecheck.datasets import open_dataset
 from tunecheck.report import running
-from tunecheck_authoring._audit.findings import Replacement, found
+from tunecheck_authoring._audit.dialogue import Replacement, found
 from tunecheck_authoring._audit.review import Decisions, Review, make_app, mended, remedy
 
 Answer = TypeVar("Answer")

@@ -7,8 +7,7 @@ import pytest
 from tests.azure.test_blob_storage import container_address
 
 from tunecheck.runs import mirror_at
-from tunecheck_azure._mirror.blobs import BlobStore
-from tunecheck_azure._mirror.folder import GoneOnElsewhereError, MirrorFolder
+from tunecheck_azure._mirror.folder import BlobStore, GoneOnElsewhereError, MirrorFolder
 from tunecheck_azure._mirror.shipping import BlobMirror
 
 RUN = "val-20260101T120000Z-0a1b2c"

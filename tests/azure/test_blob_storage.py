@@ -13,8 +13,8 @@ from azure.storage.blob import BlobServiceClient
 
 from tunecheck import ConfigurationError, RunError
 from tunecheck.runs import open_mirror
-from tunecheck_azure._mirror import blobs
-from tunecheck_azure._mirror.blobs import BlobStore
+from tunecheck_azure._mirror import folder as blobs
+from tunecheck_azure._mirror.folder import BlobStore
 
 
 def azurite_variables(port: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from tunecheck_azure import FoundryUploader
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.projects import FoundryProject, HubProject, read_project
 from tunecheck_upload import metric_keys
-from tunecheck_upload._contents import name_map
+from tunecheck_upload._uploader import name_map
 
 ENDPOINT = "https://team.services.ai.azure.com/api/projects/tuning"
 HUB = HubProject("1b2c", "my-group", "tuning")

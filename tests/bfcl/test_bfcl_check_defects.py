@@ -25,8 +25,8 @@ from tests.tables import cases
 
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Attempt, Episode, GroundTruth, Services
-from tunecheck_bfcl._data.constants import read_long_context
-from tunecheck_bfcl._entries import CheckRow
+from tunecheck_bfcl._data.prompts import read_long_context
+from tunecheck_bfcl._scoring import CheckRow
 from tunecheck_bfcl._summary import verdict_line
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tunecheck import MultiTurnStateEvaluator
 from tunecheck.episodes import Episode, RowVerdict, Services
 from tunecheck.plugins import dumps_line
 from tunecheck_bfcl import CallCheckEvaluator
-from tunecheck_bfcl._single_turn import check_single_turn
+from tunecheck_bfcl._call_check import check_single_turn
 from tunecheck_bfcl._summary import verdict_line
 
 LAMPS = Services({"Lamp": Lamp})

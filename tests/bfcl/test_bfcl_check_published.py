@@ -20,7 +20,7 @@ from tests.bfcl_check_parts import (
 )
 
 from tunecheck.episodes import CallMode, GroundTruth, deviations
-from tunecheck_bfcl._conversations import LeaderboardAttempt
+from tunecheck_bfcl._dialect import LeaderboardAttempt
 
 
 @pytest.mark.parametrize("compat", [True, False])

@@ -11,9 +11,16 @@ from tests.bfcl_reference import reference_wheel
 from tunecheck import DataError
 from tunecheck.plugins import JSON
 from tunecheck_bfcl import find_bfcl, get_bfcl
-from tunecheck_bfcl._data.constants import read_constants, read_long_context, text_constants
 from tunecheck_bfcl._data.files import LONG_CONTEXT, PROMPTS, BfclFiles
-from tunecheck_bfcl._data.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, read_prompts, system_prompt
+from tunecheck_bfcl._data.prompts import (
+    ADDED_FUNCTIONS,
+    ADDED_FUNCTIONS_TEXT,
+    read_constants,
+    read_long_context,
+    read_prompts,
+    system_prompt,
+    text_constants,
+)
 
 
 def _file(tmp_path: Path, text: str) -> Path:

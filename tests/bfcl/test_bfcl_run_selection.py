@@ -13,7 +13,7 @@ from tests.tables import cases
 from tunecheck import ConfigurationError, DataError
 from tunecheck_bfcl import CATEGORIES
 from tunecheck_bfcl._data.loader import select_rows
-from tunecheck_bfcl._writing import RunFiles
+from tunecheck_bfcl._evaluation import RunFiles
 
 
 @pytest.fixture

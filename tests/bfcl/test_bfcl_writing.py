@@ -8,7 +8,7 @@ import pytest
 from tests.conversation_parts import Values, had, shelf_row, shelf_workspace, states
 from tests.core.test_conversation_replay import recorded, replayed
 
-from tunecheck_bfcl._writing import result_line, result_path
+from tunecheck_bfcl._evaluation import result_line, result_path
 
 
 @pytest.fixture(autouse=True)

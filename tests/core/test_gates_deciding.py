@@ -12,7 +12,7 @@ import pytest
 from tests.cli_parts import Said, inside, replay, rows, workspace
 
 from tunecheck import Run
-from tunecheck_upload._contents import collect
+from tunecheck_upload._uploader import collect
 
 COUNT = 120
 

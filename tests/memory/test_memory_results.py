@@ -18,7 +18,7 @@ from tunecheck_memory._clock import START_US
 from tunecheck_memory._event_log import read_events
 from tunecheck_memory._making import safe_name
 from tunecheck_memory._run_files import Scored, agent_folder, read_scored, run_figures, write_results
-from tunecheck_memory._session_state import SessionState
+from tunecheck_memory._session import SessionState
 
 SECOND = 1_000_000
 

@@ -272,7 +272,7 @@ def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
     script = """
         from tunecheck.endpoints._replay import ReplayEndpoint
         import asyncio
-        from tunecheck_serve._middleware import ServerOptions
+        from tunecheck_serve._server import ServerOptions
         from tunecheck_serve._server import key_from, run_server
         from tunecheck_serve._wire import EndpointSource
 

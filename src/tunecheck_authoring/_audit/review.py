@@ -28,7 +28,7 @@ from tunecheck import ConfigurationError
 from tunecheck.datasets import Dataset, sidecar_path, sidecar_text
 from tunecheck.plugins import JSON, counted, dumps_line, loads, replacing, told_as, write_file
 from tunecheck.report import guarded, serve_pages
-from tunecheck_authoring._audit.findings import KINDS, AuditFinding, Replacement
+from tunecheck_authoring._audit.dialogue import KINDS, AuditFinding, Replacement
 from tunecheck_authoring._audit.rows import entry_name
 
 _MOST_BYTES = 64 << 20

@@ -42,9 +42,8 @@ from tunecheck_authoring._author.files import (
 )
 from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, keep_own
 from tunecheck_authoring._author.paths import check_tasks, sample_tasks
-from tunecheck_authoring._author.tasks import render_task
 from tunecheck_authoring._author.trial import Trial
-from tunecheck_authoring._author.variants import RowAuthor, question_row
+from tunecheck_authoring._author.variants import RowAuthor, question_row, render_task
 from tunecheck_authoring._author.world import World, described, find_world, shipped
 from tunecheck_authoring._author.writing import reworded, set_aside
 

@@ -18,8 +18,7 @@ from tunecheck.simulators import Backends
 from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.world import Schema
 from tunecheck_authoring._mcp.client import McpSession, Message, ServerGoneError, SessionPool, files_in, shown_server
-from tunecheck_authoring._openapi.document import one_line
-from tunecheck_authoring._openapi.operations import identifier, unused
+from tunecheck_authoring._openapi.operations import identifier, one_line, unused
 from tunecheck_authoring._service_file import require_name, write_service
 from tunecheck_authoring._services.recorded import Recorded, RecordedCall, Recording
 

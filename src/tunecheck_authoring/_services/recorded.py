@@ -31,7 +31,7 @@ from tunecheck.plugins import (
     read_regular,
 )
 from tunecheck.simulators import SimulatorError, copied
-from tunecheck_authoring._services.tables import TableSimulator
+from tunecheck_authoring._services.resources import TableSimulator
 
 _SHOWN = 200
 

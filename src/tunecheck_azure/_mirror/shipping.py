@@ -15,7 +15,7 @@ from tunecheck.plugins import clean, is_held
 from tunecheck.runs import mirror_folder
 
 try:
-    from tunecheck_azure._mirror.blobs import account_of_environment
+    from tunecheck_azure._mirror.folder import account_of_environment
 except ImportError:
     raise MissingExtraError("az:// storage", "azure-storage") from None
 from tunecheck_azure._mirror.folder import GoneOnElsewhereError, MirrorFolder
