@@ -14,7 +14,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
@@ -29,6 +29,9 @@ _MAX_BITS = 14_000
 
 _FLOAT_BITS = sys.float_info.max_exp
 
+_LONG_NUMBER, _DIGITS = b"0" * 4_000, bytes.maketrans(b"123456789", b"0" * 9)
+"""What a number that may be too long looks like, and how to make it look so."""
+
 _LINE_ENDS = tuple((end.encode(), b"\\u%04x" % ord(end)) for end in "\x85\u2028\u2029")
 
 _MAX_PATH = 200
@@ -39,6 +42,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 T = TypeVar("T")
 
 _decode = msgspec.json.Decoder().decode
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
@@ -54,6 +58,23 @@ def loads(text: bytes | str) -> JSON:
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return _loads_slowly(text)
     return value
+
+
+def loads_part(text: bytes, keys: Container[str]) -> JSON:
+    """Check one JSON value and read it; if it is an object, only these keys, and the others' values stay JSON text.
+
+    Raises:
+        ValueError: as `loads`.
+    """
+    try:
+        values = _decode_object(text)
+        if not text.isascii():
+            text.decode()
+        if len(text) > len(_LONG_NUMBER) and _LONG_NUMBER in text.translate(_DIGITS):
+            return loads(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return loads(text)
+    return {key: loads(value) if key in keys else value for key, value in values.items()}  # type: ignore[misc]
 
 
 @contextlib.contextmanager

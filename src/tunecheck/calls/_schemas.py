@@ -140,7 +140,11 @@ def _flat(value: object, place: str, nested: int) -> Iterator[tuple[str, Mapping
         yield from _flat(_json(value, place), place, nested - 1)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            yield from _flat(item, f"{place}[{index}]", nested - 1)
+            tool = item.get("function", item) if nested and isinstance(item, dict) else None
+            if isinstance(tool, dict) and tool.get("name") and isinstance(tool["name"], str):  # as most
+                yield place, tool
+            else:
+                yield from _flat(item, f"{place}[{index}]", nested - 1)
     elif isinstance(value, dict):
         yield from _tool(value, place, nested)
     else:

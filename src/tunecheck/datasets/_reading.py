@@ -207,7 +207,7 @@ class Dataset:
         ids: set[int] | None = set()
         twice: tuple[str, int] | None = None
         total = 0
-        for number, values in self._source.records(digest):
+        for number, values in self._source.heads(digest):
             total += 1
             columns.update(values)
             if len(columns) > MAX_COLUMNS:

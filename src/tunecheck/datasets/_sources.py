@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, NoReturn
 
 from tunecheck._errors import DataError
-from tunecheck._json import JSON, loads
+from tunecheck._json import JSON, loads, loads_part
 from tunecheck._messages import clean
 
 Record = dict[str, JSON]
@@ -67,6 +67,10 @@ class Source(ABC):
         Raises:
             DataError: something cannot be read; the text says what, where, and what to do.
         """
+
+    def heads(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """As `records`; values other than that of `id` may be left unread."""
+        return self.records(digest)
 
     def refuse(self, what: str, number: int | None = None, column: int | None = None) -> NoReturn:
         """Raise the DataError of this source, of its record `number`, and of a column (a character) in it."""
@@ -182,9 +186,15 @@ class JsonLinesSource(FileSource):
     unit = "line"
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        return self._read(loads, digest)
+
+    def heads(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        return self._read(lambda line: loads_part(line, ("id",)), digest)
+
+    def _read(self, read: Callable[[bytes], JSON], digest: Digest | None) -> Iterator[tuple[int, Record]]:
         for number, line in enumerate(self.lines(digest), 1):
             try:
-                value = loads(line)
+                value = read(line)
             except ValueError as error:
                 if not line.strip(_BLANK):
                     continue

@@ -80,7 +80,7 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         return self._read()
 
     def _read(self) -> Iterator[EvaluatorRow]:
-        for row in self._rows:
+        for row in self._rows.read(self._columns):
             if self._error not in row:
                 output = {key: row[column] for column, key in self._columns.items() if column in row}
                 if output:

@@ -11,7 +11,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ import msgspec
 from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError
 from tunecheck._faults import Fault, cause_named, checked, read_faults, sentence, title
-from tunecheck._json import JSON, loads
+from tunecheck._json import JSON, loads, loads_part
 from tunecheck._messages import clean
 
 ResultRow = dict[str, JSON]
@@ -64,9 +64,13 @@ class RowsView(Sequence[ResultRow]):
         return len(self._starts) if self._count is None else self._count
 
     def __iter__(self) -> Iterator[ResultRow]:
+        return self.read()
+
+    def read(self, columns: Container[str] | None = None) -> Iterator[ResultRow]:
+        """Yield the rows; with `columns`, the values of others may be left unread."""
         with open_regular(self.path, buffering=_COPY_BLOCK) as file:
             for number, line in enumerate(lines(file)):
-                yield read_row(line, self.path, number)
+                yield read_row(line, self.path, number, columns)
 
     @overload
     def __getitem__(self, index: int) -> ResultRow: ...
@@ -104,22 +108,23 @@ class RowsSelection:
     starts: array[int]
     positions: Sequence[int]
 
-    def __iter__(self) -> Iterator[ResultRow]:
+    def read(self, columns: Container[str] | None = None) -> Iterator[ResultRow]:
+        """Yield the rows; with `columns`, the values of others may be left unread."""
         with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
             for position in self.positions:
-                yield _row_at(file, self.starts[position], self.path, position)
+                yield _row_at(file, self.starts[position], self.path, position, columns)
 
 
-def _row_at(file: BinaryIO, start: int, path: Path, number: int) -> ResultRow:
+def _row_at(file: BinaryIO, start: int, path: Path, number: int, columns: Container[str] | None = None) -> ResultRow:
     file.seek(start)
-    return read_row(file.readline(), path, number)
+    return read_row(file.readline(), path, number, columns)
 
 
-def read_row(line: bytes, path: Path, number: int) -> ResultRow:
-    """Parse a line of a run's results; raise DataError with its number if it is damaged."""
+def read_row(line: bytes, path: Path, number: int, columns: Container[str] | None = None) -> ResultRow:
+    """Parse a line of a run's results, or only these columns; raise DataError with its number if it is damaged."""
     what = "not a JSON object"
     try:
-        row = loads(line)
+        row = loads(line) if columns is None else loads_part(line, columns)
     except ValueError as error:
         what = " ".join(str(error).split())
     else:

@@ -233,7 +233,10 @@ def _cell(value: JSON) -> str:
     if kind is bool:
         return "true" if value else "false"
     if not isinstance(value, str):
-        text = _without_controls(dumps(value).decode("utf-8"))
+        encoded = dumps(value)
+        text = encoded.decode("utf-8")
+        if not encoded.isascii() or b"\x7f" in encoded:  # JSON escapes the other controls
+            text = _without_controls(text)
     elif value[:1].isalnum() and value.isprintable():  # as most texts: no formula, no controls
         text = value
     else:
