@@ -156,7 +156,9 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
         print_path(result.run_dir)
     else:
         files = [f"{FOLDER}/{clean(outcome.model)}/…_result.json  {SCORES}/  eval_results.jsonl"]
-        print_run(result, "row", lambda: _print_table(scores), files, f" · {clean(outcome.model)}")
+        print_run(
+            result, "row", lambda: _print_table(scores, "\n", _MOST_CATEGORIES), files, f" · {clean(outcome.model)}"
+        )
     return FAILED if every_row_failed(result, "row") else DONE
 
 
@@ -227,31 +229,38 @@ def _writing(folder: Path) -> Iterator[None]:
         ) from None
 
 
-def _print_table(scores: Scores) -> None:
+_MOST_CATEGORIES = 10
+"""The most categories in the table after a run; with more, it has the leaderboard's figures only."""
+
+
+def _print_table(scores: Scores, above: str = "", most: int = 1_000) -> None:
     from rich.table import Table
 
+    print(above, end="")
     models = list(scores.models.values())
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     for model in models:
         table.add_column(clean(model.name, 60), justify="right")
-    for line in _table_lines(models):
+    for line in _table_lines(models, most):
         table.add_row(*line)
     console(sys.stdout).print(table)
 
 
-def _table_lines(models: Sequence[ModelScore]) -> Iterator[list[str]]:
+def _table_lines(models: Sequence[ModelScore], most: int) -> Iterator[list[str]]:
     from tunecheck_bfcl._data.categories import CATEGORIES
     from tunecheck_bfcl._summary import FIGURES
 
-    for category in CATEGORIES:
-        if any(category in model.categories for model in models):
-            yield [category, *(_cell(model.categories.get(category)) for model in models)]
+    shown = [category for category in CATEGORIES if any(category in model.categories for model in models)]
+    for category in shown if len(shown) <= most else ():
+        yield [category, *(_cell(model.categories.get(category)) for model in models)]
     for version, names in FIGURES.items():
         for name in names:
             figures = [model.figures(version)[name] for model in models]
             if any(figure is not None for figure in figures):
                 yield [f"{version.upper()} {name.replace('_', ' ')}", *map(_share, figures)]
+    if len(shown) > most:
+        yield [f"{len(shown)} categories: {SCORES}/summary.json", *("" for _ in models)]
 
 
 def _cell(score: CategoryScore | None) -> str:

@@ -135,6 +135,7 @@ class MemoryEvaluator(Evaluator):
 
             endpoint = judge_endpoint(model_config)
             self._judges = MemoryJudges(endpoint, samples=samples, combine=combine, parameters=parameters)
+        vars(self)["judged"] = self._judges is not None
         super().__init__(
             threshold=self._threshold,
             doubtful=doubtful,

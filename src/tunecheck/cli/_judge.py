@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck._messages import clean, counted
+from tunecheck._messages import clean, command_line, counted
 from tunecheck._trust import Trust
 from tunecheck.cli._console import check_output, print_json, print_path, write_output
 from tunecheck.cli._options import DONE, FAILED, SCORING, SHOWING, Invocation, command, flag, option
-from tunecheck.cli._running import begin, run_arguments, run_errors, usage_table
+from tunecheck.cli._running import begin, run_arguments, run_errors
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
+from tunecheck.pipeline._costs import cost_text
 from tunecheck.views import Cell, Part, Sentence, Table, Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
@@ -142,7 +144,7 @@ def _report(calibration: Calibration, options: CalibrateOptions) -> None:
 
 _SIMULATED = "SIMULATED verdicts: no model judged"
 
-_MOST_ROWS = 20
+_MOST_ROWS = 3
 _NOTHING = "–"
 
 
@@ -155,28 +157,43 @@ def _view(calibration: Calibration, out: str | None) -> View:
 
 
 def _parts(calibration: Calibration, out: str | None) -> Iterator[Part]:
-    yield _header(calibration)
+    yield Text([*_sentences(calibration)])
     yield _figures(calibration)
     if calibration.compared:
         yield _confusion(calibration)
     if calibration.differences:
         yield _differences(calibration, out)
-    if calibration.usage:
-        yield usage_table(calibration.usage)
-    if calibration.errors:
-        again = f"--resume {clean(calibration.run_dir.name)} tries again"
-        kinds = [f"  {kind}" for kind in run_errors(calibration.run_dir, "row")]
-        yield Text([f"errors in {counted(calibration.errors, 'row')}; {again}", *kinds])
+    spent = [cost_text(each) for each in calibration.usage.values() if isinstance(each, dict)]
+    cost = "".join(f" · {each}" for each in spent if each)
     kept = "" if calibration.saved is None else f"; corrects this judge's pass rates: {clean(calibration.saved, 500)}"
-    yield Text([f"files in {clean(calibration.run_dir, 500)}{kept}"])
+    yield Text([f"files in {clean(calibration.run_dir, 500)}{cost}{kept}"])
 
 
-def _header(calibration: Calibration) -> Text:
+def _sentences(calibration: Calibration) -> Iterator[Sentence]:
+    """Yield how far the evaluator agrees with people, where they differ most and what to do, and what to type next."""
+    share, run, errors = calibration.accuracy, calibration.run_dir.name, calibration.errors
     metric = f" ({calibration.metric})" if calibration.metric not in (None, calibration.evaluator) else ""
-    judged = f"{clean(calibration.evaluator, 60)}{clean(metric, 60)} against labels"
-    name = Words(clean(calibration.run_dir.name, 100), "strong", foreign=True)
-    lines: list[Sentence] = [(name, f" · {counted(calibration.rows, 'row')} · {judged}")]
-    return Text([*lines, Words(_SIMULATED, "warn")] if calibration.simulated else lines)
+    kappa = "" if calibration.kappa.value is None else f", Cohen's kappa {calibration.kappa.value:.2f}"
+    agreed = f"agrees with people on {share.hits:,} of {counted(share.of, 'row')} ({_share(share)}{kappa})"
+    simulated = f"{_SIMULATED}. " if calibration.simulated else ""
+    yield Words(f"{simulated}{clean(calibration.evaluator, 60)}{clean(metric, 60)} {agreed}.", "strong")
+    kinds = Counter((each.label_class, each.verdict) for each in calibration.differences)
+    if errors:
+        yield f"{counted(errors, 'row')} ended in an error: {next(run_errors(calibration.run_dir, 'row'), '')}."
+    elif kinds:
+        (kind, count) = kinds.most_common(1)[0]
+        example = next(each.row_id for each in calibration.differences if (each.label_class, each.verdict) == kind)
+        words = f"label {clean(kind[0], 30)} but verdict {clean(kind[1], 30)}"
+        of = f"{count:,} of {counted(kinds.total(), 'disagreement')}, e.g. {clean(example, 60)}"
+        yield f"Main disagreement: {words}, {of}. Say in the prompt how to judge such rows, or change the threshold."
+    else:
+        yield "No row differs."
+    words, aim = f"report {run}", "look at every row"
+    if errors:
+        words, aim = f"judge calibrate --resume {run}", "judge the rows with an error again"
+    elif calibration.saved is None and calibration.usage:
+        words, aim = f"judge calibrate --resume {run} --save", "correct this judge's pass rates by these labels"
+    yield f"Next, {aim}:  {command_line(['tunecheck', *words.split(' ')])}"
 
 
 def _figures(calibration: Calibration) -> Table:
@@ -187,6 +204,7 @@ def _figures(calibration: Calibration) -> Table:
     )
     left = [f"{count:,} {words}" for count, words in counts if count]
     of = f"of {counted(calibration.rows, 'row')}" + (f"; left out: {', '.join(left)}" if left else "")
+    of += f"; {calibration.confidence:.0%} intervals"
     rows: list[tuple[Cell, ...]] = [
         ("compared", f"{calibration.compared:,}", of),
         (Words("accuracy", "strong"), _share(calibration.accuracy), _interval(calibration.accuracy)),
@@ -195,8 +213,6 @@ def _figures(calibration: Calibration) -> Table:
     for what, share in (("precision of fail", calibration.precision), ("recall of fail", calibration.recall)):
         rows.append((what, _share(share), _interval(share)))
     rows += _score_figures(calibration)
-    about = f"{calibration.confidence:.0%} intervals: Wilson's for shares, the asymptotic one for kappa"
-    rows.append(("", "", Words(about, "dim")))
     return Table(("", "", ""), rows, "lrl")
 
 

@@ -17,7 +17,7 @@ from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.cli._stored_options import as_recorded, options_of_run, resumed
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import FailureGroup
-from tunecheck.views import SIMULATED, Sentence, Table, View, Words, console, print_view
+from tunecheck.views import Sentence, Table, Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=ResumableOptions)
 
-_MOST_ERRORS, _MOST_REASONS = 5, 8
+_MOST_ERRORS, _MOST_REASONS, _MOST_NOTES = 5, 8, 3
 
 
 def trust_of(options: RunOptions) -> Trust:
@@ -96,20 +96,32 @@ def run_summary(result: EvaluationResult) -> dict[str, JSON]:
 def print_run(
     result: EvaluationResult, noun: str, figures: Callable[[], None], files: Iterable[str], about: str = ""
 ) -> None:
-    """Print a finished run for people; `noun` names a row of it."""
-    name = clean(result.run_dir.name)
-    print(f"{name} · {counted(result.row_count, noun)}{about}")
-    if result.simulated:
-        print(SIMULATED)
+    """Print a finished run for people: three sentences, the command's own figures, and its files.
+
+    `noun` names a row of it.
+    """
+    from tunecheck.results import first_screen
+    from tunecheck.runs._store import Run
+
+    place = str(result.run_dir.parent)
+    where = [] if Path(place) == Path(DEFAULT_RESULTS) else ["--results-dir", place]
+    print_view(headline(first_screen(Run(result.run_dir), where).sentences), console(sys.stdout))
     figures()
-    failures = _failures(result.run_dir)
-    if table := failures_table(failures, result.row_count):
-        print_view(View(name, [table]), console(sys.stdout))
-    if result.failed_row_count:
-        print(f"{counted(result.failed_row_count, noun)} with an error; --resume {name} tries again")
-    for note in result.notes:
-        print(f"note: {clean(note)}")
-    print(f"files in {result.run_dir}", *(f"  {file}" for file in files), sep="\n")
+    for note in result.notes[:_MOST_NOTES]:
+        print(f"note: {clean(note, 300)}")
+    if len(result.notes) > _MOST_NOTES:
+        print(f"note: {counted(len(result.notes) - _MOST_NOTES, 'more note')} in the report")
+    print(
+        f"files in {result.run_dir} · {counted(result.row_count, noun)}{about}",
+        *(f"  {file}" for file in files),
+        sep="\n",
+    )
+
+
+def headline(sentences: Sequence[str]) -> View:
+    """Return the sentences that say what passed, why rows failed, and what to type next."""
+    passed, *others = sentences
+    return View(passed, [Text([Words(passed, "strong"), *others])])
 
 
 _HEADS: Mapping[Side, str] = {

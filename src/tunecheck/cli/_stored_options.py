@@ -20,7 +20,7 @@ from tunecheck._trust import Trust
 from tunecheck.cli._named_endpoints import is_embedded
 from tunecheck.cli._options import CommandOptions, Invocation, OptionField, is_given, option_fields
 from tunecheck.cli._shared_options import ResumableOptions
-from tunecheck.runs._store import began_here
+from tunecheck.runs._store import COMMAND_KEYS, began_here, command_of
 
 if TYPE_CHECKING:
     from tunecheck._yaml import Document
@@ -29,20 +29,11 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=CommandOptions)
 R = TypeVar("R", bound=ResumableOptions)
 
-_OWN_KEY = ("bfcl run", "judge calibrate", "memory run")
-"""Commands with options under a key of their own in manifests; those of `evaluate` and `score` are at the top."""
-
-
-def command_of(recorded: JSON) -> str | None:
-    """Return the command that began a run, by its manifest's `command`; None if it was begun in Python."""
-    if not isinstance(recorded, dict) or not recorded:
-        return None
-    return next((command for command in _OWN_KEY if _key(command) in recorded), "evaluate")
-
 
 def as_recorded(options: CommandOptions) -> dict[str, JSON]:
     recorded = options.recorded()
-    return {_key(options.command): recorded} if options.command in _OWN_KEY else recorded
+    key = COMMAND_KEYS.get(options.command)
+    return recorded if key is None else {key: recorded}
 
 
 def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
@@ -59,7 +50,8 @@ def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
             f"run {run_id} was not started by `tunecheck {kind.command}`: "
             f"go on with `tunecheck {begun} --resume {run_id}`"
         )
-    kept = command[_key(begun)] if begun in _OWN_KEY and isinstance(command, dict) else command
+    key = COMMAND_KEYS.get(begun)
+    kept = command[key] if key is not None and isinstance(command, dict) else command
     known = [each for each in option_fields(kind).values() if each.description.recorded or each.description.acts]
     return _read(kind, known, Document(f"the command recorded in run {run_id}", kept, {}))
 
@@ -168,10 +160,6 @@ def config_file(kind: type[CommandOptions]) -> type[msgspec.Struct]:
 
 def _config_keys(kind: type[CommandOptions]) -> list[OptionField]:
     return [each for each in option_fields(kind).values() if each.name not in ("config", "trust")]
-
-
-def _key(command: str) -> str:
-    return command.replace(" ", "_")
 
 
 def _underscore_keys(document: Document) -> Document:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -13,7 +13,7 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean, command_line, counted
 from tunecheck.pipeline._finished_rows import Failures, read_failures
 from tunecheck.results._run_lines import MainFigure, main_figure_of
-from tunecheck.runs._store import Run, is_uncalibrated, list_runs, stopped_text
+from tunecheck.runs._store import Run, command_of, is_uncalibrated, list_runs, stopped_text
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 8, 4, 20
@@ -65,9 +65,9 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     if summary.get("simulated") is True:
         some = 0 < failures.simulated_answers < rows
         said.append(f"SIMULATED answers in {counted(failures.simulated_answers, 'row')}." if some else f"{SIMULATED}.")
-    if (primary := next(iter(figures), None)) is not None:
-        by_judge = manifest.evaluators[primary].judge is not None
-        said.append(_passed_sentence(figures[primary][0], metrics, by_judge=by_judge))
+    for name in _shown_first(figures, metrics):
+        by_judge = manifest.evaluators[name].judge is not None
+        said.append(_passed_sentence(figures[name][0], metrics, by_judge=by_judge))
     if failed := _count(summary.get("failed_rows")):
         said.append(f"{counted(failed, 'row')} ended in an error.")
     causes = sorted(in_order(failures.causes), key=lambda code: cause_named(code).side == "model")
@@ -83,6 +83,15 @@ def _order_evaluators(manifest: RunFile) -> list[str]:
     declared = (manifest.dataset.primary or "").partition(".")[0]
     primary = next((name for name in (declared, "match") if name in names), None)
     return sorted(names, key=lambda name: name != primary)
+
+
+def _shown_first(names: Iterable[str], metrics: Metrics) -> list[str]:
+    """Return the primary evaluator, and others that judged only rows to which it does not apply."""
+    primary, *others = [*names] or [""]
+    left = _count(metrics.get(f"{primary}.not_applicable_count"))
+    return [primary, *(name for name in others if 0 < _count(metrics.get(f"{name}.scored_count")) <= left)][
+        : 3 if primary else 0
+    ]
 
 
 def _figure(run: Run, manifest: RunFile, name: str, metrics: Metrics) -> MainFigure:
@@ -127,14 +136,14 @@ def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[s
     """Return the words of the command to type next, and its aim."""
     rows, failed, target = summary.get("rows"), _count(summary.get("failed_rows")), manifest.target or {}
     serving = [code for code in causes[:1] if cause_named(code).side == "serving"]
-    name = str(target.get("name") or "")
+    name, begun = str(target.get("name") or ""), (command_of(manifest.command) or "evaluate").split()
     if name and (serving or (failed and failed == rows)):
         return ["tunecheck", "check", name], "find out how the endpoint is served"
     if failed:
-        return ["tunecheck", "evaluate", "--resume", run.id], "ask the rows with an error again"
+        return ["tunecheck", *begun, "--resume", run.id], "ask the rows with an error again"
     if summary.get("simulated") is True:
-        words = ["tunecheck", "evaluate", "--dataset", manifest.dataset.path or "FILE", "--endpoint", "NAME"]
-        return words, "evaluate your own endpoint"
+        data = ["--dataset", manifest.dataset.path or manifest.dataset.name or "FILE"] if begun == ["evaluate"] else []
+        return ["tunecheck", *begun, *data, "--endpoint", "NAME"], "evaluate your own endpoint"
     earlier = next(_earlier(run, manifest), None)
     if earlier is not None:
         return ["tunecheck", "compare", earlier.id, run.id], "compare with the run before it"

@@ -288,6 +288,17 @@ def damaged(run: Run, what: str) -> RunError:
     )
 
 
+COMMAND_KEYS = {"bfcl run": "bfcl_run", "judge calibrate": "judge_calibrate", "memory run": "memory_run"}
+"""Commands with options under a key of their own in manifests; those of `evaluate` and `score` are at the top."""
+
+
+def command_of(recorded: JSON) -> str | None:
+    """Return the command that began a run, by its manifest's `command`; None if it was begun in Python."""
+    if not isinstance(recorded, dict) or not recorded:
+        return None
+    return next((command for command, key in COMMAND_KEYS.items() if key in recorded), "evaluate")
+
+
 def stopped_text(decision: EarlyStop | None) -> str:
     """Return `STOPPED EARLY: worse than base-…, 123 of 1,240 rows` for a run that stopped early.
 

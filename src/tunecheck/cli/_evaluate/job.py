@@ -27,8 +27,8 @@ from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, is_em
 from tunecheck.cli._options import Invocation, parse_names
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._shared_options import ModelOptions
-from tunecheck.cli._stored_options import command_of, options_of_file, options_of_run, resumed
-from tunecheck.runs._store import Run, find_run, is_remote
+from tunecheck.cli._stored_options import options_of_file, options_of_run, resumed
+from tunecheck.runs._store import Run, command_of, find_run, is_remote
 
 if TYPE_CHECKING:
     from tunecheck.cli._gates.baseline import Base
