@@ -60,7 +60,7 @@ class Import:
     @property
     def deep(self) -> bool:
         """Whether the imported name has a part that begins with an underscore."""
-        return any(part.startswith("_") and part != "__init__" for part in self.imported.split("."))
+        return any(part.startswith("_") and not part.endswith("__") for part in self.imported.split("."))
 
 
 class SourceFile:

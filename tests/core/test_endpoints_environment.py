@@ -14,7 +14,7 @@ from tests.endpoint_parts import HELLO, azure_ml
 from tests.fault_server import FaultServer, answer
 
 from tunecheck import ConfigurationError, EndpointError
-from tunecheck.endpoints._urls import proxy_for
+from tunecheck.endpoints._transport import proxy_for
 
 _VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
               "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC")  # fmt: skip

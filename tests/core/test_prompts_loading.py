@@ -373,6 +373,6 @@ def test_prompt_errors_are_configuration_errors() -> None:
 
 
 def test_the_room_is_imported_without_jinja() -> None:
-    code = "import sys, tunecheck.prompts._loading; print({'jinja2', 'prompty', 'aiohttp'} & sys.modules.keys())"
+    code = "import sys, tunecheck.prompts._prompt; print({'jinja2', 'prompty', 'aiohttp'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "set()"

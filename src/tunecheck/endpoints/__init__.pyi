@@ -61,4 +61,4 @@ from ._target import (
     read_messages as read_messages,
 )
 from ._templates import RequestTemplate as RequestTemplate
-from ._urls import is_loopback as is_loopback
+from ._transport import is_loopback as is_loopback

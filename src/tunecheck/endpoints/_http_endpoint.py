@@ -45,7 +45,7 @@ from tunecheck.endpoints._base import (
 from tunecheck.endpoints._client import Client, Limits
 from tunecheck.endpoints._limits import Backoff, Clock, SharedLimits
 from tunecheck.endpoints._templates import RequestTemplate
-from tunecheck.endpoints._urls import checked_url
+from tunecheck.endpoints._transport import checked_url
 
 _ADDRESS = ("url", "model", "deployment", "api_version")
 """Keys that decide who is asked."""

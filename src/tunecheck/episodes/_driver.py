@@ -27,7 +27,7 @@ MOST_TURNS = 200
 
 
 @dataclass(slots=True, kw_only=True)
-class Conversation:
+class ConversationAttempt:
     """One attempt at a conversation.
 
     `step_limit` is the most queries in one turn, None if there is no limit; `limit_shown` is the limit as the log

@@ -16,7 +16,7 @@ from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase, ask
 from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_benchmark
 from tunecheck.episodes._decoding import CallMode
 from tunecheck.episodes._dialects import Dialect, FamilyWording, OwnWording, TextDialect, ToolsDialect, Wording
-from tunecheck.episodes._driver import Conversation
+from tunecheck.episodes._driver import ConversationAttempt
 from tunecheck.episodes._episode import (
     OUTPUT_COLUMNS,
     REASONING,
@@ -197,8 +197,8 @@ class ConversationTarget(EndpointTargetBase):
         mode: CallMode,
         wording: Wording,
         limit: int | None,
-    ) -> Conversation:
-        return Conversation(
+    ) -> ConversationAttempt:
+        return ConversationAttempt(
             scenario=scenario,
             model=model,
             user=user,

@@ -22,9 +22,15 @@ from tunecheck.pipeline._finished_rows import RESULT, WORDS, ResultRow, counted_
 from tunecheck.pipeline._journal_reader import recorded_verdicts
 from tunecheck.plugins import find
 from tunecheck.runs._store import Run, save_calibration
-from tunecheck.statistics._agreement import Agreement, Kappa
+from tunecheck.statistics._agreement import (
+    Agreement,
+    FittedThreshold,
+    Kappa,
+    ScoreAgreement,
+    fit_threshold,
+    score_agreement,
+)
 from tunecheck.statistics._results import CONFIDENCE, Proportion, Result
-from tunecheck.statistics._score_agreement import FittedThreshold, ScoreAgreement, fit_threshold, score_agreement
 
 LabelKind: TypeAlias = Literal["pass_fail", "score"]
 

@@ -3,12 +3,16 @@
 A mistake in it raises PromptError, which names file, line and key.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
 
-from tunecheck._describe import shown_value
+import msgspec
+
+from tunecheck._describe import Written, read_as, shown_value
 from tunecheck._errors import ConfigurationError, PromptError
 from tunecheck._json import JSON, loads
 from tunecheck._yaml import Document, parse_document
@@ -260,3 +264,65 @@ def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str)
     if number is not None and (type(number) is not int or number < 1):
         raise front.error((*path, "n"), f"must be a whole number from 1 on, not {shown_value(number)}")
     return {key: value for key, value in parameters.items() if key not in _OF_THE_REPLY}
+
+
+# -- the settings of a judge: the section judge:, which Azure's loader ignores, or arguments of the judge
+
+
+Kind: TypeAlias = Literal["score", "binary", "count"]
+Combine: TypeAlias = Literal["mean", "majority"]
+Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\S")]
+
+
+class JudgeOutput(Written, frozen=True):
+    """How a judge's answer becomes a metric; what is None here is taken from the prompt.
+
+    metric: the metric's name, under which the verdict's keys stand.
+    score: the key of the answer that is the score: a number, true or false, or one of `labels`.
+    reason: the key of the answer that says why.
+    range: lowest and highest score; a score outside of it is not a verdict.
+    threshold: the score from which a row passes; by default the middle of the range.
+    higher_is_better: else a row passes up to the threshold.
+    kind: "score", "binary" (0 or 1) or "count".
+    labels: the score of each word, where the answer's score is a word.
+    """
+
+    metric: Name | None = None
+    score: Name | None = None
+    reason: Name | None = None
+    range: tuple[float, float] | None = None
+    threshold: float | None = None
+    higher_is_better: bool | None = None
+    kind: Kind | None = None
+    labels: Annotated[dict[Name, float], msgspec.Meta(min_length=1)] | None = None
+
+
+class JudgeSettings(JudgeOutput, frozen=True):
+    """A `JudgeOutput` with the number of samples for each row, and how they are combined."""
+
+    samples: Annotated[int, msgspec.Meta(ge=1, le=1_000)] | None = None
+    combine: Combine | None = None
+
+    def __post_init__(self) -> None:
+        if self.range is not None and not self.range[0] < self.range[1]:
+            raise ValueError("range: give two numbers, the lower one first")
+
+
+def read_judge(front: Front) -> dict[str, JSON]:
+    """Return the checked `judge:` section as written, without null values."""
+    section: dict[str, JSON] = {key: value for key, value in front.mapping("judge").items() if value is not None}
+    settings = read_as(section, JudgeSettings, front.document.where, error=PromptError, above="judge")
+    # A metric that is named in Python may be called anything.
+    if settings.metric is not None and not settings.metric.isidentifier():
+        raise front.error(("judge", "metric"), "must be a name of letters, digits and underscores")
+    return section
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number that floats can hold; true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer too large for a float
+        return False

@@ -20,9 +20,8 @@ from tunecheck.calls._python_text import literal_at
 from tunecheck.calls._strict_json import UnreadableError
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import Skeleton
-from tunecheck.prompts._front_matter import Front, file_value, refuse_secrets, request_parameters
+from tunecheck.prompts._front_matter import Front, file_value, read_judge, refuse_secrets, request_parameters
 from tunecheck.prompts._images import ImageFiles, find_images
-from tunecheck.prompts._judge_section import read_judge
 from tunecheck.prompts._prompt import AZURE, OPENAI, OPENAI_URL, Prompt, PromptFile, PromptInput, definition_of, digest
 from tunecheck.prompts._template import Template
 

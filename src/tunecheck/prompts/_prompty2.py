@@ -19,9 +19,8 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import SECRET_FIELD, Redactor
 from tunecheck.prompts._fragments import ROLES, Inserted, Skeleton
-from tunecheck.prompts._front_matter import Front, refuse_secrets, request_parameters
+from tunecheck.prompts._front_matter import Front, read_judge, refuse_secrets, request_parameters
 from tunecheck.prompts._images import ImageFiles, is_url
-from tunecheck.prompts._judge_section import read_judge
 from tunecheck.prompts._prompt import AZURE, OPENAI, OPENAI_URL, Prompt, PromptFile, PromptInput, definition_of, digest
 from tunecheck.prompts._template import LanguageName, Template
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.endpoints._urls import is_loopback
+from tunecheck.endpoints._transport import is_loopback
 
 _HEADERS = {
     "Cache-Control": "no-store",

@@ -9,7 +9,6 @@ import asyncio
 import copy
 import inspect
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,6 +17,7 @@ from typing import cast
 
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
+from tunecheck._loops import Threads
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall
@@ -308,20 +308,12 @@ def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> obj
     The thread of late code is given up. Code that keeps the interpreter's lock (`10**10**9`) cannot be given up: a
     simulator must bound such arguments itself.
     """
-    outcome: list[object] = []
-    failed: list[BaseException] = []
-
-    def body() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
-            failed.append(error)
-
-    thread = threading.Thread(target=body, name="tunecheck-simulator", daemon=True)
-    thread.start()
-    thread.join(time_limit_s)
-    if failed:
-        raise failed[0]
-    if not outcome:
-        raise _OverdueError
-    return outcome[0]
+    threads = Threads(1, "tunecheck-simulator")
+    call = threads.submit(work)
+    threads.shutdown()
+    try:
+        return call.result(time_limit_s)
+    except TimeoutError:
+        if call.done():  # the work itself raised it
+            raise
+        raise _OverdueError from None

@@ -1,5 +1,11 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
+from ._agreement import (
+    correlation as correlation,
+    fit_threshold as fit_threshold,
+    score_agreement as score_agreement,
+    weighted_kappa as weighted_kappa,
+)
 from ._best import (
     expected_optimism as expected_optimism,
     multiple_comparisons_with_the_best as multiple_comparisons_with_the_best,
@@ -57,11 +63,5 @@ from ._samples import (
     as_clusters as as_clusters,
     as_codes as as_codes,
     as_floats as as_floats,
-)
-from ._score_agreement import (
-    correlation as correlation,
-    fit_threshold as fit_threshold,
-    score_agreement as score_agreement,
-    weighted_kappa as weighted_kappa,
 )
 from ._sequential import ANY_STOPPING as ANY_STOPPING, EarlyTest as EarlyTest, Outcome as Outcome

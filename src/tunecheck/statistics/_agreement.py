@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tunecheck.statistics._results import CONFIDENCE, Proportion, Result, normal_quantile, wilson
+import numpy
+
+from tunecheck.statistics._estimates import estimate_mean
+from tunecheck.statistics._results import CONFIDENCE, Estimate, Proportion, Result, normal_quantile, wilson
+from tunecheck.statistics._samples import Flags, Floats, as_floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +98,141 @@ class Agreement:
             if len(said) == 1:
                 return f"{who} {next(iter(said))!r} of every row: kappa is 0 whatever the others say"
         return None
+
+
+# -- agreement of scores
+
+
+_FOLDS, _FEWEST = 10, 20
+_MOST_THRESHOLDS = 200
+
+Pairs = Sequence[tuple[float, float]]
+"""Scores of the same rows: what the first rater gave, and the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreAgreement(Result):
+    """Agreement of scores; a difference is the second rater's score less the first's."""
+
+    weighted_kappa: Kappa
+    correlation: Estimate
+    mean_error: Estimate
+    mean_absolute_error: float | None
+
+
+def score_agreement(pairs: Pairs, confidence: float = CONFIDENCE) -> ScoreAgreement:
+    """All of it; of no rows, its figures are None."""
+    first, second = (as_floats([pair[side] for pair in pairs]) for side in (0, 1))
+    return ScoreAgreement(
+        weighted_kappa(first, second, confidence),
+        correlation(first, second, confidence),
+        estimate_mean(second - first, confidence=confidence),
+        float(numpy.abs(second - first).mean()) if pairs else None,
+    )
+
+
+def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> Kappa:
+    """Kappa in which a disagreement weighs by the square of how far the scores are apart, with its interval.
+
+    Cohen, "Weighted kappa", Psychological Bulletin 70 (1968), 213-220; the variance as of `Agreement.kappa`. By the
+    scores themselves, not their ranks: 1, 2 and 5 are 1, 3 and 4 apart.
+    """
+    z, n = normal_quantile(confidence), len(first)
+    if not n:
+        return Kappa(None, None, None, None, "there are no rows to compare")
+    widest = max(float(side.max()) for side in (first, second)) - min(float(side.min()) for side in (first, second))
+    if not widest:
+        return Kappa(None, None, None, None, f"not defined: both give {float(first[0]):g} to every row")
+    scale = widest**2
+    weights = 1 - (first - second) ** 2 / scale
+    # The mean weight of a score against all that the other rater gave.
+    of_first = 1 - (first**2 - 2 * first * second.mean() + (second**2).mean()) / scale
+    of_second = 1 - (second**2 - 2 * second * first.mean() + (first**2).mean()) / scale
+    expected = float(of_first.mean())
+    value = float((weights.mean() - expected) / (1 - expected))
+    spread = ((weights - (of_first + of_second) * (1 - value)) ** 2).mean() - (value - expected * (1 - value)) ** 2
+    error = math.sqrt(max(0.0, float(spread)) / n) / (1 - expected)
+    if not error:
+        return Kappa(value, None, None, error, "no interval: the scores show no spread of disagreement")
+    return Kappa(value, max(-1.0, value - z * error), min(1.0, value + z * error), error)
+
+
+def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> Estimate:
+    """Pearson's, with the interval of Fisher's z, by a standard error of 1 / √(n − 3).
+
+    Fisher, "On the probable error of a coefficient of correlation deduced from a small sample", Metron 1 (1921), 3-32.
+    None where one side gives every row the same score.
+    """
+    n, method = len(first), "Fisher's z"
+    deviations = [side - side.mean() if n else side for side in (first, second)]
+    sizes = [float(numpy.sqrt(each @ each)) for each in deviations]
+    if not all(sizes):
+        remark = "one side gives every row the same score" if n else "there are no rows to compare"
+        return Estimate(None, None, None, n, confidence, method, remark=remark)
+    value = min(1.0, max(-1.0, float(deviations[0] @ deviations[1]) / (sizes[0] * sizes[1])))
+    if n < 4 or abs(value) == 1:
+        return Estimate(value, None, None, n, confidence, method, remark="no interval: too few rows, or no spread")
+    centre, half = math.atanh(value), normal_quantile(confidence) / math.sqrt(n - 3)
+    return Estimate(value, math.tanh(centre - half), math.tanh(centre + half), n, confidence, method)
+
+
+# -- thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class FittedThreshold(Result):
+    """The score from which a row should pass, so that verdicts agree best with labels.
+
+    `accuracy` and `kappa` are those of rows that had no part in choosing it: of ten folds, each judged by the threshold
+    that fits the nine others best. On the rows that it was chosen by it agrees better than it does on new ones.
+    """
+
+    threshold: float
+    accuracy: Proportion
+    kappa: Kappa
+
+
+def fit_threshold(
+    scores: Sequence[tuple[bool, float]], *, higher_is_better: bool = True, confidence: float = CONFIDENCE
+) -> FittedThreshold | None:
+    """The threshold with the highest kappa, of equal ones the middle.
+
+    None of fewer than 20 rows, and where labels are all alike.
+
+    Args:
+        scores: of each row whether people pass it, and its score.
+        higher_is_better: whether rows pass from the threshold on, or up to it.
+        confidence: of the intervals.
+    """
+    labels = numpy.array([label for label, _ in scores], dtype=bool)
+    if len(scores) < _FEWEST or labels.all() or not labels.any():
+        return None
+    values = as_floats([score for _, score in scores]) * (1 if higher_is_better else -1)
+    # Folds take as many of each label: every tenth row of the passes, then of the fails.
+    folds = numpy.empty(len(labels), dtype=numpy.int64)
+    folds[numpy.argsort(~labels, kind="stable")] = numpy.arange(len(labels)) % _FOLDS
+    held_out: list[tuple[str, str]] = []
+    for fold in range(_FOLDS):
+        there = folds != fold
+        cut = _best_cut(labels[there], values[there])
+        held_out += _verdicts(labels[~there], values[~there] >= cut)
+    agreement = Agreement.of(held_out)
+    best = _best_cut(labels, values) * (1 if higher_is_better else -1)
+    return FittedThreshold(best, agreement.accuracy(confidence), agreement.kappa(confidence))
+
+
+def _verdicts(labels: Flags, passed: Flags) -> Iterator[tuple[str, str]]:
+    yield from zip(labels.astype(str).tolist(), passed.astype(str).tolist(), strict=True)
+
+
+def _best_cut(labels: Flags, values: Floats) -> float:
+    """The score at which to cut: one that was given, so that scores between two of them need no rule."""
+    cuts = numpy.unique(values)
+    if len(cuts) > _MOST_THRESHOLDS:
+        cuts = cuts[numpy.linspace(0, len(cuts) - 1, _MOST_THRESHOLDS).astype(int)]
+    passed = values >= cuts[:, None]
+    right = numpy.count_nonzero(passed == labels, axis=1) / len(labels)
+    chance = passed.mean(axis=1) * labels.mean() + (1 - passed.mean(axis=1)) * (1 - labels.mean())
+    kappas = numpy.where(chance < 1, (right - chance) / numpy.maximum(1 - chance, 1e-12), 0.0)
+    best = numpy.flatnonzero(kappas >= kappas.max() - 1e-12)
+    return float(cuts[best[len(best) // 2]])

@@ -15,7 +15,7 @@ from tunecheck.calls._schemas import check
 from tunecheck.calls._strict_json import kind_of
 from tunecheck.evaluators._judges.output import REASON_NAMES, SCORE_NAMES, YES_NO, ResolvedOutput
 from tunecheck.formats._reading import without_thoughts
-from tunecheck.prompts._judge_section import is_number
+from tunecheck.prompts._front_matter import is_number
 
 # -- where verdicts may stand in a reply: objects, tags, marks, labelled lines, or the bare reply
 

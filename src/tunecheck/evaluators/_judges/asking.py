@@ -18,7 +18,7 @@ from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
 from tunecheck.evaluators._judges.answer import AnswerForm, JudgeAnswer, JudgementError, JudgeRefusalError, shortened
 from tunecheck.pipeline._row_causes import reply_cause
-from tunecheck.prompts._judge_section import Combine
+from tunecheck.prompts._front_matter import Combine
 
 _MOST_REPEATED = 4_000
 """Characters of a broken reply that are shown to its writer again."""

@@ -12,7 +12,7 @@ from tunecheck._json import JSON
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint, read_definition
 from tunecheck.endpoints._masking import ENV_REFERENCE, Secret, looks_secret
-from tunecheck.prompts._judge_section import Name
+from tunecheck.prompts._front_matter import Name
 from tunecheck.prompts._prompt import AZURE, OPENAI, OPENAI_URL, definition_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.evaluators._base import Metric
-from tunecheck.prompts._judge_section import JudgeOutput, JudgeSettings, Kind, is_number
+from tunecheck.prompts._front_matter import JudgeOutput, JudgeSettings, Kind, is_number
 
 if TYPE_CHECKING:
     from tunecheck.prompts._prompt import Prompt

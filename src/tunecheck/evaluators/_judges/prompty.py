@@ -24,7 +24,7 @@ from tunecheck.evaluators._judges.asking import JudgeClient, JudgeLoop, Judgemen
 from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint, model_name
 from tunecheck.evaluators._judges.output import judge_settings, resolve_output, where
 from tunecheck.formats._reading import cached_reading, read_calls, tools_of
-from tunecheck.prompts._judge_section import Combine, JudgeOutput
+from tunecheck.prompts._front_matter import Combine, JudgeOutput
 from tunecheck.prompts._loading import load_prompt
 from tunecheck.prompts._prompt import Prompt
 
