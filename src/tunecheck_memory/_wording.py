@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,8 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck.plugins import JSON, Written, dumps, loads, read_as, read_yaml, told_as
+from tunecheck.datasets import JsonLinesSource
+from tunecheck.plugins import JSON, Written, dumps, loads, read_as, read_yaml, told_as, value_of
 from tunecheck_memory._tokens import Tokenizer
 
 OWN = Path(__file__).with_name("data") / "wording.yml"
@@ -228,9 +228,7 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
         DataError: The file cannot be read, or an entry is invalid; names file and line or place.
     """
     file = Path(path) if path is not None else SHIPPED_FILLER
-    with told_as(DataError, file):
-        raw = file.read_bytes()
-    pairs = tuple(_pairs(raw, str(file)))
+    pairs = tuple(_pairs(file))
     if not pairs:
         raise DataError(f"{file}: holds no questions")
     return FillerPool(pairs, file.name)
@@ -246,25 +244,18 @@ class _Trivia(msgspec.Struct, rename={"question": "Question", "answer": "AnswerV
     answer: str
 
 
-def _pairs(raw: bytes, name: str) -> Iterator[tuple[str, str]]:
-    with contextlib.suppress(ValueError):  # else JSON Lines
-        whole = loads(raw)
-        if isinstance(whole, dict) and isinstance(entries := whole.get("Data"), list):
-            for place, entry in enumerate(entries):
-                yield _pair(entry, _Trivia, f"{name}, Data[{place}]")
-            return
-    for number, line in enumerate(raw.split(b"\n"), 1):
-        if line.strip():
-            where = f"{name}, line {number}"
-            try:
-                yield _pair(loads(line), _Pair, where)
-            except ValueError as error:
-                raise DataError(f"{where}: not JSON: {error}") from None
-
-
-def _pair(entry: JSON, form: type[_Pair] | type[_Trivia], where: str) -> tuple[str, str]:
-    read: _Pair | _Trivia = read_as(entry, form, where, error=DataError)
-    return read.question, read.answer
+def _pairs(file: Path) -> Iterator[tuple[str, str]]:
+    with told_as(DataError, file):
+        whole = value_of(file.read_bytes())
+    entries = whole.get("Data") if isinstance(whole, dict) else None
+    form: type[_Pair | _Trivia] = _Trivia if isinstance(entries, list) else _Pair
+    found: Iterable[tuple[int, JSON]] = (
+        enumerate(entries) if isinstance(entries, list) else JsonLinesSource(file).records()
+    )
+    for place, entry in found:
+        where = f"{file}, Data[{place}]" if isinstance(entries, list) else f"{file}, line {place}"
+        read = read_as(entry, form, where, error=DataError)
+        yield read.question, read.answer
 
 
 class _WordingEntry(NamedTuple):

@@ -23,9 +23,6 @@ MAX_CHARACTERS = 20_000_000
 MAX_DEPTH = 100
 """Most directories inside each other."""
 
-MAX_MEASURED = 3_000_000
-"""Entries that are gone through in one conversation to see whether there is room; some seconds of work."""
-
 
 class File:
     __slots__ = ("content", "name")
@@ -171,7 +168,6 @@ class Volume:
         self.root = root
         self.current = root
         self._plain: dict[str, object] | None = None
-        self._measured = 0
         if _is_over_limits(*measure(root)):
             raise DataError("initial_config.GorillaFileSystem.root is larger than a simulated file system may be")
 
@@ -246,19 +242,11 @@ class Volume:
         """Keep a change that has just been made, or undo and refuse it if the tree is too large with it."""
         self._plain = None
         try:
-            if not self._has_room():
+            if _is_over_limits(*measure(self.root)):
                 raise SimulatorError("there is no room left in the file system")
         except SimulatorError:
             undo()
             raise
-
-    def _has_room(self) -> bool:
-        """Measure the tree, unless this conversation has already used up all measuring: then nothing fits any more."""
-        if self._measured > MAX_MEASURED:
-            return False
-        entries, characters, depth = measure(self.root)
-        self._measured += entries
-        return self._measured <= MAX_MEASURED and not _is_over_limits(entries, characters, depth)
 
 
 def _is_over_limits(entries: int, characters: int, depth: int) -> bool:

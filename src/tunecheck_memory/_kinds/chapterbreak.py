@@ -22,7 +22,8 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck.plugins import loads, read_as, told_as
+from tunecheck.datasets import JsonLinesSource
+from tunecheck.plugins import read_as, told_as
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, Wait, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
 from tunecheck_memory._kinds.scripts import choice, whole
@@ -104,18 +105,9 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def _read_passages(file: Path, split: str | None) -> Iterator[_Passage]:
-    with told_as(DataError, file):
-        lines = file.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for number, record in JsonLinesSource(file).records():
         where = f"{file}, line {number}"
-        try:
-            value = loads(line)
-        except ValueError as error:
-            raise DataError(f"{where}: not JSON: {error}") from None
-        named = {_NAMES.get(name, name): each for name, each in value.items()} if isinstance(value, dict) else value
-        read = read_as(named, _Line, where, error=DataError)
+        read = read_as({_NAMES.get(name, name): each for name, each in record.items()}, _Line, where, error=DataError)
         if split in (None, read.split):
             others = [each for each in read.others if each.strip()]
             yield _Passage(where, _tail(read.context), _head(read.next), [others])
