@@ -106,6 +106,33 @@ def calls(rows: int) -> Measured:
         return {"seconds": seconds, "cpu_seconds": time.process_time() - spent, "rows_per_second": rows / seconds}
 
 
+def many_tools(rows: int, tools: int) -> Measured:
+    """`function_call_match` where each row has many tools of its own."""
+    from tunecheck import FunctionCallMatchEvaluator, evaluate
+
+    with tempfile.TemporaryDirectory() as folder:
+        data = made_data.many_tools(Path(folder) / "rows.jsonl", rows, tools)
+        evaluators = {"function_call_match": FunctionCallMatchEvaluator()}
+        spent = time.process_time()
+        seconds = _timed(lambda: evaluate(data=data, evaluators=evaluators, results_dir=folder))
+        return {"seconds": seconds, "cpu_seconds": time.process_time() - spent, "input_bytes": data.stat().st_size}
+
+
+def function(rows: int) -> Measured:
+    """A synchronous function as the target, which takes no time, and a trivial evaluator."""
+    from tunecheck import evaluate
+
+    def repeat(response: str) -> str:
+        return response
+
+    with tempfile.TemporaryDirectory() as folder:
+        data = made_data.sentences(Path(folder) / "rows.jsonl", rows)
+        spent = time.process_time()
+        seconds = _timed(lambda: evaluate(data=data, target=repeat, evaluators={"exact": exact}, results_dir=folder))
+        spent = time.process_time() - spent
+        return {"seconds": seconds, "cpu_seconds": spent, "rows_per_cpu_second": rows / spent}
+
+
 def million(rows: int) -> Measured:
     from tunecheck import evaluate
 
@@ -127,6 +154,8 @@ CASES: Mapping[str, Callable[..., Measured]] = {
     "slow_target": slow_target,
     "dict_rows": dict_rows,
     "calls": calls,
+    "many_tools": many_tools,
+    "function": function,
     "million": million,
 }
 

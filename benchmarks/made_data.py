@@ -6,7 +6,7 @@ import json
 import random
 from pathlib import Path
 
-__all__ = ["calls", "kilobyte", "sentences"]
+__all__ = ["calls", "kilobyte", "many_tools", "sentences"]
 
 _WORDS = (
     "the a this that weather order meeting ticket flight account price table report city street doctor hotel train "
@@ -52,6 +52,21 @@ def calls(path: Path, rows: int) -> Path:
                 "response": {"name": name, "arguments": given},
                 "expected": {name: arguments},
             }
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+def many_tools(path: Path, rows: int, tools: int) -> Path:
+    """Rows with tool definitions of their own, 250 bytes each, and a right call of one of them."""
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(rows):
+            properties = {"city": {"type": "string", "description": "The city's name."}, "count": {"type": "integer"}}
+            parameters = {"type": "object", "properties": properties, "required": ["city"]}
+            text = f"Does something for a user who asks for it, in the way of row {number}"
+            names = [f"function_{number}_{position}" for position in range(tools)]
+            call = {"name": names[3], "arguments": {"city": "Bern"}}
+            definitions = [{"name": name, "description": text, "parameters": parameters} for name in names]
+            row = {"id": f"r{number}", "response": [call], "ground_truth": [call], "tool_definitions": definitions}
             file.write(json.dumps(row) + "\n")
     return path
 

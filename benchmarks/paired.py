@@ -74,6 +74,8 @@ CASES: dict[str, Callable[[Checkout], float]] = {
     "20,000 rows, a trivial evaluator": _script("cases_ours.py", "trivial", "20000"),
     "3,000 rows, four text metrics": _script("cases_ours.py", "text", "3000", "1"),
     "3,000 rows, three call evaluators": _script("cases_ours.py", "calls", "3000"),
+    "100 rows of 1,600 tools": _script("cases_ours.py", "many_tools", "100", "1600"),
+    "5,000 rows, a synchronous function": _script("cases_ours.py", "function", "5000"),
     "compare, 5,000 rows": _tunecheck("compare", "first", "second", "--allow-simulated", "--json"),
     "select, 5,000 rows": _tunecheck("select", "first", "second", "--allow-simulated", "--json"),
     "report, 5,000 rows": _tunecheck("report", "first", "--out", "page.html"),

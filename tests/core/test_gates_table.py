@@ -85,9 +85,9 @@ def test_a_very_long_run_of_spaces_takes_no_long_time() -> None:
 def test_a_long_cell_is_cut_to_what_a_spreadsheet_can_hold(tmp_path: Path) -> None:
     long = ["definition"] * 10_000
     row: dict[str, JSON] = {
-        "inputs.tools": [*long],
+        "outputs.tools": [*long],
         "outputs.response": "a" * 40_000,
-        "inputs.text": "=" + "b" * 40_000,
+        "outputs.text": "=" + "b" * 40_000,
     }
     write_table(tmp_path / "t.csv", [*row], [row])
     with (tmp_path / "t.csv").open(encoding="utf-8-sig", newline="") as file:
@@ -96,3 +96,12 @@ def test_a_long_cell_is_cut_to_what_a_spreadsheet_can_hold(tmp_path: Path) -> No
     assert tools.endswith("[130,001 characters in all: see eval_results.jsonl]")
     assert text.startswith("'=bbb") and text.endswith("[40,002 characters in all: see eval_results.jsonl]")
     assert answer.endswith("a … [40,000 characters in all: see eval_results.jsonl]")
+
+
+def test_a_column_of_the_data_is_cut_at_a_thousand_characters(tmp_path: Path) -> None:
+    row: dict[str, JSON] = {"inputs.short": "a" * 1_000, "inputs.long": ["b" * 1_000], "outputs.response": "c" * 2_000}
+    write_table(tmp_path / "t.csv", [*row], [row])
+    with (tmp_path / "t.csv").open(encoding="utf-8-sig", newline="") as file:
+        _, (short, long, answer) = csv.reader(file)
+    assert (short, answer) == ("a" * 1_000, "c" * 2_000)
+    assert len(long) == 1_000 and long.endswith("b … [1,004 characters in all: see eval_results.jsonl]")

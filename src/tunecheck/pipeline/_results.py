@@ -208,22 +208,26 @@ MAX_COLUMNS = 16_384
 LONGEST_CELL = 32_767
 """Most characters of a cell, which is what a spreadsheet can hold; eval_results.jsonl has all of them."""
 
+LONGEST_INPUT = 1_000
+"""Most characters of a cell with a column of the data: tool definitions and conversations would fill the table."""
+
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -> None:
     """Write the rows as CSV (UTF-8 with a mark, which spreadsheets need to recognise it).
 
     Lists and objects are written as JSON, numbers as numbers. A text that a spreadsheet would run as a formula gets an
     apostrophe before it, because it is model output; `text_of_cell` takes it away. A cell is cut at `LONGEST_CELL`
-    characters, and says so.
+    characters, one of the data at `LONGEST_INPUT`, and says so.
     """
     columns = columns[:MAX_COLUMNS]
+    limits = [(each, LONGEST_INPUT if each.startswith("inputs.") else LONGEST_CELL) for each in columns]
     with replacing(path) as temporary, temporary.open("w", -1, "utf-8-sig", "backslashreplace", "") as file:
         writer = csv.writer(file)
         writer.writerow(map(_cell, columns))
-        writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
+        writer.writerows([_cell(row.get(column), longest) for column, longest in limits] for row in rows)
 
 
-def _cell(value: JSON) -> str:
+def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
     """Return a value as the text of a cell."""
     kind = type(value)
     if kind is float or kind is int:  # as most are
@@ -242,10 +246,10 @@ def _cell(value: JSON) -> str:
     else:
         shown = _without_controls(value)
         text = f"'{shown}" if _FORMULA.match(shown) else shown
-    if len(text) <= LONGEST_CELL:
+    if len(text) <= longest:
         return text
     end = f" … [{len(text):,} characters in all: see eval_results.jsonl]"
-    return text[: LONGEST_CELL - len(end)] + end
+    return text[: longest - len(end)] + end
 
 
 def _without_controls(text: str) -> str:
