@@ -26,6 +26,7 @@ _BLANK = r" \t\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u20
 _LOG_COMMAND = re.compile(
     rf"#[{_IGNORED}]*#[\w{_IGNORED}]*(?=\[)|(?:\A|(?<=[\r\n]))[{_BLANK}{_IGNORED}]*:[{_IGNORED}]*(?=:)"
 )
+_PASSED_OVER = re.compile(f"[{_IGNORED}]+")
 _IN_JSON = re.compile(rf"#(?=[{_IGNORED}]*#[\w{_IGNORED}]*\[)|:(?=[{_IGNORED}]*:)")
 
 _LINE_KEPT = 200
@@ -56,7 +57,8 @@ class LogStream:
         """Write a text; log commands lose their effect."""
         whole = without_log_commands(self._line + text)
         self._stream.write(whole[len(self._line) :])
-        self._line = whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :][-_LINE_KEPT:]
+        line = _PASSED_OVER.sub("", whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :]).lstrip()
+        self._line = line if len(line) <= _LINE_KEPT else f"-{line[-_LINE_KEPT:]}"  # not the beginning of a line
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

@@ -59,6 +59,7 @@ def assert_no_regression(
     __tracebackhide__ = True
     from pathlib import Path
 
+    from tunecheck._messages import clean, without_log_commands
     from tunecheck.comparison._compare import compare_runs
     from tunecheck.comparison._measuring import ComparisonSettings
 
@@ -73,9 +74,11 @@ def assert_no_regression(
     comparison = compare_runs([base, run], Path(results_dir), settings).comparison
     tested = [each for each in comparison.against[-1].tested if metric is not None or each.primary]
     failed = [_line(each) for each in tested if not _holds(each, margin)]
-    failed += [f"  {each.effect}: {each.text}" for each in comparison.decision.objections if each.effect != "none"]
+    objections = [each for each in comparison.decision.objections if each.effect != "none"]
+    failed += [f"  {each.effect}: {clean(each.text, 600)}" for each in objections]
     if failed:
-        raise AssertionError("\n".join([f"{comparison.new.id} against {comparison.base.id}:", *failed]))
+        said = "\n".join([f"{comparison.new.id} against {comparison.base.id}:", *failed])
+        raise AssertionError(without_log_commands(said))
     return comparison
 
 

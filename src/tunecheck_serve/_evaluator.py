@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
+from tunecheck.endpoints import ALL_SECRETS
 from tunecheck.pipeline import (
     DEFAULT_TIMEOUT_S,
     RESULT,
@@ -103,7 +104,7 @@ class ServedEvaluator(Service):
     def _reply_of(self, outcome: Outcome) -> dict[str, JSON]:
         failed = outcome.failure if isinstance(outcome, Partial) else outcome
         if isinstance(failed, Failure):
-            return _not_scored("Error", f"{failed.type}: {failed.message}")
+            return _not_scored("Error", str(ALL_SECRETS.answer(f"{failed.type}: {failed.message}")))
         whole = outcome.output if isinstance(outcome, Partial) else outcome
         output: Output = whole if isinstance(whole, dict) else {}
         with_result = [key.removesuffix(RESULT) for key in output if key.endswith(RESULT)]

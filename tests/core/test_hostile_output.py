@@ -13,6 +13,7 @@ from tests.pipeline_parts import only_run, run
 from tests.tables import cases
 
 from tunecheck import write_report
+from tunecheck._pytest_plugin import assert_no_regression
 from tunecheck.plugins import discover
 
 HOSTILE = "".join(map(chr, [*range(1, 9), *range(11, 32), *range(127, 160)])) + "\x1b]0;pwned\x07\x1b[2J"
@@ -116,7 +117,29 @@ def test_nor_does_the_error_of_any_command(tmp_path: Path, words: str) -> None:
     assert not obeyed(said.out + said.err)
 
 
-@pytest.mark.parametrize("pieces", [["#", "#", "vso", "[x]"], ["a\n", " ", ":", ":x"], ["#\u200b#\u00advso\ufeff[x]"]])
+def test_nor_does_a_failed_test_of_pytest(tmp_path: Path) -> None:
+    data = [{"id": f"{LOG_NAME}{n}", "n": n} for n in range(40)]
+    base, new = (
+        run(tmp_path, data, evaluators={"own": judge}, evaluation_name=LOG_NAME)
+        for judge in (lambda n: {"own": 1.0, "own_result": "pass"}, lambda n: {"own": 0.0, "own_result": "fail"})
+    )
+    with pytest.raises(AssertionError, match="vso") as raised:
+        assert_no_regression(new.run_dir, base.run_dir, metric="own")
+    assert "regressed: " in str(raised.value)
+    assert not obeyed(str(raised.value))
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["#", "#", "vso", "[x]"],
+        ["a\n", " ", ":", ":x"],
+        ["#\u200b#\u00advso\ufeff[x]"],
+        ["##vso", "\u200b" * 250, "[x]"],
+        ["a\n", " " * 250, "::x"],
+        ["vso::" + "y" * 198, "z"],
+    ],
+)
 def test_nor_does_a_command_that_is_written_in_pieces_or_with_letters_that_agents_pass_over(
     tmp_path: Path, pieces: list[str]
 ) -> None:
@@ -129,5 +152,6 @@ def test_nor_does_a_command_that_is_written_in_pieces_or_with_letters_that_agent
     for workers in ("0", "1"):
         said = process(tmp_path, "evaluate", *asked, "--workers", workers)
         shown = (said.out + said.err).translate(dict.fromkeys(map(ord, "\u200b\u00ad\ufeff")))
-        assert "vso" in shown or ": :x" in shown
+        written = "".join(pieces).translate(dict.fromkeys(map(ord, "\u200b\u00ad\ufeff")))
+        assert "".join(written.split()) in "".join(shown.split())
         assert not obeyed(shown)

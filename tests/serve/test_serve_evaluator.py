@@ -12,7 +12,7 @@ import pytest
 from tests.serve_parts import Starter, servers
 
 from tunecheck import F1ScoreEvaluator, FunctionCallMatchEvaluator
-from tunecheck.cli import main, make_evaluators
+from tunecheck.cli import main, make_evaluators, settings_by_evaluator
 from tunecheck.plugins import Trust
 from tunecheck_serve import ServedEvaluator
 
@@ -48,6 +48,23 @@ async def test_a_row_is_scored_as_the_contract_has_it(start: Starter) -> None:
             "properties": None,
         },
     )
+
+
+async def test_an_error_does_not_show_a_setting_from_the_environment(
+    start: Starter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evaluators").mkdir()
+    (tmp_path / "evaluators" / "caller.py").write_text(
+        "class Caller:\n"
+        "    def __init__(self, token: str): self.token = token\n"
+        "    def __call__(self, *, response: str): raise RuntimeError(f'401: {self.token}')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MY_TOKEN", "a-token-of-mine-1234")
+    settings = settings_by_evaluator({"caller.token": "${env:MY_TOKEN}"}, ["caller"])
+    url = await start(ServedEvaluator("caller", make_evaluators(["caller"], settings)["caller"]))
+    _, reply = await evaluated(url, row({"response": "x"}))
+    assert (reply["status"], reply["reason"]) == ("Error", "RuntimeError: 401: ***")
 
 
 async def test_what_a_target_said_is_the_response_and_faults_are_properties(start: Starter) -> None:

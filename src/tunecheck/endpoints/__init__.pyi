@@ -49,7 +49,13 @@ from ._limits import (
     SharedLimits as SharedLimits,
     TokenBucket as TokenBucket,
 )
-from ._masking import MASK as MASK, Redactor as Redactor, Secret as Secret, looks_secret as looks_secret
+from ._masking import (
+    ALL_SECRETS as ALL_SECRETS,
+    MASK as MASK,
+    Redactor as Redactor,
+    Secret as Secret,
+    looks_secret as looks_secret,
+)
 from ._python import PythonEndpoint as PythonEndpoint
 from ._replay import ReplayEndpoint as ReplayEndpoint, content_key as content_key
 from ._simulated import default_definition as default_definition
