@@ -1,7 +1,7 @@
 """Evals that OpenAI hosts, exported: the items or a run's output items, and the graders of an eval's definition.
 
 A grader of texts becomes `graders/NAME.json` (GraderEvaluator), a model grader a judge, `prompty/NAME.prompty`. A
-Python grader becomes `evaluators/NAME.py`, which does not load before somebody has read it.
+Python grader becomes `evaluators/NAME.py`, which does not load until you have read it.
 """
 
 from __future__ import annotations
