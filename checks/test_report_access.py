@@ -1,4 +1,4 @@
-"""Pages in four widths, light and dark: nothing sticks out, axe finds nothing serious, the comparison comes first."""
+"""Pages in four widths, light and dark: nothing sticks out, axe finds nothing, the comparison comes first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 WIDTHS = (360, 768, 1400, 1920)
-PAGES = ("alone.html", "two.html", "three.html", "three.html#row=r4", "runs.html")
+PAGES = ("alone.html", "two.html", "three.html", "three.html#row=r4", "eight.html", "runs.html")
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +30,15 @@ def axe() -> str:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report alone, one against another run, one against two, and the list of runs."""
+    """A report alone, others against one, two and seven runs, and the list of runs."""
     folder = tmp_path_factory.mktemp("pages")
     runs = []
-    for number in range(3):
+    for number in range(8):
         rows = small_rows()
-        rows[number]["response"] = tool_call("cancel", day="2026-03-05")
+        rows[number % 3]["response"] = tool_call("cancel", day="2026-03-05")
         rows[4]["response"] = "It is open all day. " * 200
         runs.append(make_run(folder, rows, f"ck{number}", group_by=["city"]))
-    for name, against in (("alone", []), ("two", runs[:1]), ("three", runs[:2])):
+    for name, against in (("alone", []), ("two", runs[:1]), ("three", runs[:2]), ("eight", [*runs[:2], *runs[3:]])):
         write_report(runs[2], folder / f"{name}.html", against=against)
     (folder / "runs.html").write_text(runs_page(folder / "eval_results"), "utf-8")
     return folder
@@ -62,10 +62,7 @@ def test_nothing_keeps_anybody_out(browser: Browser, axe: str, pages: Path, page
         assert looked.page.evaluate(f"{cut}.map((each) => each.innerText.slice(0, 80))") == []
         looked.page.evaluate(axe)
         found = looked.page.evaluate("axe.run().then((found) => found.violations)")
-        grave = [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
-        assert [
-            each for each, rule in zip(grave, found, strict=True) if rule["impact"] in ("serious", "critical")
-        ] == []
+        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
 
 
 @pytest.mark.parametrize("page", ["two.html", "three.html"])

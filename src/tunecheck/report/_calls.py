@@ -68,12 +68,18 @@ class SideBySide(msgspec.Struct):
     expected_names: list[str] = []
     called_names: list[str] = []
     confused: list[tuple[str, str]] = []
+    wanted: Reading | None = None
+    """The ground truth as it was read."""
 
 
-def side_by_side(sides: AnswerComparison) -> SideBySide:
-    """Compare a response with its ground truth. Unreadable values are shown unchanged; nothing is raised."""
+def side_by_side(sides: AnswerComparison, read: Reading | None = None) -> SideBySide:
+    """Compare a response with its ground truth, which may be `read` already.
+
+    Unreadable values are shown unchanged; nothing is raised.
+    """
     tools = tools_of(sides.tools)
-    wanted, made = _read(sides.ground_truth, tools), _read(sides.response, tools)
+    read, made = read or _read(sides.ground_truth, tools), _read(sides.response, tools)
+    wanted = read
     judged, alternatives = sides.judged, sides.judged is not None and sides.judged.alternatives
     accepted = _possible_answers(sides.ground_truth) if alternatives is not False or judged is None else ()
     if accepted:
@@ -93,6 +99,7 @@ def side_by_side(sides: AnswerComparison) -> SideBySide:
         names_of(wanted.calls),
         names_of(made.calls),
         [*confused],
+        read,
     )
 
 

@@ -96,7 +96,11 @@ class DetailReader:
         """
         parts = self._parts(number, row, columns)
         sides = self._sides(verdicts, parts)
-        calls = other.calls if sides is None or sides == other.sides else side_by_side(sides)
+        calls = other.calls
+        if sides is not None and sides != other.sides:
+            asked = (sides.ground_truth, sides.tools)
+            same = other.sides is not None and asked == (other.sides.ground_truth, other.sides.tools)
+            calls = side_by_side(sides, calls.wanted if same else None)
         return self._answer_detail(row, columns, verdicts, parts, calls)
 
     def _parts(self, number: int, row: Mapping[str, JSON], columns: Columns) -> _Parts:
