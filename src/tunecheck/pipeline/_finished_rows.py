@@ -108,6 +108,9 @@ class RowsSelection:
     starts: array[int]
     positions: Sequence[int]
 
+    def __iter__(self) -> Iterator[ResultRow]:
+        return self.read()
+
     def read(self, columns: Container[str] | None = None) -> Iterator[ResultRow]:
         """Yield the rows; with `columns`, the values of others may be left unread."""
         with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
