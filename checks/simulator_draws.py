@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.simulator_differential import Draw
+from checks.simulator_differential import Draw
 
 __all__ = ["DRAWS"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.bfcl_verdicts import judged_by_the_reference
 from tests.authoring_parts import authored, calls_of, lines, passes
-from tests.bfcl_check_parts import judged_by_the_reference
 
 from tunecheck import FunctionCall
 from tunecheck.plugins import JSON

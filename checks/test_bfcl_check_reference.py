@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.bfcl_verdicts import judged_by_the_reference
 from tests.bfcl_check_parts import (
     CONVERSATIONS,
     Row,
@@ -16,7 +17,6 @@ from tests.bfcl_check_parts import (
     as_tools,
     check_conversation,
     entries,
-    judged_by_the_reference,
     parameter_names,
     plain,
     read_call,

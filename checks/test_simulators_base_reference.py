@@ -6,9 +6,9 @@ import copy
 from typing import Any
 
 import pytest
+from checks.simulator_differential import differences, ground_truth_cases, random_cases, replay_reference
 from checks.simulator_draws import DRAWS
-from tests.simulator_differential import differences, ground_truth_cases, random_cases, replay_reference
-from tests.simulator_services import ambiguous_refusals, awkward_arguments
+from checks.simulator_services import ambiguous_refusals, awkward_arguments
 
 from tunecheck.calls._model import FunctionCall
 from tunecheck.simulators._backend import Backend

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.bfcl_copy import bfcl_copy
-from tests.bfcl_reference import reference_python
 
 from tunecheck.episodes import RowVerdict, Services, StateCheck
 from tunecheck.plugins import JSON
@@ -38,8 +36,14 @@ def entries(category: str) -> Mapping[str, CheckRow]:
 
 
 @cache
+def long_context() -> Any:
+    """The constants of long-context rows."""
+    return read_long_context(files())
+
+
+@cache
 def services() -> Services:
-    return Services(long_context=lambda: read_long_context(files()))
+    return Services(long_context=long_context)
 
 
 @cache
@@ -89,21 +93,6 @@ def _error_type(row: Row) -> str | None:
     error = row["error"]
     found = error["error_type"] if isinstance(error, dict) else row["error_type"]
     return str(found)
-
-
-def judged_by_the_reference(cases: Sequence[Row], folder: Path) -> list[tuple[bool, str | None]]:
-    """BFCL's own verdicts; `checker_crash` where its checker raises."""
-    given, out = folder / "cases.jsonl", folder / "verdicts.jsonl"
-    given.write_text("".join(f"{json.dumps(case)}\n" for case in cases), "utf-8")
-    script = Path(__file__).with_name("bfcl_check_reference.py")
-    command = [str(reference_python()), "-W", "ignore", str(script), str(given), str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
-    assert not done.returncode, done.stderr[-2000:]
-    verdicts = map(json.loads, out.read_text("utf-8").splitlines())
-    return [
-        (each["valid"], None if each["valid"] else "checker_crash" if "crash" in each else each["error_type"])
-        for each in verdicts
-    ]
 
 
 def plain(verdict: RowVerdict) -> tuple[bool | None, str | None]:

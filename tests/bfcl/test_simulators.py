@@ -16,17 +16,16 @@ import random
 import subprocess
 import threading
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.bfcl_check_parts import long_context
 from tests.bfcl_reference import reference_data, reference_python
 from tests.conftest import ROOT
-from tests.simulator_differential import ground_truth_cases, long_context
-from tests.simulator_services import awkward_arguments, backend, call, differences
 from tests.tables import cases
 
 from tunecheck import DataError
@@ -39,9 +38,16 @@ def lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def call(started: Backend, name: str, /, **arguments: Any) -> OperationResult:
+    """One call by keyword."""
+    return started.call(FunctionCall(name, arguments))
+
+
 def started(service: str, /, *, padded: bool = False, **config: Any) -> Backend:
     if padded:
-        return backend(find_simulator(service), config, padded=True)
+        simulator = find_simulator(service)()
+        simulator.load(copy.deepcopy(config), long_context=long_context())
+        return Backend({service: simulator})
     return Backends().start([service], {service: config})
 
 
@@ -107,28 +113,6 @@ def test_instances_share_nothing_with_each_other_with_their_configuration_and_wi
     assert not result.error and config == before
     assert state_of(one) == changed
     assert state_of(other) == state_of(started(name, **config)) != changed
-
-
-SERVICES: dict[str, dict[str, Any]] = {
-    "TicketAPI": {"current_user": "ada"},
-    "TradingBot": {"authenticated": True, "market_status": "Open"},
-    "TravelAPI": {"access_token": "tok", "token_expires_in": 5, "booking_record": {"b": {"travel_cost": 5}}},
-    "VehicleControlAPI": {"brakePedalStatus": "pressed", "brakePedalForce": 1000.0},
-}
-
-
-@pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("name", SERVICES)
-def test_hostile_arguments_are_answered(name: str, padded: bool) -> None:
-    for operation, arguments in awkward_arguments(find_simulator(name)):
-        service = started(name, padded=padded, **SERVICES[name])
-        assert call(service, operation, **arguments).text
-        assert service.state_texts()
-
-
-@pytest.mark.parametrize("name", SERVICES)
-def test_the_ground_truth_of_all_entries_gives_what_the_reference_gives(name: str) -> None:
-    assert differences(find_simulator(name), ground_truth_cases(find_simulator(name))) == []
 
 
 def in_threads(work: Callable[[int], object]) -> None:
@@ -337,7 +321,6 @@ def test_arithmetic_has_no_state() -> None:
 CARDS = {"card": {"balance": 1000.0}}
 FLIGHT = {"travel_date": "2024-05-02", "travel_from": "SFO", "travel_to": "LAX", "travel_class": "economy"}
 BOOKED = {"access_token": "tok", "card_id": "card", **FLIGHT}
-YEAR = date.today().year  # noqa: DTZ011
 
 
 def travelling(**config: Any) -> Backend:

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from checks.simulator_reference_replay import digest
 from tests.bfcl_reference import reference_data, reference_python
-from tests.simulator_reference_replay import digest
 
 from tunecheck.calls import FunctionCall
 from tunecheck.formats import read_calls

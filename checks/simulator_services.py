@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tests import simulator_differential
+from checks import simulator_differential
+from checks.simulator_differential import Case, long_context, random_cases
+from checks.simulator_reference_replay import digest
 from tests.bfcl_reference import reference_python
-from tests.simulator_differential import Case, long_context, random_cases
-from tests.simulator_reference_replay import digest
 
 from tunecheck.calls import FunctionCall
 from tunecheck.simulators import Backend, OperationResult, Simulator
