@@ -11,19 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.memory_kill_parts import (
-    CONFIG,
-    Agent,
-    Manner,
-    Runner,
-    journaled,
-    master_log,
-    records,
-    run_folder,
-    scores,
-    serving,
-    stream,
-)
+from checks.memory_kill_parts import CONFIG, Manner, Runner, journaled, master_log, records, run_folder, scores, stream
+from tests.memory_heard import Agent, serving
 
 from tunecheck_memory import load_wording
 

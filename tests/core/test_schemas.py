@@ -13,7 +13,7 @@ import pytest
 from scripts.write_schemas import FOLDER, WRITTEN_BY_PEOPLE, WRITTEN_BY_US, schemas
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import here, replay, rows, workspace, write_lines
-from tests.memory_kill_parts import serving
+from tests.memory_heard import serving
 from tests.tables import cases
 
 from tunecheck import Run, find_run

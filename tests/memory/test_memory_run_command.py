@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli_parts import Said, command, environment, here, process
-from tests.memory_kill_parts import Agent, serving
+from tests.memory_heard import Agent, serving
 from tests.platforms import posix_only
 
 from tunecheck import Run
@@ -133,9 +133,7 @@ def cut_off(workspace: Path, agent: Agent, number: signal.Signals | None = None)
     return errors
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=posix_only), pytest.param(signal.SIGTERM, marks=posix_only), None]
-)
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=posix_only), None])
 def test_a_run_that_is_cut_off_goes_on_where_it_stopped(
     workspace: Path, agent: Agent, number: signal.Signals | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,7 +150,7 @@ def test_a_run_that_is_cut_off_goes_on_where_it_stopped(
     assert asked < {key for key, _ in agent.heard}
 
 
-@pytest.mark.parametrize("where", [(*BEGIN, "--resume"), ("--resume", *BEGIN), (*BEGIN, "--resume", "--quiet")])
+@pytest.mark.parametrize("where", [("--resume", *BEGIN), (*BEGIN, "--resume", "--quiet")])
 def test_resume_without_a_run_goes_on_with_the_unfinished_one_of_these_options(
     workspace: Path, agent: Agent, where: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
