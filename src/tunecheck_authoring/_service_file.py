@@ -409,7 +409,10 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
         return False
     made = ResourceModel(read_operations(ApiDocument(openapi), only))
     tables: dict[str, JSON] = {
-        "resources": {name: _resource(kind.resource()) for name, kind in made.kinds.items()},
+        "resources": {
+            name: {key: value for key, value in asdict(kind.resource()).items() if value or key == "key"}
+            for name, kind in made.kinds.items()
+        },
         "actions": {
             name: {key: value for key, value in asdict(action).items() if value or key == "does"}
             for name, action in made.actions.items()
@@ -418,10 +421,6 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
     }
     write_service(path, Resources.__name__, _RESOURCES, tables)
     return True
-
-
-def _resource(resource: Resource) -> JSON:
-    return {name: value for name, value in asdict(resource).items() if value or name == "key"}
 
 
 def require_name(path: Path) -> None:

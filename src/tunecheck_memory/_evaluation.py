@@ -115,7 +115,8 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
         isolated=plan.isolated or read.isolated,
         seed=read.seed,
     )
-    resumed = _find_resumed(arguments)
+    resume = arguments.get("resume")
+    resumed = None if resume is None else find_run(resume, Path(arguments.get("results_dir", RESULTS_DIR)))
     made = _definitions(plan, read, settings, resumed)
     damaged = _refuse_damaged_logs(resumed, accept=arguments.get("accept_damage", False))
     target = _target(plan, read, settings, made)
@@ -177,11 +178,6 @@ def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: Def
         ),
         notes=[*_notes(made, tests, judge)],
     )
-
-
-def _find_resumed(arguments: RunArguments) -> Run | None:
-    resume = arguments.get("resume")
-    return None if resume is None else find_run(resume, Path(arguments.get("results_dir", RESULTS_DIR)))
 
 
 def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:

@@ -32,11 +32,9 @@ _LABELS: Mapping[str, str] = {
 _MARKS = ("statement", "question", "judge", "callback", "callback over", "wait", "end")
 """The marks of the timeline, by the number under which the page knows them."""
 
-_MOST_SETS = 200
 _MOST_SESSIONS = 10
 _MOST_TESTS = 500
 _MOST_MARKS = 100
-_MOST_GAPS = 2_000
 _MOST_ENTRIES = 300
 _MOST_TEXT = 6_000
 _JUMP_S = 60
@@ -136,8 +134,8 @@ class _PanelConversation:
             "messages": said[-1].message + 1 if said else 0,
             "tests": [*sorted(self.tests, key=lambda test: (test["begin"], test["row"]))],
             "left_out": self.left_out,
-            "filler": filler[:_MOST_GAPS],
-            "passed": passed[:_MOST_GAPS],
+            "filler": filler,
+            "passed": passed,
         }
 
 
@@ -195,7 +193,7 @@ def memory_figures(run: Path) -> JSON:
     ]
     known = {label: real_number(summary.get(key)) for key, label in _LABELS.items()}
     figures: list[JSON] = [[label, number] for label, number in known.items() if number is not None]
-    return {"figures": figures, "datasets": datasets[:_MOST_SETS]}
+    return {"figures": figures, "datasets": datasets}
 
 
 class TimelinePanel:

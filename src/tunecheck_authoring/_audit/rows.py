@@ -191,11 +191,11 @@ def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
     for answer in truth:
         for name, arguments in answer.items() if isinstance(answer, dict) else ():
             options = arguments if isinstance(arguments, dict) else {}
-            yield RightCall(name, {key: _options(values) for key, values in options.items()}, possible=True)
-
-
-def _options(values: JSON) -> list[JSON]:
-    return values if isinstance(values, list) and values else [values]
+            yield RightCall(
+                name,
+                {key: values if isinstance(values, list) and values else [values] for key, values in options.items()},
+                possible=True,
+            )
 
 
 def violations(right: RightCall, definition: FunctionDefinition) -> list[str]:
@@ -215,6 +215,3 @@ def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -
     for needed in required if isinstance(required, list) else []:
         if needed not in right.accepted:
             yield f"{needed!r} is a required property"
-
-
-# -- a row's settings for the strict judgement of its conversation

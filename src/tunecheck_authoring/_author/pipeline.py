@@ -86,7 +86,8 @@ class Workbench:
         """
         path, known = self.folder / file, self._record.stages.get(file)
         needed = content_hash([self.input, inputs])
-        there = _hash_of(path) if path.is_file() else None
+        with told_as(ConfigurationError, path):
+            there = sha256_of(path) if path.is_file() else None
         edited = there is not None and (known is None or known.made != there)
         if there is not None and ((known is not None and known.input == needed) or (edited and merge is None)):
             self.notes[file] = "edited, and kept" if edited else "unchanged"
@@ -102,11 +103,6 @@ class Workbench:
             write_file(self.folder / RECORD, dumps_readably(self._record))
         self.input = content_hash([needed, self._record.stages[file].made])
         return content
-
-
-def _hash_of(path: Path) -> str:
-    with told_as(ConfigurationError, path):
-        return sha256_of(path)
 
 
 def _read(path: Path, kind: type[T]) -> T:

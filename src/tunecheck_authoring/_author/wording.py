@@ -109,7 +109,8 @@ def _polite(asks: Sequence[Ask], in_order: bool) -> str:
 def _brief(asks: Sequence[Ask], in_order: bool) -> str:
     """Cancel an order (order id: 7)."""
     said = [ask.request + _details(ask, "{}: {}".format, " (", ")", "; ") for ask in asks]
-    return _capital(("; then " if in_order else "; and ").join(said)) + "."
+    text = ("; then " if in_order else "; and ").join(said)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _needing(asks: Sequence[Ask], in_order: bool) -> str:
@@ -168,10 +169,6 @@ def format_targets(details: Sequence[tuple[str, str]]) -> str:
 def _with(label: str, value: str) -> str:
     """Return "order id 7", or "the id you got as the order id" for a described value."""
     return f"{value} as the {label}" if value.startswith("the ") else f"{label} {value}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def details_of(values: Mapping[str, JSON], texts: Mapping[str, str] | None = None) -> tuple[tuple[str, str], ...]:

@@ -17,17 +17,12 @@ from tunecheck_memory._kinds.replies import (
     replies,
     texts,
 )
-from tunecheck_memory._kinds.scripts import read_data, read_words, share, whole
+from tunecheck_memory._kinds.scripts import read_data, read_lines, read_words, share, whole
 
 FEWEST, MOST = 2, 8
 """The range of the reply that must contain the saying; the reply to the instruction is number one."""
 
-_QUESTIONS = (
-    "When you answer the messages that follow, put the saying by {author} at the end of your {nth} reply. "
-    "Your reply to this very message counts as number one.",
-    "I want you to close your {nth} reply, counted from here with the one to this message as the first, with the "
-    "saying by {author}. Leave it out of all other replies.",
-)
+_QUESTIONS = read_lines("saying at the nth reply")
 
 
 class ProspectiveMemory(Kind):
@@ -82,10 +77,7 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-_ORDERS = (
-    "Each time that I {occasion}, say this sentence to me: “{response}”",
-    "Make it a habit: as soon as I {occasion}, you answer with the words “{response}”",
-)
+_ORDERS = read_lines("response to an occasion")
 
 
 class _Trigger(msgspec.Struct, frozen=True):

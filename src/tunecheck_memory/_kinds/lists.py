@@ -9,7 +9,7 @@ import msgspec
 from tunecheck.plugins import JSON, converted, real_number
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, expected_texts, last_reply
-from tunecheck_memory._kinds.scripts import read_words, whole
+from tunecheck_memory._kinds.scripts import read_lines, read_words, whole
 from tunecheck_memory._kinds.statements import NamesKind
 
 
@@ -43,19 +43,9 @@ class NameList(NamesKind):
         return Score((len(wanted) - len(missing)) / max(len(wanted), len(named)), tuple(reasons))
 
 
-_ADDED = (
-    "Put {count} × {item} on my shopping list.",
-    "I need {count} × {item}, so add that to my shopping list.",
-    "My shopping list should have {count} × {item} on it as well.",
-)
-_MORE = (
-    "Put another {count} × {item} on my shopping list, in addition to what is there.",
-    "I need {count} × {item} more than my shopping list says so far.",
-)
-_FEWER = (
-    "Take {count} × {item} off my shopping list.",
-    "I got {count} × {item} from a friend, so remove that many from my shopping list.",
-)
+_ADDED = read_lines("shopping added")
+_MORE = read_lines("shopping more")
+_FEWER = read_lines("shopping fewer")
 _SHOPPING_QUESTION = (
     "What is on my shopping list now? Answer with a JSON list that has one object for each item, with the keys `item` "
     "and `quantity` only. The quantity is what is left after all changes."

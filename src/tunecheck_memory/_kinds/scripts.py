@@ -32,6 +32,12 @@ def read_data(name: str, form: type[T]) -> T:
     return msgspec.convert(loads((DATA / f"{name}.json").read_bytes()), type=form)
 
 
+def read_lines(name: str) -> tuple[str, ...]:
+    """Return the wordings of one message; a test draws one of them."""
+    lines: dict[str, tuple[str, ...]] = read_data("lines", dict[str, tuple[str, ...]])
+    return lines[name]
+
+
 def whole(name: str, value: object, *, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ConfigurationError(f"{name} must be a whole number from {least:,} to {most:,}, not {_short_text(value)}")

@@ -7,15 +7,9 @@ from typing import ClassVar
 
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, in_reply, is_denied, last_reply, named, plain_words
-from tunecheck_memory._kinds.scripts import read_words, whole
+from tunecheck_memory._kinds.scripts import read_lines, read_words, whole
 
-_COLOUR_STATEMENTS = (
-    "These days the colour I like best is {colour}.",
-    "If you ask me for my favourite colour, it is {colour}.",
-    "No other colour comes close to {colour}: that is my favourite one.",
-    "Please note that my favourite colour is {colour}.",
-    "When I get to choose a colour, I always choose {colour}.",
-)
+_COLOUR_STATEMENTS = read_lines("favourite colour")
 _COLOUR_QUESTION = "Which colour is my favourite one at the moment?"
 
 
@@ -57,13 +51,7 @@ class Colours(Kind):
 USER_NAME = "name of the user"
 """The topic of tests with names of the user."""
 
-_NAME_STATEMENTS = (
-    "From now on my name is {name}.",
-    "You may call me {name}, that is my name.",
-    "I go by the name of {name}.",
-    "Please address me as {name}, as that is what I am called.",
-    "Let me introduce myself: {name} is my name.",
-)
+_NAME_STATEMENTS = read_lines("name")
 
 
 class NamesKind(Kind):

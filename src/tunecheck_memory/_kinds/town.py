@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, UndecidedError, expected_text, last_reply, plain_words
 from tunecheck_memory._kinds.routes import Move, Places, Route, moves, read_routes, where_it_lies
-from tunecheck_memory._kinds.scripts import read_words, whole
+from tunecheck_memory._kinds.scripts import read_lines, read_words, whole
 
 LONGEST_TOWN = 40
 """The most places of one town; the list of names has more."""
@@ -87,11 +87,7 @@ def _next_point(random: Random, here: tuple[int, int], been: set[tuple[int, int]
         longest += _LONGEST_LEG
 
 
-_SEEN_FROM = (
-    "In my town the {end} lies {kilometres} km {direction} of the {start}.",
-    "Go {kilometres} km {direction} from the {start} of my town, and you stand before the {end}.",
-    "My town's {end} is found {kilometres} km to the {direction} of the {start}.",
-)
+_SEEN_FROM = read_lines("place seen from another")
 _WAY_BACK = (
     "I am at the {start} of my town and want to go straight to the {end}. In which direction do I go, and how many "
     "kilometres?"
@@ -130,11 +126,7 @@ class Locations(TownKind):
 
 
 _FIRST = "Right in the middle of the town where I grew up stands the {start}."
-_NEXT = (
-    "The {end} of that town is {kilometres} km {direction} of the {start}.",
-    "From the {start} it is {kilometres} km {direction} to the {end} of that town.",
-    "Whoever leaves the {start} of that town and goes {direction} for {kilometres} km gets to the {end}.",
-)
+_NEXT = read_lines("next place of a walk")
 _WHOLE_WAY = (
     "How do I get from the {start} to the {end} of the town where I grew up, if I go by all the places in between in "
     "the order in which I told you of them? Give the direction and the distance of each part of the way."
