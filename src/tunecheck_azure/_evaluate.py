@@ -17,7 +17,6 @@ from tunecheck.evaluation import (
     Execution,
     RunSettings,
     run_execution,
-    settings_of,
     uploader_to,
 )
 from tunecheck.pipeline import (
@@ -81,7 +80,9 @@ def evaluate(
         script = _Script(Path(data), target, evaluators, {} if evaluator_config is None else evaluator_config)
         texts = {str(key): str(value) for key, value in (tags or {}).items()}
         fail = fail_on_evaluator_errors
-        settings = settings_of(_own_arguments(kwargs), name=evaluation_name, tags=texts, fail_on_evaluator_errors=fail)
+        settings = RunSettings(
+            **_own_arguments(kwargs), name=evaluation_name, tags=texts, fail_on_evaluator_errors=fail
+        )
         result = _run(script.execution(settings), uploader)
         rows = list(cast("list[dict[str, JSON]]", result["rows"]))
         table = table_of(rows, script.columns, evaluators, script.dataset.gaps)

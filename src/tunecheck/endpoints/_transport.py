@@ -35,6 +35,8 @@ from tunecheck.endpoints._base import Place, Usage
 from tunecheck.endpoints._limits import is_passing
 from tunecheck.endpoints._masking import LEAST_ECHO, Redactor, Secret, environment, hides, is_secret_query
 
+# -- which addresses may be called, and through which proxy
+
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -138,7 +140,7 @@ def _without_credentials(parts: SplitResult) -> str:
     return urlunsplit((parts.scheme, f"{netloc}:{parts.port}" if parts.port else netloc, "", "", ""))
 
 
-# -- which addresses may be called, and through which proxy
+# -- one attempt
 
 
 CONNECT_S = 15.0

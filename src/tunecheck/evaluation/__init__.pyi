@@ -5,7 +5,6 @@ from ._evaluate import (
     prepared as prepared,
     result_or_unanswered as result_or_unanswered,
     run_execution as run_execution,
-    settings_of as settings_of,
     uploader_to as uploader_to,
 )
 from ._execution import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY, Execution as Execution

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeAlias, Unpack, runtime_checkable
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError, PluginError, RunError
@@ -77,8 +77,8 @@ def evaluate(
     """
     _refuse_unknown(arguments)
     uploading = uploader_to(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
-    settings = settings_of(
-        arguments,
+    settings = RunSettings(
+        **arguments,
         name=evaluation_name,
         tags=tags,
         fail_on_evaluator_errors=fail_on_evaluator_errors,
@@ -86,15 +86,6 @@ def evaluate(
     )
     execution = _prepare(data, target, evaluators, evaluator_config, settings, user_agent)
     return run_execution(execution, uploading, output_path)
-
-
-def settings_of(arguments: Mapping[str, object], **more: Any) -> RunSettings:  # noqa: ANN401 - each is checked
-    """Return the settings among the arguments of `evaluate()`.
-
-    Raises:
-        ConfigurationError: A value is out of its range, or values do not go together.
-    """
-    return RunSettings(**{**arguments, **more})
 
 
 def prepared(
@@ -111,7 +102,7 @@ def prepared(
     Raises:
         ConfigurationError: An argument is wrong.
     """
-    settings = settings_of(arguments, name=evaluation_name)
+    settings = RunSettings(**arguments, name=evaluation_name)
     return _prepare(data, target, evaluators, evaluator_config, settings, None)
 
 
@@ -150,7 +141,7 @@ def score(
     _refuse_unknown(arguments, score)
     if arguments.get("reuse") is not None:
         raise ConfigurationError("score() reuses the unchanged verdicts of its run: leave reuse out")
-    settings = settings_of(arguments)
+    settings = RunSettings(**arguments)
     recorded = RecordedRun(find_run(run, settings.folder), accept_damage=settings.accept_damage)
     _check_names(evaluators)
     layers = read_layers(evaluator_config, evaluators, recorded.mapping("default"), recorded.mapping)

@@ -13,6 +13,8 @@ from tunecheck.calls._schemas import type_of
 from tunecheck.calls._strict_json import CutOffError, UnreadableError, place
 from tunecheck.formats._collector import CallCollector
 
+# -- tools described in prompts
+
 _PLACE = re.compile(r"\{(name|arguments|parameters|index|key|value|python|is_text|type|calls|tools|result)\}")
 
 _EXAMPLE = FunctionCall("function_name", {"parameter_name": "value"})
@@ -117,7 +119,7 @@ def _fill(template: str, values: Mapping[str, str]) -> str:
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)
 
 
-# -- tools described in prompts
+# -- the profile of a family
 
 
 _SEPARATOR = re.compile(r"\s*+(?:[;,]\s*+)?")

@@ -50,45 +50,43 @@ class Estimate(Result):
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
-@dataclass(frozen=True, slots=True)
-class PairedBinary(Result):
-    """Verdicts of two runs on the same rows.
-
-    `b` rows passed in the base only, `c` in the new run only. `p_value` is that of `test`, and is `p_mid`; `p_exact` is
-    never too small, and often too large. Without clusters both are McNemar's, with clusters those of a permutation.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paired(Result):
+    """Two runs on the same rows; `p_value` is that of `test`, and `p_exact` is never too small."""
 
     n: int
     clusters: int | None
     base: Estimate
     new: Estimate
     difference: Estimate
+    p_value: float | None
+    p_exact: float | None
+    test: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedBinary(Paired):
+    """Verdicts of two runs.
+
+    `b` rows passed in the base only, `c` in the new run only. `p_value` is `p_mid`; `p_exact` is often too large.
+    Without clusters both are McNemar's, with clusters those of a permutation.
+    """
+
     b: int
     c: int
-    p_value: float | None
-    test: str
-    p_exact: float | None
     p_mid: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class PairedScores(Result):
-    """Scores of two runs on the same rows; of `n` rows `changed` differ, `higher` of them upwards.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedScores(Paired):
+    """Scores of two runs; of `n` rows `changed` differ, `higher` of them upwards.
 
-    `p_value` is that of `test`, a permutation test that counts sums just as large by half; in `p_exact` they count
-    whole, so that it is never too small, and of scores with few steps too large.
+    `p_value` is that of a permutation test that counts sums just as large by half. In `p_exact` they count whole; of
+    scores with few steps it is too large.
     """
 
-    n: int
-    clusters: int | None
-    base: Estimate
-    new: Estimate
-    difference: Estimate
     changed: int
     higher: int
-    p_value: float | None
-    p_exact: float | None
-    test: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from tunecheck.calls._schemas import Schema
 from tunecheck.calls._strict_json import MAX_DEPTH
 from tunecheck.calls.matching._kinds import KINDS, kind_of_wrong, number_of_text
 
+# -- the cheapest assignment of one list to another
+
 Positions = list[tuple[int, int]]
 """Pairs of positions: of an expected call or value, of an actual one."""
 
@@ -120,7 +122,7 @@ def _trace_back(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int
     return pairs
 
 
-# -- the cheapest assignment of one list to another
+# -- policies, and values compared by them
 
 
 @dataclass(frozen=True, slots=True)
