@@ -239,6 +239,13 @@ def cached_reading(value: object, tools: ToolDefinitions | None = None) -> Readi
     return cached_per_row(("read", tools), (value,), lambda: read_calls(value, tools=tools))
 
 
+def is_prose(value: object, tools: ToolDefinitions) -> bool:
+    """True for a text in which nothing may begin a call, as `read_calls` would find at several times the cost."""
+    if type(value) is not str or "Ġ" in value or "Ċ" in value:
+        return False
+    return not may_hold_calls(value, gated=bool(tools))
+
+
 def cached_tools(value: object) -> ToolDefinitions:
     """Return `ToolDefinitions.read` of a value from the row's cache: readings by these tools are then cached, too.
 
