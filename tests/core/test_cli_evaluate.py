@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -283,7 +284,19 @@ def test_a_dry_run_counts_calls_and_tokens_and_writes_nothing(small: Path) -> No
     assert least <= found["input_tokens"] <= least + 6
     assert found["output_tokens"] > 0
     assert found["cost"] is None
+    # Connor (1987) with all discordant rows on one side: sqrt(n d) = z(0.975) + z(0.8) sqrt(1 - d).
+    difference = found["smallest_difference"]
+    assert math.sqrt(6 * difference) == pytest.approx(1.959964 + 0.841621 * math.sqrt(1 - difference), abs=1e-4)
+    assert found["primary"] == "match"
     assert not (small / "eval_results").exists()
+
+
+def test_a_dry_run_says_why_there_are_more_rows_than_lines(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    turns = [{"role": role, "content": "hi"} for role in ("user", "assistant", "user", "assistant")]
+    write_lines(small / "datasets" / "train.jsonl", [{"messages": turns}])
+    said = here(capsys, "evaluate", "--dataset", "train.jsonl", "--dry-run", "--repeat", "3")
+    assert "rows: train.jsonl is a chat training file: each turn of the assistant is a row" in said.out
+    assert "rows: each of 2 is asked 3 times" in said.out
 
 
 def test_a_dry_run_says_what_it_would_cost_by_the_endpoints_price(

@@ -53,6 +53,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((*DATA, "--resume", "r", "--reuse", "r"), "give one of them"),
         (("evaluate", "--resume", "r"), "there is no run 'r'"),
         (("score", "r"), "there is no run 'r'"),
+        ((*DATA, "--limit", "x"), "'x' is not a valid whole number"),
         (("score",), "RUN"),
         (("evalute",), "no command 'evalute'; did you mean 'evaluate'"),
         (("compere", "a", "b"), "there is no command 'compere'"),

@@ -10,6 +10,7 @@ import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, rows_of, run
 
 from tunecheck import ConfigurationError, RunError, StopRunError
+from tunecheck.cli import main
 
 DATA = [{"id": "a", "question": "?"}, {"id": "b", "question": "!"}]
 
@@ -81,6 +82,12 @@ def test_a_run_of_trials_goes_on_where_it_stopped(tmp_path: Path) -> None:
 def test_repeat_is_a_whole_number(tmp_path: Path, times: Any) -> None:
     with pytest.raises(ConfigurationError, match="repeat must be a whole number"):
         run(tmp_path, DATA, target=Answering(), evaluators={"n": lambda response: 1}, repeat=times)
+
+
+def test_repeat_ends_where_the_option_does(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="repeat must be at most 1,000, not 1,001"):
+        run(tmp_path, DATA, target=Answering(), evaluators={"n": lambda response: 1}, repeat=1_001)
+    assert main(["evaluate", "--dataset", "x.jsonl", "--repeat", "1001"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,19 @@ def test_of_many_runs_that_a_name_stands_for_five_are_named(tmp_path: Path) -> N
         find_run("a", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("bfcl-simulatd", "bfcl-simulated"),
+        ("bfcl-simulatd-20240101T000000Z-aaaaaa", "bfcl-simulated-20240101T000000Z-aaaaaa"),
+    ],
+)
+def test_a_run_that_is_not_there_has_the_nearest_names(tmp_path: Path, typed: str, meant: str) -> None:
+    made(tmp_path, "bfcl-simulated-20240101T000000Z-aaaaaa", "notes-20240102T000000Z-bbbbbb")
+    with pytest.raises(ConfigurationError, match=f"did you mean '{meant}'"):
+        find_run(typed, tmp_path)
+
+
 def test_a_folder_that_is_no_run_is_said_to_have_no_run_json(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     with pytest.raises(ConfigurationError, match=r"^the folder .*data holds no run: it has no run.json$"):

@@ -131,6 +131,14 @@ def argument(help: str, metavar: str, *, default: object = MISSING) -> Any:  # n
     return option(help, metavar, default=default, positional=True)
 
 
+class _WholeNumber(click.IntRange):
+    name = "whole number"
+
+
+class _Number(click.FloatRange):
+    name = "number"
+
+
 @dataclass(frozen=True, slots=True)
 class OptionField:
     """A field of the options: `hint` is its whole type, `kind` the type that is not None."""
@@ -178,9 +186,9 @@ class OptionField:
     def _type(self) -> Any:  # noqa: ANN401 - click's types have parameters in newer versions only
         said = self.description
         if self.kind is int:
-            return click.IntRange(said.least, said.most)  # type: ignore[arg-type]  # limits of an int are ints
+            return _WholeNumber(said.least, said.most)  # type: ignore[arg-type]  # limits of an int are ints
         if self.kind is float:
-            return click.FloatRange(said.least, said.most)
+            return _Number(said.least, said.most)
         return click.Path(path_type=Path) if self.kind is Path else click.STRING
 
     def help_row(self, *, notes: bool) -> tuple[str, str]:

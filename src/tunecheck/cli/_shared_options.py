@@ -275,7 +275,7 @@ class GateOptions(CommandOptions):
     )
     no_worse_than: str | None = option("Require evidence: at most --margin worse than RUN.", "RUN", GATING)
     margin: float | None = option("Loss to accept; 0.02 is two points of a pass rate.", "M", GATING, least=0)
-    better_than: str | None = option("Require evidence: better than RUN (exit 4: undecided).", "RUN", GATING)
+    better_than: str | None = option("Require evidence: primary metric better than RUN's.", "RUN", GATING)
     confidence: float | None = option(
         "Confidence of gates against a run; default 0.95.", "C", GATING, least=0.5, most=0.9999
     )

@@ -31,6 +31,9 @@ RunLike: TypeAlias = "str | PathLike[str]"
 RESULTS_DIR = "eval_results"
 """Default folder of run folders."""
 
+MOST_TRIALS = 1_000
+"""The largest `repeat`, here and as `--repeat`."""
+
 
 class RunsElsewhere(Protocol):
     """Makes the engine of a run on other machines, such as by the tasks of a cluster."""
@@ -103,7 +106,7 @@ class RunSettings:
         progress: Show a bar, or call this with each `Progress`; by default only a notebook shows a bar.
         limit: Take only the first rows.
         number_ids: Name a row with an earlier row's id `<id>@<its number>` instead of refusing it.
-        repeat: Answer each row this many times, and add `pass_at_k`.
+        repeat: Answer each row this many times, at most 1,000, and add `pass_at_k`.
         group_by: Columns; the metrics are also reported for each of their values.
         cluster: The column of dependent rows in comparisons of the run; `none`: all rows are independent.
         primary: The metric that decides between runs; by default the one that the data declares.
@@ -173,6 +176,8 @@ class RunSettings:
         for least, name, count in counts:
             if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < least):
                 raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {count!r}")
+        if self.repeat > MOST_TRIALS:
+            raise ConfigurationError(f"repeat must be at most {MOST_TRIALS:,}, not {self.repeat:,}")
         most = self.max_cost
         if most is not None and not (_is_number(most) and 0 <= most < math.inf):
             raise ConfigurationError(f"max_cost must be a number of at least 0, not {most!r}")

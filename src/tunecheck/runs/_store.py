@@ -271,7 +271,8 @@ def _find(run: str | os.PathLike[str], results_dir: Path) -> Run:
         raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {listed}; give more of the id")
     if path.is_dir():
         raise ConfigurationError(f"the folder {name} holds no run: it has no run.json")
-    hint = did_you_mean(name, [known.id for known in runs])
+    is_whole = given_name(name) != name  # with the time and the number: then names alone resemble it little
+    hint = did_you_mean(name, [known.id if is_whole else given_name(known.id) for known in runs])
     raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean, counted
+from tunecheck.cli._gates.power import ASSUMED_CHANGE
 from tunecheck.pipeline._costs import Spending, cost_of, expected_usage
 
 if TYPE_CHECKING:
@@ -36,6 +37,16 @@ class RunEstimate:
     unaskable: int = 0
     problem: str = ""
     judges: dict[str, Spending] = field(default_factory=dict)
+    note: str | None = None
+    trials: int = 1
+    primary: str | None = None
+
+    @property
+    def smallest_difference(self) -> float | None:
+        """The smallest difference of pass rates that these rows show in four of five comparisons."""
+        from tunecheck.statistics._decisions import smallest_binary
+
+        return smallest_binary(self.rows / self.trials, ASSUMED_CHANGE, 0.8, 0.05) if self.rows else None
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -44,11 +55,25 @@ class RunEstimate:
             **self.asked.summary(),
             "unaskable_rows": self.unaskable,
             "judges": {name: judge.summary() for name, judge in self.judges.items()},
+            "primary": self.primary,
+            "smallest_difference": self.smallest_difference,
         }
 
     def lines(self, *, at_most: bool) -> Iterator[str]:
         """Yield the estimate for people. `at_most`: an unknown number of recorded answers will be reused."""
-        asked = self.asked
+        asked, smallest = self.asked, self.smallest_difference
+        if self.note:
+            yield f"rows: {clean(self.note, 300)}"
+        if self.trials > 1:
+            yield f"rows: each of {self.rows // self.trials:,} is asked {self.trials:,} times"
+        if self.primary is not None:
+            size = (
+                "no difference"
+                if smallest is None
+                else f"differences of pass rates from {100 * smallest:.1f} points on"
+            )
+            assumed = f"if {ASSUMED_CHANGE:.0%} of the rows change from run to run"
+            yield f"primary metric: {clean(self.primary)}; these rows show {size}, {assumed}"
         yield f"{counted(self.rows, 'row')}, {counted(asked.calls, 'call')}{' at most' if at_most else ''}"
         if asked.calls:
             yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} tokens out (by the ground truth)"
@@ -80,7 +105,14 @@ def estimate(execution: Execution) -> RunEstimate:
     execution.check(execution.dataset.scan())
     ground_truth = value_reader(execution.layers, "ground_truth")
     judges = [each for each in execution.evaluators if isinstance(each.function, PromptyEvaluator)]
-    estimated = RunEstimate(judges={judge.name: Spending() for judge in judges})
+    names = [each.name for each in execution.evaluators]
+    declared = (execution.settings.primary or execution.dataset.defaults.primary or "").partition(".")[0]
+    estimated = RunEstimate(
+        judges={judge.name: Spending() for judge in judges},
+        note=execution.dataset.note,
+        trials=execution.settings.repeat,
+        primary=next((name for name in (declared, "match", *names) if name in names), None),
+    )
     for row in execution.dataset.rows():
         estimated.rows += 1
         expected = ground_truth(row.values, {})
