@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli_parts import command, environment, process
+from tests.cli_parts import command, environment, inside, process
 from tests.report_parts import browser_at_work, looking_at, make_run, row, small_rows
 from tests.tables import cases
 
@@ -30,15 +31,25 @@ class Served:
 
     url: str
     folder: Path
+    token: str
 
     @property
     def port(self) -> int:
         return int(self.url.rsplit(":", 1)[1])
 
-    def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, http.client.HTTPMessage]:
+    def address(self, path: str = "/") -> str:
+        """A page for a browser that comes with the token."""
+        path, hash_, words = path.partition("#")
+        return f"{self.url}{path}?token={self.token}{hash_}{words}"
+
+    def get(
+        self, path: str, method: str = "GET", *, token: str | None = None, **headers: str
+    ) -> tuple[int, str, http.client.HTTPMessage]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            connection.putrequest(method, path, skip_host=True)
+            known = self.token if token is None else token
+            joint = "&" if "?" in path else "?"
+            connection.putrequest(method, f"{path}{joint}token={known}" if known else path, skip_host=True)
             for name, value in {"Host": f"127.0.0.1:{self.port}", **headers}.items():
                 connection.putheader(name, value)
             connection.endheaders()
@@ -61,7 +72,8 @@ def serving(folder: Path, **more: str) -> Iterator[Served]:
         assert server.stdout is not None
         said = server.stdout.readline()
         assert "(this machine only)" in said
-        yield Served(said.split(" on ")[1].split(" ")[0], folder)
+        url, _, token = said.split(" on ")[1].split(" ")[0].partition("/?token=")
+        yield Served(url, folder, token)
         server.terminate()
         _, complaints = server.communicate(timeout=30)
         assert os.name == "nt" or (server.returncode, complaints) == (0, "")  # there it has no chance to say anything
@@ -98,7 +110,7 @@ def browser() -> Iterator[Browser]:
 
 
 def test_the_list_has_every_run_the_newest_first(browser: Browser, three: Three) -> None:
-    with looking_at(browser, three.served.url + "/") as looked:
+    with looking_at(browser, three.served.address()) as looked:
         assert looked.texts("table.runs th a") == [three.new.id, three.base.id]
         heads = looked.texts("table.runs thead th")
         assert heads[:7] == ["run", "data set", "answers", "begun", "calls", "arguments", "length"]
@@ -110,7 +122,7 @@ def test_the_list_has_every_run_the_newest_first(browser: Browser, three: Three)
 
 
 def test_runs_are_sorted_by_a_column_and_the_address_keeps_it(browser: Browser, three: Three) -> None:
-    with looking_at(browser, f"{three.served.url}/#sort=-run&columns=rows&run={three.base.id}") as looked:
+    with looking_at(browser, three.served.address(f"/#sort=-run&columns=rows&run={three.base.id}")) as looked:
         assert looked.texts("table.runs th a") == [three.new.id, three.base.id]
         assert looked.texts("table.runs thead th") == ["run ▾", "rows"]
         looked.page.get_by_role("button", name="rows").click()
@@ -121,18 +133,18 @@ def test_runs_are_sorted_by_a_column_and_the_address_keeps_it(browser: Browser, 
         said = looked.page.locator("svg.trend").first.get_attribute("aria-label")
         assert said is not None
         assert re.fullmatch(r"calls over the runs\. base: 66\.7% \(30\.0% to 90\.3%\); new: 66\.7% .*", said)
-    with looking_at(browser, f"{three.served.url}/#sort=beauty&run=nobody") as looked:
+    with looking_at(browser, three.served.address("/#sort=beauty&run=nobody")) as looked:
         assert looked.texts("[role=alert] b") == ["the run nobody", "the order beauty"]
 
 
 def test_a_runs_page_is_its_report_with_a_way_back(browser: Browser, three: Three) -> None:
-    with looking_at(browser, f"{three.served.url}/runs/{three.new.id}") as looked:
+    with looking_at(browser, three.served.address(f"/runs/{three.new.id}")) as looked:
         assert looked.ids() == ["r1", "r2", "r3", "r4", "r5", "r6"]
         assert looked.page.locator("a.home").get_attribute("href") == "/"
 
 
 def test_any_number_of_runs_are_chosen_and_compared(browser: Browser, three: Three) -> None:
-    with looking_at(browser, three.served.url + "/") as looked:
+    with looking_at(browser, three.served.address()) as looked:
         compare = looked.page.locator("a.go")
         looked.page.get_by_label(f"Compare {three.new.id}").check()
         assert compare.is_hidden()
@@ -160,6 +172,55 @@ def test_a_page_elsewhere_cannot_ask_by_another_name(three: Three) -> None:
         assert three.new.id not in text
     for host in ("localhost", f"localhost:{three.served.port}", "127.0.0.1"):
         assert three.served.get("/", Host=host)[0] == 200
+
+
+@pytest.mark.parametrize("token", ["", "guessed"])
+def test_nothing_is_shown_without_the_token_of_the_printed_address(three: Three, token: str) -> None:
+    for path in ("/", f"/runs/{three.new.id}"):
+        status, text, _ = three.served.get(path, token=token)
+        assert status == 403
+        assert "open the address that `tunecheck view` printed, with its token" in text
+        assert three.new.id not in text
+
+
+def test_a_run_in_progress_is_followed_until_it_has_a_report(browser: Browser, tmp_path: Path) -> None:
+    inside(tmp_path, "init", ".")
+    (tmp_path / "endpoints" / "slow.yaml").write_text("kind: simulated\nlatency_ms: 400\n", "utf-8")
+    options = ("--dataset", "val.jsonl", "--endpoint", "slow", "--limit", "20", "--concurrency", "1", "--quiet")
+    run = subprocess.Popen(command("evaluate", *options), cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL)
+    try:
+        while not list(tmp_path.glob("eval_results/*/journal.jsonl")):
+            time.sleep(0.05)
+        with serving(tmp_path / "eval_results") as served, looking_at(browser, served.address()) as looked:
+            looked.page.get_by_text(re.compile("running · [0-9]+ of 20 answered")).wait_for()
+            looked.page.locator("table.runs th a").wait_for(timeout=60_000)  # without anything done in the browser
+            assert run.wait(30) == 0
+            looked.requests.clear()
+    finally:
+        run.kill()
+        run.wait()
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_head_of_a_report_covers_no_part_that_a_link_leads_to(browser: Browser, three: Three, width: int) -> None:
+    size = {"width": width, "height": 700}
+    with looking_at(browser, three.served.address(f"/runs/{three.new.id}"), viewport=size) as looked:
+        for link in looked.page.locator(".top nav a").all():
+            link.click()
+            part = looked.page.locator(f"{link.get_attribute('href')} h2")
+            head, title = looked.page.locator(".top").bounding_box(), part.bounding_box()
+            assert head is not None
+            assert title is not None
+            assert title["y"] >= head["y"] + head["height"]
+
+
+def test_the_list_of_runs_shows_its_columns_whole(browser: Browser, three: Three) -> None:
+    for width in (400, 1400):
+        with looking_at(browser, three.served.address(), viewport={"width": width, "height": 700}) as looked:
+            wide, shown = looked.page.locator(".scroll").first.evaluate(
+                "(each) => [each.scrollWidth, each.clientWidth]"
+            )
+            assert wide <= shown
 
 
 def test_only_this_machine_can_connect(three: Three) -> None:

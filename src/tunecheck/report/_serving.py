@@ -1,14 +1,17 @@
 """Serve the folder of runs as pages for a browser on this machine (`tunecheck view`).
 
-GET /                                   the runs, and the choice of some to compare
+GET /?token=…                           the runs, and the choice of some to compare
 GET /runs/{id}                          a run's report
 GET /runs/{id}?against={id}&against=…   the same, compared with others; the first is the base
 
-A run is found by its id among those of the folder, so that no address leads to another file.
+A run is found by its id among those of the folder, so that no address leads to another file. The printed address has
+a token, without which other users of this machine see nothing; a cookie keeps it for the pages behind the first.
 """
 
 import asyncio
 import contextlib
+import hmac
+import secrets
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +21,7 @@ import msgspec
 from aiohttp import web
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.report._local_pages import guarded, serve_pages
+from tunecheck.report._local_pages import Handler, guarded, serve_pages
 from tunecheck.report._page import RUNS, as_data, embedded, page
 from tunecheck.report._writing import write_report
 from tunecheck.results import describe_run
@@ -40,10 +43,21 @@ def runs_page(results_dir: Path) -> str:
     return whole.start("Runs · Tunecheck") + embedded("head", data) + whole.end()
 
 
-def make_app(results_dir: Path) -> web.Application:
-    """Return the pages of a folder of runs as an aiohttp application."""
+def make_app(results_dir: Path, token: str) -> web.Application:
+    """Return the pages of a folder of runs as an aiohttp application, for those who know the token."""
     pages = _Pages(results_dir)
-    app = web.Application(middlewares=[guarded])
+    cookie = f"tunecheck-{token[:8]}"  # browsers send cookies to every port of a machine
+
+    @web.middleware
+    async def with_token(request: web.Request, handler: Handler) -> web.StreamResponse:
+        given = request.query.get("token", request.cookies.get(cookie, ""))
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            raise web.HTTPForbidden(text="open the address that `tunecheck view` printed, with its token")
+        response = await handler(request)
+        response.set_cookie(cookie, token, httponly=True, samesite="Strict")
+        return response
+
+    app = web.Application(middlewares=[guarded, with_token])
     app.add_routes([web.get("/", pages.index), web.get("/runs/{run}", pages.report)])
     return app
 
@@ -56,7 +70,9 @@ def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | 
     """
     if not results_dir.is_dir():
         raise ConfigurationError(f"there is no folder {results_dir}; name the folder of runs with --results-dir")
-    asyncio.run(serve_pages(make_app(results_dir), port, on_ready))
+    token = secrets.token_urlsafe(24)
+    ready = None if on_ready is None else lambda url: on_ready(f"{url}/?token={token}")
+    asyncio.run(serve_pages(make_app(results_dir, token), port, ready))
 
 
 class _Pages:

@@ -45,7 +45,10 @@ def number_text(value: JSON) -> str:
 
 @dataclass(slots=True)
 class RunLine:
-    """One line of a list of runs. A damaged run has a `problem`. `cost` has the amount by currency."""
+    """One line of a list of runs. A damaged run has a `problem`. `cost` has the amount by currency.
+
+    `answered` counts the answers of a run in progress.
+    """
 
     id: str
     status: str = "damaged"
@@ -58,6 +61,7 @@ class RunLine:
     seconds: float | None = None
     is_finished: bool = False
     rows: JSON = None
+    answered: int | None = None
     failed_rows: JSON = None
     cost: Mapping[str, float] | None = None
     figures: list[MainFigure] = field(default_factory=list)
@@ -72,6 +76,9 @@ def describe_run(run: Run) -> RunLine:
         line.status, line.created, line.simulated = run.status(), manifest.created, manifest.simulated
         line.parent, line.stopped, line.rows = manifest.parent, stopped_text(manifest.stopped), manifest.dataset.rows
         line.data, line.answers, line.seconds = data_of(manifest), answered_by(manifest), _seconds(manifest)
+        if line.status == "running" and run.journal.exists():
+            with run.journal.open("rb") as journal:
+                line.answered = sum(record.startswith(b'{"k":"answer"') for record in journal)
         if run.results.exists() and run.metrics_file.exists():
             summary = run.metrics()
             found = summary.get("metrics")

@@ -161,6 +161,13 @@ function section(id, title, ...children) {
   return el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), ...children);
 }
 
+/** The head of a page. What sticks or is scrolled to stays below it, however many lines it takes. */
+function stickyHead(...children) {
+  const head = el("header", { class: "top" }, ...children);
+  new ResizeObserver(() => document.documentElement.style.setProperty("--top", `${head.offsetHeight}px`)).observe(head);
+  return head;
+}
+
 /** Light, dark, or as the system has it; kept where the browser lets a page keep something. */
 function themeButton() {
   const names = { auto: "◐ system", light: "☀ light", dark: "☾ dark" };

@@ -11,6 +11,7 @@ const FACTS = [
 ];
 const TEXTS = ["data", "answers", "begun"];
 const MOST_METRICS = 6;
+const EVERY_MS = 3000;
 
 /** A run's main figures that have a value. */
 const knownFigures = (run) => run.figures.filter((each) => each.value !== null);
@@ -21,8 +22,8 @@ function columnsOf(runs) {
   for (const run of runs) for (const { evaluator } of knownFigures(run)) counts.set(evaluator, (counts.get(evaluator) || 0) + 1);
   const metrics = [...counts].sort((one, other) => other[1] - one[1]).map(([who]) => {
     const of = (run) => knownFigures(run).find((each) => each.evaluator === who);
-    const shown = (each) => (each.is_rate ? percent(each.value) : figure(each.value)) + (each.is_uncalibrated ? " uncalibrated" : "");
-    return [`of ${who}`, who, (run) => of(run)?.value, (run) => shown(of(run))];
+    const shown = (each) => [each.is_rate ? percent(each.value) : figure(each.value), each.is_uncalibrated ? el("small", {}, "uncalibrated") : ""];
+    return [`of ${who}`, who, (run) => of(run)?.value, (run) => el("span", {}, ...shown(of(run)))];
   });
   const facts = FACTS.filter(([, , value]) => runs.some(value));
   return [...facts.slice(0, 3), ...metrics, ...facts.slice(3)];
@@ -105,7 +106,8 @@ class RunList {
   line(run, shown) {
     const box = el("input", { type: "checkbox", "aria-label": `Compare ${run.id}`, disabled: !run.is_finished, checked: this.chosen.has(run.id), change: () => this.choose(run.id) });
     const title = run.is_finished ? data(run.id, "a", { href: `/runs/${encodeURIComponent(run.id)}` }) : data(run.id);
-    const about = [run.status === "finished" ? null : run.status, run.problem].filter(Boolean).join(" · ");
+    const answered = (run.answered ?? null) === null ? null : `${whole(run.answered)}${run.rows ? ` of ${whole(run.rows)}` : ""} answered`;
+    const about = [run.status === "finished" ? null : run.status, answered, run.problem].filter(Boolean).join(" · ");
     const badge = run.simulated ? el("strong", { class: "badge warn" }, "SIMULATED") : null;
     const stopped = run.stopped ? el("strong", { class: "badge warn", title: run.stopped }, "STOPPED EARLY") : null;
     const cells = shown.map(([key, label, value, node]) => el("td", { "data-label": label, class: TEXTS.includes(key) ? "text" : null }, (value(run) ?? null) === null && !(key === "cost" && run.cost) ? "–" : node(run)));
@@ -131,10 +133,13 @@ function begin() {
     event.preventDefault();
     list.search.focus();
   });
+  // The address keeps the order, the choice and the search.
+  const again = () => (document.activeElement === list.search ? setTimeout(again, EVERY_MS) : location.reload());
+  if (runs.some((run) => run.status === "running")) setTimeout(again, EVERY_MS);
   const left = all > runs.length ? ` The ${whole(runs.length)} newest of ${whole(all)}.` : "";
   const page = document.getElementById("page");
   page.replaceChildren(missing.node, section("list", "Runs", el("p", { class: "note" }, "In ", data(folder), ".", left), runs.length ? list.node : el("p", {}, "There are no runs in this folder.")));
-  page.before(el("header", { class: "top" }, el("h1", { class: "title" }, "Tunecheck"), el("nav", { "aria-label": "Pages" }), themeButton()));
+  page.before(stickyHead(el("h1", { class: "title" }, "Tunecheck"), el("nav", { "aria-label": "Pages" }), themeButton()));
   address.follow(() => missing.say(list.follow(address.read())));
   document.documentElement.dataset.ready = "true";
 }

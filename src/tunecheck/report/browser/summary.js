@@ -3,7 +3,7 @@
 function pageHead(head) {
   const links = [head.against && ["changes", "Decision"], ["summary", "Summary"], ["charts", "Charts"], ...panelsOf(head.panels).map(([name]) => [name, PANELS[name].title]), ["rows", "Rows"]];
   const nav = el("nav", { "aria-label": "Parts of the report" }, ...links.filter(Boolean).map(partLink));
-  const top = el("header", { class: "top" });
+  const top = stickyHead();
   if (head.home) top.append(el("a", { href: head.home, class: "home" }, "All runs"));
   top.append(el("h1", { class: "title" }, data(head.run)), nav, themeButton());
   return top;
