@@ -271,7 +271,7 @@ def _find(run: str | os.PathLike[str], results_dir: Path) -> Run:
         raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {listed}; give more of the id")
     if path.is_dir():
         raise ConfigurationError(f"the folder {name} holds no run: it has no run.json")
-    is_whole = given_name(name) != name  # with the time and the number: then names alone resemble it little
+    is_whole = re.search(r"-\d{8}T\d", name) is not None  # an id, which names without a time resemble little
     hint = did_you_mean(name, [known.id if is_whole else given_name(known.id) for known in runs])
     raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")
 
