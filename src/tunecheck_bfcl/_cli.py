@@ -27,7 +27,6 @@ from tunecheck.cli import (
     argument,
     begin,
     command,
-    every_row_failed,
     flag,
     option,
     print_json,
@@ -146,8 +145,10 @@ def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
 def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     """Write the verdicts, show the table and return the exit code."""
     result, scores = outcome.result, outcome.scores
-    if scores is None:  # every row is an error, and an error would count as right where no call is wanted
+    failed = bool(result.row_count) and result.failed_row_count == result.row_count
+    if failed:
         print(f"error: every row ended in an error: {next(run_errors(result.run_dir, 'row'), '')}", file=sys.stderr)
+    if scores is None:  # an error would count as right where no call is wanted
         return FAILED
     summary = write_scores(scores, result.run_dir / SCORES)
     if options.json:
@@ -159,7 +160,7 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
         print_run(
             result, "row", lambda: _print_table(scores, "\n", _MOST_CATEGORIES), files, f" · {clean(outcome.model)}"
         )
-    return FAILED if every_row_failed(result, "row") else DONE
+    return FAILED if failed else DONE
 
 
 @dataclass(frozen=True, kw_only=True)
