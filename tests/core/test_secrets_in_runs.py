@@ -202,6 +202,14 @@ def test_a_part_of_a_secret_is_masked(way: str, method: str) -> None:
     assert not any(part[at : at + 12] in masked for at in range(len(part) - 11))
 
 
+@pytest.mark.parametrize("kept", ["", "/", "!*'()"])
+def test_a_part_of_a_secret_in_an_address_is_masked_whichever_characters_are_escaped(kept: str) -> None:
+    redactor = Redactor()
+    redactor.add(Secret("Zx9!kQ/7+pL&2vB=mN-4tR"))
+    part = quote("Zx9!kQ/7+pL&2", safe=kept)
+    assert redactor.line(f"to /a/{part}") == "to /a/***"
+
+
 def test_eleven_letters_of_a_secret_stay() -> None:
     redactor = Redactor()
     redactor.add(Secret(KEY))

@@ -162,7 +162,8 @@ ALL_SECRETS = Redactor()
 
 def _escaped_forms(text: str) -> Iterator[str]:
     """Yield a text as URLs, JSON and HTML escape it, and within base64."""
-    yield from (quote(text, safe=""), json.dumps(text)[1:-1], html.escape(text))
+    yield from (quote(text, safe=kept) for kept in ("", "/", "!*'()"))  # as in paths, and as JavaScript escapes
+    yield from (json.dumps(text)[1:-1], html.escape(text))
     secret = text.encode("utf-8", "surrogatepass")
     for before in range(3):  # how many bytes of another text stand in its first group of three
         first, last = (0, 2, 3)[before], (before + len(secret)) * 4 // 3
