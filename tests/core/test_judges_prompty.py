@@ -474,9 +474,23 @@ def test_outputs_that_are_no_schema_are_refused(tmp_path: Path) -> None:
         PromptyEvaluator(prompt_file(tmp_path, text), Scripted())
 
 
+CALLS = [{"type": "function", "function": {"name": "book", "arguments": '{"seats": 2, "late": true}'}}]
+
+
 def test_calls_stand_in_a_prompt_as_json(tmp_path: Path) -> None:
-    calls = [{"type": "function", "function": {"name": "book", "arguments": '{"seats": 2, "late": true}'}}]
     with JudgeServer([GOOD]) as server:
-        PromptyEvaluator(prompt_file(tmp_path), server.endpoint())(response=calls)
+        PromptyEvaluator(prompt_file(tmp_path), server.endpoint())(response=CALLS)
         shown = server.asked[0]["messages"][1]["content"]
-    assert json.loads(shown) == calls
+    assert json.loads(shown) == CALLS
+
+
+@pytest.mark.parametrize(
+    ("applies_to", "results"), [("text", ["pass", "not_applicable"]), ("calls", ["not_applicable", "pass"])]
+)
+def test_a_judge_is_not_asked_for_responses_that_it_does_not_apply_to(
+    tmp_path: Path, applies_to: str, results: list[str]
+) -> None:
+    with JudgeServer([GOOD]) as server:
+        judge = PromptyEvaluator(plain_prompt(tmp_path, applies_to=applies_to, threshold=4), server.endpoint())
+        assert [judge(response=response)["quality_result"] for response in ("Done.", CALLS)] == results
+        assert len(server.asked) == 1

@@ -298,10 +298,11 @@ class JudgeOutput(Written, frozen=True):
 
 
 class JudgeSettings(JudgeOutput, frozen=True):
-    """A `JudgeOutput` with the number of samples for each row, and how they are combined."""
+    """A `JudgeOutput` with the number of samples for each row, how they are combined, and the responses it judges."""
 
     samples: Annotated[int, msgspec.Meta(ge=1, le=1_000)] | None = None
     combine: Combine | None = None
+    applies_to: Literal["text", "calls"] | None = None
 
     def __post_init__(self) -> None:
         if self.range is not None and not self.range[0] < self.range[1]:

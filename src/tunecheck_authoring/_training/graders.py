@@ -14,6 +14,7 @@ from tunecheck.evaluators import TextEvaluator
 from tunecheck.plugins import Missing, Verdict, clean, dumps, find, find_value, loads, parse_path, read_as, value_of
 
 VARIABLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_FAILS = {"eq": "is not", "ne": "is", "like": "does not contain", "ilike": "does not contain, in any case,"}
 _OF_SAMPLE = ("output_text", "output_tools", "output_json")
 
 
@@ -106,8 +107,8 @@ class GraderEvaluator(Evaluator):
         score = self._score(given, wanted)
         threshold = self._grader.pass_threshold if self._grader.evaluation_metric else None
         passed = score >= (1 if threshold is None else threshold)
-        how = self._grader.evaluation_metric or f"not {self._grader.operation}"
-        reason = None if passed else f"{how}: {clean(given, 100)!r}, reference {clean(wanted, 100)!r}"
+        how = _FAILS.get(self._grader.operation or "", f"has too little {self._grader.evaluation_metric} with")
+        reason = None if passed else f"{clean(given, 100)!r} {how} {clean(wanted, 100)!r}"
         return verdict(self.primary, score=score, passed=passed, threshold=threshold, reason=reason)
 
     def _score(self, given: str, wanted: str) -> float:

@@ -176,6 +176,7 @@ class PromptyEvaluator(Evaluator):
         stem = self._prompt.path.stem if self._prompt.path is not None else self._prompt.name
         self._output = resolve_output(self._prompt, settings, stem=self._metric or stem, schemas=self._schemas)
         self._samples: int = settings.samples or 1
+        self._applies_to = settings.applies_to
         majority = self._output.kind == "binary" or self._output.labels
         self._combine: Combine = settings.combine or ("majority" if majority else "mean")
         if parameters is not None and not isinstance(parameters, Mapping):
@@ -199,6 +200,7 @@ class PromptyEvaluator(Evaluator):
                 "samples": self._samples,
                 "combine": self._combine,
                 "parameters": known,
+                **({} if self._applies_to is None else {"applies_to": self._applies_to}),
                 **({} if known == asked else {"parameters_trace": trace(asked)}),
             }
         )
@@ -221,6 +223,13 @@ class PromptyEvaluator(Evaluator):
 
         Subclasses have keyword parameters of their own here, which become the evaluator's.
         """
+        if self._applies_to is not None and "response" in inputs:
+            is_call = bool(cached_reading(inputs["response"]).complete_calls)
+            if is_call != (self._applies_to == "calls"):
+                reason = f"the response is {'a call' if is_call else 'no call'}; judge.applies_to is {self._applies_to}"
+                threshold = self._output.threshold
+                left_out = verdict(self._output.metric, threshold=threshold, reason=reason, not_applicable=True)
+                return VerdictWithoutModel(left_out)
         whole = self._prompt.written_whole  # Jinja would write calls as Python does
         return {
             name: _json(value) if name in whole and isinstance(value, (list, dict)) else value
