@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from tests.tables import cases
 
 from tunecheck.episodes import Services
@@ -132,123 +131,30 @@ def _kinds(*rows: dict[str, Any], against: tuple[dict[str, Any], ...] = ()) -> l
 GOOD = _row(("Send the message 'We are late' please.", ["send_message(text='We are late')"]))
 
 
-def test_a_good_row_has_no_findings() -> None:
-    assert _kinds(GOOD) == []
-
-
-def test_what_check_finds_is_sure() -> None:
-    [found] = _found(_row(("Read the note.", ["read_note()"])))
-    assert (found.kind, found.certainty, found.turn) == ("call_fails", "sure", 0)
-
-
-def test_a_text_that_is_nearly_what_the_user_quoted_is_found_with_the_call_that_is_meant() -> None:
-    [found] = _found(_row(("Send the message 'We are late' please.", ["send_message(text='We are lat')"])))
-    assert found.kind == "nearly_quoted"
-    assert found.fix == "send_message(text='We are late')"
+def _given(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the table: turns with their calls, or one question."""
+    if "question" in row:
+        return _question(row["question"], *row["calls"], **row["columns"])
+    return _row(*row["turns"], **row["columns"])
 
 
 @cases("authoring")
-def test_what_fills_a_template_or_carries_a_mark_is_quoted_well_enough(asked: str, text: str) -> None:
-    assert _kinds(_row((asked, [f'send_message(text="{text}")']))) == []
-
-
-def test_a_long_text_that_is_nearly_an_earlier_result_is_a_stale_copy() -> None:
-    copied = "Costs rose by a fifth in the third quarter."
-    row = _row(("Open the drawer, read me the note.", ["open_drawer()", "read_note()"]), ("Send it.", [_send(copied)]))
-    [found] = _found(row)
-    assert (found.kind, found.turn) == ("stale_copy", 1)
-    assert found.fix == _send("Costs rose by a tenth in the second quarter.")
-
-
-def test_an_id_one_character_off_is_mistyped() -> None:
-    [found] = _found(_row(("Send order NL-204417 to them.", ["send_message(text='NL-204471')"])))
-    assert (found.kind, found.fix) == ("mistyped_value", "is 'nl-204417' meant?")
-
-
-def test_a_value_that_nothing_gives_is_found_and_one_that_is_looked_up_by_a_name_is_not() -> None:
-    said = "Send the code of the airport of Bergen."
-    assert _kinds(_row((said, ["send_message(text='OSL')"]))) == ["ungrounded_value"]
-    assert _kinds(_row((said, ["send_message(text='BGO')"]))) == []
-
-
-@pytest.mark.parametrize("amount", [350, 3000, 0.5])
-def test_a_number_may_follow_from_what_was_given(amount: float) -> None:
-    said = "The limit is half of one euro, or what 7 days of 50 cost, or 50 minutes in seconds."
-    assert _kinds(_row((said, [f"set_limit(amount={amount})"]))) == []
-
-
-@cases("authoring")
-def test_what_is_said_may_be_spelled_out(asked: str, text: str) -> None:
-    assert "ungrounded_value" not in _kinds(_question(asked, f"send_message(text='{text}')"))
-
-
-@pytest.mark.parametrize(
-    ("asked", "amount"),
-    [("Take the mean of 200,300,400,500.", 300), ("Compounded monthly.", 12), ("$1.2M in 2020", 1_200_000)],
-    ids=["a list", "by the month", "millions"],
-)
-def test_numbers_are_written_in_many_ways(asked: str, amount: float) -> None:
-    assert _kinds(_question(asked, f"set_limit(amount={amount})")) == []
-
-
-def test_source_code_is_not_held_against_what_is_said() -> None:
-    row = _question("Wait for five minutes on 'main'.", "send_message(text='TimeUnit.MINUTES')", language="java")
-    assert _kinds(row) == []
-
-
-def test_a_number_too_large_to_reckon_with_is_read() -> None:
-    assert _kinds(_row(("Set the limit to 300.", [f"set_limit(amount={'9' * 400})"]))) == []
-
-
-def test_a_number_that_follows_from_nothing_is_found() -> None:
-    assert _kinds(_row(("Set the limit to 300.", ["set_limit(amount=7777)"]))) == ["ungrounded_number"]
-
-
-def test_a_date_may_be_said_in_words() -> None:
-    assert _kinds(_row(("Send the date, the 6th of October 2026.", ["send_message(text='2026-10-06')"]))) == []
-
-
-def test_an_order_that_no_call_carries_out_is_found() -> None:
-    row = _row(("Open the drawer, read the note, then set the door to open.", ["open_drawer()", "read_note()"]))
-    [found] = _found(row)
-    assert (found.kind, found.fix) == ("unanswered_request", "call set_door?")
-
-
-def test_an_order_that_is_carried_out_in_the_next_turn_is_none() -> None:
-    row = _row(("Open the drawer and set the door.", ["open_drawer()"]), ("To 'ajar'.", ["set_door(to='ajar')"]))
-    assert _kinds(row) == []
-
-
-def test_a_quote_that_nothing_uses_is_found() -> None:
-    row = _row(("I am 'Ramona'. Send 'We are late'.", ["send_message(text='We are late')"]))
-    assert [found.kind for found in _found(row) if "Ramona" in found.evidence] == ["unused_text"]
-
-
-def test_a_call_that_is_made_twice_can_be_left_out() -> None:
-    row = _row(("Set the door to 'ajar'.", ["set_door(to='ajar')", "set_door(to='ajar')", "get_city_code('Bergen')"]))
-    [found] = [each for each in _found(row) if each.kind == "superfluous_call"]
-    assert (found.turn, found.fix) == (0, "leave out set_door(to='ajar')")
-
-
-def test_an_original_that_is_renamed_in_place_of_its_copy_is_found() -> None:
-    asked, copied = "Copy the plan of the desk into the attic as idea.", "copy_page(page='plan', to='attic')"
-    wrong = _row((asked, [copied, "rename_page(folder='desk', page='plan', name='idea')"]))
-    right = _row((asked, [copied, "rename_page(folder='attic', page='plan', name='idea')"]))
-    assert _kinds(wrong) == ["renamed_original"]
-    assert _kinds(right) == []
-
-
-def test_a_folder_that_the_user_quotes_and_no_call_names_is_found() -> None:
-    start: dict[str, Any] = {"limit": {"cellar": {"shelf": {}}}}
-    row = _row(("Send 'We are late' to the 'cellar'.", ["send_message(text='We are late')"]), initial_config=start)
-    assert [(found.kind, "'cellar'" in found.evidence) for found in _found(row)] == [("unused_text", True)]
-
-
-def test_a_call_that_is_made_twice_for_a_reason_is_not_left_out() -> None:
-    opened = ["open_drawer()", "lock_drawer()", "open_drawer()", "read_note()"]
-    sent = [_send("We are late"), _send("We are late")]
-    assert _kinds(_row(("Open the drawer, lock it, open it, read me the note.", opened))) == []
-    assert _kinds(_row(("Send 'We are late' two times.", sent))) == []
+def test_an_audit_finds_what_the_table_names(rows: list[dict[str, Any]], then: dict[str, Any]) -> None:
+    found, evidence = _found(*map(_given, rows)), str(then.get("evidence"))
+    kinds = [each.kind for each in found]
+    seen = {
+        "kinds": kinds,
+        "has": [kind for kind in then.get("has", ()) if kind in kinds],
+        "lacks": [kind for kind in then.get("lacks", ()) if kind not in kinds],
+        "found": [[each.kind, each.certainty, each.turn] for each in found],
+        "fixes": [each.fix for each in found],
+        "fix_of": {each.kind: each.fix for each in found if each.kind in then.get("fix_of", ())},
+        "turns": [each.turn for each in found],
+        "ids": [each.id for each in found],
+        "certainties": [each.certainty for each in found],
+        "evidence": evidence if any(evidence in each.evidence for each in found) else None,
+    }
+    assert {key: seen[key] for key in then} == then
 
 
 def test_a_document_is_not_searched_for_what_it_quotes() -> None:
@@ -257,15 +163,6 @@ def test_a_document_is_not_searched_for_what_it_quotes() -> None:
     for count, kinds in ((2, {"unused_text"}), (300, set[str]())):
         quoted = " ".join(f"'word{number} of it'" for number in range(count))
         assert {*_kinds(_row((f"Send 'We are late' to all who wait, and mind {quoted}.", calls)))} == kinds
-
-
-def test_a_call_that_another_needs_is_not_left_out_though_no_state_shows_it() -> None:
-    assert _kinds(_row(("Open the drawer, read me the note.", ["open_drawer()", "read_note()"]))) == []
-
-
-def test_the_same_request_with_other_calls_is_a_conflict() -> None:
-    other = GOOD | {"id": "two", "ground_truth": [["send_message(text='late')"]]}
-    assert [(found.id, found.kind) for found in _found(GOOD, other)] == [("two", "conflicting_answers")]
 
 
 def test_rows_that_say_nearly_the_same_are_found() -> None:
@@ -292,11 +189,6 @@ def test_rows_of_the_training_data_are_found_by_their_words_and_by_their_calls()
     assert [(each.id, each.certainty) for each in found] == [("same", "sure"), ("one", "look")]
 
 
-def test_a_row_that_an_agent_passes_by_doing_nothing_is_found() -> None:
-    row = _row(("Shut the door: 'shut'.", ["set_door(to='shut')"]), final_state_only=True)
-    assert "passes_idle" in _kinds(row)
-
-
 def test_rows_that_an_agent_passes_without_a_call_are_counted() -> None:
     rows = [_question("Shut it: 'shut'.", "set_door(to='shut')", id="a"), _question("Hello there.", id="b")]
     done = _audit(*rows, _question("Who are you?", id="c"))
@@ -311,22 +203,6 @@ def test_a_row_that_could_not_be_looked_at_is_not_clean() -> None:
     assert done.unread == {"a", "b", "c", "d"}
     assert done.flagged == {"b"}
     assert done.idle == 0
-
-
-def test_of_possible_answers_one_that_is_given_is_enough() -> None:
-    row = _question("Set the door to 'ajar'.", check="simple", ground_truth=[{"set_door": {"to": ["open", "ajar"]}}])
-    assert _kinds(row) == []
-
-
-def test_the_worst_comes_first() -> None:
-    row = _row(
-        ("Send 'We are late'; limit 30.", ["read_note()", "send_message(text='We were late')", "set_door('XQ')"])
-    )
-    assert [found.certainty for found in _found(row)] == ["sure", "likely", "look"]
-
-
-def _send(text: str) -> str:
-    return f"send_message(text='{text}')"
 
 
 def test_a_text_as_long_as_a_book_is_no_name_that_another_shortens() -> None:

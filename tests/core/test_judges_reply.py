@@ -41,58 +41,12 @@ def test_a_score_from_1_to_5_is_read_or_asked_for_again(reply: str, score: float
     assert score_of(FIVE, reply) == score
 
 
-@pytest.mark.parametrize(
-    ("asked", "reply", "score"),
-    [
-        (PASSED, '{"reason": "x", "passed": true}', 1),
-        (PASSED, '{"reason": "x", "passed": "true"}', 1),
-        (PASSED, '{"reason": "x", "passed": "False"}', 0),
-        (PASSED, '{"reason": "x", "passed": "Yes"}', 1),
-        (PASSED, '{"reason": "x", "passed": "PASS"}', 1),
-        (PASSED, '{"reason": "x", "passed": "fail."}', 0),
-        (PASSED, '{"reason": "x", "passed": 1}', 1),
-        (PASSED, '{"reason": "x", "passed": "0"}', 0),
-        (PASSED, '{"reason": "x", "passed": "maybe"}', None),
-        (PASSED, '{"reason": "x", "passed": 2}', None),
-        (PASSED, "{'reason': 'x', 'passed': True}", 1),
-        (PASSED, "Pass.", 1),
-        (PASSED, "FAIL", 0),
-        (PASSED, "**Yes**", 1),
-        (PASSED, "[[PASS]]", 1),
-        (PASSED, "The calls differ in a date.\n\nVerdict: FAIL", 0),
-        (PASSED, "Passed: true", 1),
-        (PASSED, "Result: pass", 1),
-        (PASSED, "true", 1),
-        (PASSED, "No.", 0),
-        (PASSED, "No, the date differs.", None),
-        (PASSED, '{"passed": true}\n{"passed": false}', None),
-        (PASSED, '{"verdict": "pass", "reason": "x"}', 1),
-        (PASSED, "Verdict: PASS or FAIL? PASS", None),
-        (PASSED, "[[PASS]] if equal, else [[FAIL]]. Here: [[FAIL]]", None),
-        (GOOD, '{"reason": "x", "verdict": "good"}', 1),
-        (GOOD, '{"reason": "x", "verdict": "GOOD."}', 1),
-        (GOOD, "good", 1),
-        (GOOD, '"bad"', 0),
-        (GOOD, "Bad.", 0),
-        (GOOD, "Verdict: bad", 0),
-        (GOOD, "[[good]]", 1),
-        (GOOD, '{"verdict": {"label": "bad"}}', 0),
-        (GOOD, "excellent", None),
-        (GOOD, "good or bad", None),
-        (GOOD, "It is good in parts and bad in others.", None),
-        (WINNER, "[[A]]", 1),
-        (WINNER, "Assistant A is better.\n\n[[B]]", 0),
-        (WINNER, "My final verdict is: [[C]]", 0.5),
-        (WINNER, '{"winner": "A", "reason": "x"}', 1),
-        (WINNER, "Winner: B", 0),
-        (WINNER, "Winner: **A**", 1),
-        (WINNER, "[[A]] or [[B]]", None),
-        (WINNER, "[[D]]", None),
-        (WINNER, "B", 0),
-    ],
-)
-def test_a_word_is_read_or_asked_for_again(asked: AnswerForm, reply: str, score: float | None) -> None:
-    assert score_of(asked, reply) == score
+FORMS = {"passed": PASSED, "verdict": GOOD, "winner": WINNER}
+
+
+@cases("judges")
+def test_a_word_is_read_or_asked_for_again(asked: str, reply: str, score: float | None) -> None:
+    assert score_of(FORMS[asked], reply) == score
 
 
 @cases("judges")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 from tests.prompts_parts import FRONT, make, write
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, PromptError, TunecheckError
 from tunecheck.prompts import Prompt, PromptInput, load_prompt
@@ -245,46 +246,7 @@ def test_prompts_that_render_alike_have_one_digest_and_others_another(tmp_path: 
     assert load_prompt(write(tmp_path, "p", body)).digest != first
 
 
-BROKEN = {
-    "model: [": r"line \d, column \d+: ",
-    "a: 1\na: 2": "line 3, column 1: the key 'a' is given twice",
-    "- a": "line 2: the front matter is a mapping",
-    "name: [1]": "line 2: name: must be a text, not a list",
-    "model:\n  api: completion": "line 3: model.api: the completion API is not supported",
-    "model:\n  api: chatt": "line 3: model.api: \"chatt\" is not supported; did you mean 'chat'?",
-    "model: {response: frist}": "line 2: model.response: \"frist\" is neither first nor all; did you mean 'first'?",
-    "model:\n  parameters: 5": "line 3: model.parameters: must be a mapping, not 5",
-    "model: {configuration: [1]}": "line 2: model.configuration: must be a mapping, not a list",
-    "model: {configuration: {type: azure, model: x}}": "line 2: model.configuration.type: 'azure' is none of",
-    "model: {configuration: {type: azure_openai, api_version: x}}": "model.configuration.azure_endpoint: is missing",
-    "model: {configuration: {type: openai, base_url: x}}": "line 2: model.configuration.model: is missing",
-    "model: {configuration: {connection: my}}": "line 2: model.configuration.connection: a connection of prompt flow",
-    "model: {configuration: {model: '${env:TUNECHECK_NO}'}}": "the environment variable TUNECHECK_NO is not set",
-    "model: {parameters: {x: ['${env:TUNECHECK_NO}']}}": "line 2: model.parameters.x[0]: the environment variable",
-    "model: {parameters: {x: '${env:A B}'}}": "line 2: model.parameters.x: write ${env:NAME}",
-    "inputs:\n  a: 5": "line 3: inputs.a: must be a mapping with `type:` and more, not 5",
-    "inputs:\n  a:\n    type: {x: 1}": "line 4: inputs.a.type: must be a text, not a mapping",
-    "inputs: 5": "line 2: inputs: must be a mapping, not 5",
-    "outputs: {a: {type: strin}}": "line 2: outputs.a.type: \"strin\" is not a type; did you mean 'string'?",
-    "outputs: {a: 5}": "line 2: outputs.a: must be a mapping, not 5",
-    "sample: 5": "line 2: sample: must be a mapping, not 5",
-    "sample: some text": "line 2: sample: must be a mapping, or the name of a JSON file",
-    "judge: {treshold: 1}": "line 2: Object contains unknown field `treshold` - at `$.judge`; did you mean",
-    "judge:\n  threshold: high": "line 3: Expected `float | null`, got `str` - at `$.judge.threshold`",
-    "judge: {range: [5, 1]}": "line 2: range: give two numbers, the lower one first - at `$.judge`",
-    "judge: {samples: 0}": "line 2: Expected `int` >= 1 - at `$.judge.samples`",
-    "judge: {kind: ratio}": "line 2: Invalid enum value 'ratio' - at `$.judge.kind`; known: binary, count, score",
-    "judge: {labels: {a: b}}": "line 2: Expected `float`, got `str` - at `$.judge.labels[...]`",
-    "judge: {labels: {'': 1}}": "line 2: Expected `str` matching regex '\\\\S' - at `key` in `$.judge.labels`",
-    'judge: {metric: "a b"}': "line 2: judge.metric: must be a name of letters, digits and underscores",
-    "model: {parameters: {messages: []}}": "line 2: model.parameters.messages: the messages are what the template",
-    "model: {parameters: {n: 0}}": "line 2: model.parameters.n: must be a whole number from 1 on, not 0",
-    "inputs: {self: {type: string}}": "line 2: inputs.self: this name belongs to Jinja",
-    "judge: yes": 'line 2: judge: must be a mapping, not "yes"',
-}
-
-
-@pytest.mark.parametrize(("front", "problem"), BROKEN.items())
+@cases("prompts")
 def test_the_error_for_a_broken_front_matter_names_file_line_and_key(front: str, problem: str) -> None:
     error = _error(front)
     assert error.startswith("p.prompty, line ")
@@ -295,17 +257,7 @@ def test_the_error_for_a_broken_front_matter_names_file_line_and_key(front: str,
         assert problem in error
 
 
-BROKEN_BODIES = {
-    "system:\n{{ a": "line 8: ",
-    "system:\n\n{% if a %}": "line 9: ",
-    "system:\n{% fro x in y %}": "line 8: ",
-    "just text {{ a }}\n": "line 2: the template has no role",
-    "\n": "line 2: the template has no role",
-    "user:\n![x](no.png)": "the image 'no.png' has no folder",
-}
-
-
-@pytest.mark.parametrize(("body", "problem"), BROKEN_BODIES.items())
+@cases("prompts")
 def test_the_error_for_a_broken_template_names_its_line(body: str, problem: str) -> None:
     error = _error("name: x\nmodel: {api: chat}\n\n", body)
     assert error.startswith("p.prompty, line ")
