@@ -228,69 +228,11 @@ def test_a_judge_whose_prompt_is_not_there_says_what_to_install_and_ours_need_no
     assert column(result, "outputs.r.relevance") == [4.0]
 
 
-NEEDS = [
-    (azure.CoherenceEvaluator, {"query": "q"}, "Response is missing or empty"),
-    (azure.CoherenceEvaluator, {"response": "q"}, "Query is missing or empty"),
-    (
-        azure.F1ScoreEvaluator,
-        {"conversation": {"turns": []}},
-        "F1ScoreEvaluator: a conversation is a dict with a list of `messages`",
-    ),
-    (azure.FluencyEvaluator, {"conversation": {"messages": "hi"}}, "the conversation['messages']: "),
-    (azure.RelevanceEvaluator, {"conversation": {}}, "Query is missing or empty"),
-    (azure.FluencyEvaluator, {"response": None}, "Response is missing or empty"),
-    (azure.RelevanceEvaluator, {"query": "q", "response": ""}, "Response is missing or empty"),
-    (azure.RelevanceEvaluator, {"query": 3, "response": "a"}, "Query: 3 is not"),
-    (azure.CoherenceEvaluator, {"conversation": "all of it"}, "the conversation: "),
-    (azure.CoherenceEvaluator, {"conversation": {"turns": []}}, 'the conversation: "messages" is'),
-    (
-        azure.FluencyEvaluator,
-        {"conversation": {"messages": []}},
-        "the conversation's list of messages is missing or empty",
-    ),
-    (
-        azure.FluencyEvaluator,
-        {"conversation": {"messages": [{"role": "user"}]}},
-        'the conversation\'s list of messages[0]: "content" is',
-    ),
-    (azure.IntentResolutionEvaluator, {"query": "q"}, "Response is missing or empty"),
-    (
-        azure.SimilarityEvaluator,
-        {"query": "q", "response": "r"},
-        "Either 'conversation' or individual inputs must be provided. 'ground_truth' is missing.",
-    ),
-    (
-        azure.RetrievalEvaluator,
-        {"query": "q"},
-        "RetrievalEvaluator: Either 'conversation' or individual inputs must be provided.",
-    ),
-    (
-        azure.GroundednessEvaluator,
-        {"response": "r"},
-        "GroundednessEvaluator: Either 'conversation' or individual inputs must be provided. "
-        "For Agent groundedness 'query' and 'response' are required.",
-    ),
-    (azure.GroundednessEvaluator, {"query": 5, "response": "r", "context": "c"}, "Query: 5 is not"),
-    (
-        azure.GroundednessEvaluator,
-        {"response": "r", "context": ""},
-        "GroundednessEvaluator: Either 'conversation' or individual inputs must be provided. "
-        "For Agent groundedness 'query' and 'response' are required.",
-    ),
-    (azure.GroundednessEvaluator, {"context": "c"}, "Response is missing or empty"),
-    (azure.ToolCallAccuracyEvaluator, {"query": "q", "tool_calls": []}, "tool_definitions are missing"),
-    (
-        azure.ToolCallAccuracyEvaluator,
-        {"query": "q", "tool_calls": [], "tool_definitions": TOOLS},
-        "there are no tool calls, neither in the response nor in tool_calls",
-    ),
-]
-
-
-@pytest.mark.parametrize(("kind", "given", "said"), NEEDS)
-def test_what_a_judge_needs_is_told(kind: Any, given: dict[str, Any], said: str) -> None:
+@cases("azure")
+def test_what_a_judge_needs_is_told(kind: str, given: dict[str, Any], said: str) -> None:
+    evaluator: Any = getattr(azure, kind)
     with pytest.raises(azure.EvaluationException) as raised:
-        (kind() if kind is azure.F1ScoreEvaluator else kind(Stars()))(**given)
+        (evaluator() if kind == "F1ScoreEvaluator" else evaluator(Stars()))(**given)
     assert raised.value.args[0].startswith(said)
     assert raised.value.blame is azure.ErrorBlame.USER_ERROR
 

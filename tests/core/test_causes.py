@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.pipeline_parts import metrics_of, rows_of, run
-from tests.tables import cases
+from tests.tables import cases, table
 
 from tunecheck import ArgumentMatchEvaluator, ContentFilterError, FunctionCallMatchEvaluator, score
 from tunecheck.plugins import causes, codes
@@ -43,86 +43,11 @@ def said(text: str, finish: str | None = "stop", **more: Any) -> dict[str, Any]:
     return {"response": text, "text": text, "tool_calls": None, "finish_reason": finish, **more}
 
 
-TWICE = json.dumps(json.dumps({"city": "Paris"}))
-CUT = '<tool_call>{"name": "book_table", "arguments": {"ci'
-OTHER = '<tool_call>{"name": "set_alarm", "arguments": {}}</tool_call>'
 WRITTEN = json.dumps(CALL)
 TABLE: list[tuple[str, dict[str, Any], Any, str | None]] = [
-    ("right", called(call()), TRUTH, None),
-    ("right and cut off afterwards", called(call(), finish="length"), TRUTH, None),
-    ("cut off in prose", said("Let me see. The", "length"), TRUTH, "cut_off"),
-    ("cut off in a call, said", said('<tool_call>{"name": "book_ta', "length"), TRUTH, "cut_off"),
-    ("cut off in a call, not said", said(CUT, None), TRUTH, "cut_off"),
-    ("cut off in arguments", called(call(arguments='{"city": "Par'), finish="length"), TRUTH, "cut_off"),
-    ("thinking, in a field", said("", "length", reasoning="The user"), TRUTH, "thinking_used_budget"),
-    ("thinking, in the text", said("<think>The user wants", "length"), TRUTH, "thinking_used_budget"),
-    ("thinking, counted", said("", "length", usage={"reasoning_tokens": 512}), TRUTH, "thinking_used_budget"),
-    ("thought, then cut off", said("<think>Hm.</think>\nI will", "length"), TRUTH, "cut_off"),
-    ("filtered", said("", "content_filter"), TRUTH, "filtered"),
-    ("overflown", said("", "model_context_window_exceeded"), TRUTH, "overflow"),
-    ("broken JSON", said('<tool_call>{"name": "book_table", arguments}</tool_call>'), TRUTH, "unreadable"),
-    ("broken JSON of an API", called(call(arguments='{"city": Paris}')), TRUTH, "bad_arguments"),
-    ("a list of an API", called(call(arguments='["Paris"]')), TRUTH, "bad_arguments"),
-    ("encoded twice", called(call(arguments=TWICE)), TRUTH, "double_encoded"),
-    (
-        "a list encoded twice",
-        called(call(arguments={"spans": "[1, 2]"})),
-        [{"name": "book_table", "arguments": {"spans": [1, 2]}}],
-        "double_encoded",
-    ),
-    ("made up", called(call("fly_to_moon")), TRUTH, "unknown_function"),
-    ("made up, in the text", said('{"name": "fly", "arguments": {"city": "Paris"}}'), TRUTH, "unknown_function"),
-    ("data in the text", said('[{"paris": {"temperature": 20}}]'), TRUTH, "answered_instead_of_calling"),
-    ("prefixed", called(call("functions.book_table")), TRUTH, "decorated_name"),
-    ("prefixed and counted", called(call("functions.book_table:0")), TRUTH, "decorated_name"),
-    ("prefixed, without its arguments", called(call("functions.book_table", {})), TRUTH, "decorated_name"),
-    ("with a token", called(call("book_table<|channel|>commentary")), TRUTH, "decorated_name.token"),
-    ("with a closing tag", called(call(arguments='{"city": "Rome"}\n</tool_call>')), TRUTH, "trailing_tag"),
-    ("in an open thought", said(f"<think>So <tool_call>{WRITTEN}</tool_call>"), TRUTH, "call_in_reasoning"),
-    ("in the reasoning", said("", reasoning=f"So <tool_call>{WRITTEN}</tool_call>"), TRUTH, "call_in_reasoning"),
-    ("drafted, and answered", said("Hm.", reasoning=f"<tool_call>{WRITTEN}</tool_call>"), TRUTH,
-     "answered_instead_of_calling"),
-    ("announced by the reason", said("I look.", "tool_calls"), TRUTH, "call_lost_by_parser"),
-    ("begun, and lost", said(CUT, "stop", unparsed_calls="begun"), TRUTH, "call_lost_by_parser"),
-    ("counted, not returned", said("", usage={"output_tokens": 31}), TRUTH, "empty_answer.counted"),
-    ("only the end counted", said("", usage={"output_tokens": 1}), TRUTH, "empty_answer"),
-    ("renamed", called(call("bookTable")), TRUTH, "unknown_function"),
-    (
-        "dots as underscores",
-        called(call("weather_now", {})),
-        [{"name": "weather.now", "arguments": {}}],
-        "unknown_function",
-    ),
-    ("refused", said("I'm sorry, but I can't help with that. Anything else?"), TRUTH, "refusal"),
-    ("refused after a thought", said("<think>No.</think>\n\nI cannot do that."), TRUTH, "refusal"),
-    ("rightly refused", said("I'm sorry, I can't help."), "I am sorry, but I cannot do that.", None),
-    ("refused in Chinese", said("很抱歉，我无法帮助您。"), TRUTH, "refusal"),
-    ("refused in a field", said("", refusal="No."), TRUTH, "refusal"),
-    ("looping", called(*[call("set_alarm", {}) for _ in range(4)]), TRUTH, "loop"),
-    ("asked back", said("Sure! For which city?"), TRUTH, "asked_back"),
-    ("asked back politely", said("Shall I book it? Which city do you want?"), TRUTH, "asked_back"),
-    ("sorry, and helpful", said("I'm sorry for your loss. I'm happy to help with that."), TRUTH,
-     "answered_instead_of_calling"),
-    ("refused late", said("I'm sorry for your loss, but as a travel assistant, I specialize in planning journeys. "
-                          "I'm unable to book. If you have any plans, please let me know."), TRUTH, "refusal"),
-    ("says the same until it is cut off", said("No, no card is blocked there. " * 20, "length"), TRUTH, "cut_off"),
-    ("asked back sorrily", said("I'm sorry, I can't book without a date. Which day?"), TRUTH, "asked_back"),
-    ("answered", said("The table is booked."), TRUTH, "answered_instead_of_calling"),
-    ("said nothing", said(""), TRUTH, "empty_answer"),
-    ("another function", called(call("set_alarm")), TRUTH, "wrong_function"),
-    ("one of two", called(call()), [CALL, {"name": "set_alarm", "arguments": {}}], "missing_call"),
-    ("two of one", called(call(), call("set_alarm", {})), TRUTH, "extra_call"),
-    ("called instead of answering", called(call()), "Hello!", "extra_call"),
-    ("no argument", called(call(arguments={})), TRUTH, "wrong_argument.missing"),
-    ("one argument more", called(call(arguments={"city": "Paris", "to": 1})), TRUTH, "wrong_argument.unexpected"),
-    ("another case", called(call(arguments={"city": "PARIS"})), TRUTH, "wrong_argument.case_or_spacing"),
-    ("another value", called(call(arguments={"city": "Rome"})), TRUTH, "wrong_argument.other"),
-    ("in the text, and right", said(f"<tool_call>{WRITTEN}</tool_call>"), TRUTH, None),
-    ("in the text, and wrong", said(OTHER), TRUTH, "wrong_function"),
-    ("down", {"raise": "ConnectionError: refused"}, TRUTH, "server_fault"),
-    ("declined", {"raise": "ContentFilterError: violence"}, TRUTH, "filtered"),
-    ("too long", {"raise": "This model's maximum context length is 4096 tokens"}, TRUTH, "overflow"),
-]  # fmt: skip
+    (row["id"], row["answer"], row["truth"], row["code"])
+    for row in table(Path(__file__).parent / "cases" / "causes.jsonl")
+]
 
 
 def target(answer: dict[str, Any]) -> dict[str, Any]:
