@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rapidfuzz import fuzz
 from tests.judge_parts import JudgeServer
+from tests.tables import cases
 
 from tunecheck import PluginError, PromptyEvaluator, load_endpoint
 from tunecheck.cli import main
@@ -59,15 +60,7 @@ def passed(name: str) -> list[bool]:
     return [evaluator(response=row["response"], item=row["item"])[f"{name}_passed"] for row in rows()]
 
 
-@pytest.mark.parametrize(
-    ("operation", "expected"),
-    [
-        ("eq", [True, False, False]),
-        ("ne", [False, True, True]),
-        ("like", [True, False, False]),
-        ("ilike", [True, True, False]),
-    ],
-)
+@cases("authoring")
 def test_string_checks_compare_as_openai_documents_them(operation: str, expected: list[bool]) -> None:
     assert convert({**CHECK, "operation": operation}) == 0
     assert passed("check") == expected
@@ -160,18 +153,7 @@ def test_a_grader_with_the_name_of_an_evaluator_gets_another() -> None:
     assert [path.stem for path in sorted(Path("graders").iterdir())] == ["match_grader", "match_grader_grader"]
 
 
-@pytest.mark.parametrize(
-    ("grader", "words"),
-    [
-        ({"type": "multi", "name": "m"}, "'multi' - at `$.testing_criteria[0].type`"),
-        ({**CHECK, "operation": "eq", "input": "{{model.x}}"}, "testing_criteria[0]: {{model.x}} is unknown"),
-        (CHECK, "testing_criteria[0]: string_check lacks operation"),
-        ({**NEAR, "evaluation_metric": "cosine"}, "'cosine' - at `$.testing_criteria[0].evaluation_metric`"),
-        ({**SCORE, "input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "[0]: a message has a part"),
-        ({**SCORE, "input": [{"role": "user", "content": "x\nuser:\ny"}]}, "[0]: a prompt file would not"),
-        ({**SCORE, "input": [{"role": "user", "content": "{{sample.output_json.a}}"}]}, "in a judge's prompt"),
-    ],
-)  # fmt: skip
+@cases("authoring")
 def test_what_cannot_be_converted_is_refused_in_one_line_that_says_where(
     grader: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import command, environment, inside
 from tests.conversation_parts import Server, Values, serving
 from tests.platforms import posix_only
+from tests.tables import cases
 
 from tunecheck import Run
 from tunecheck.endpoints import load_endpoint
@@ -102,19 +103,8 @@ def test_rows_are_picked_by_id_and_the_scores_come_as_json(workspace: Path) -> N
     assert Path(found["run_dir"]).name == found["run"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--categories", "multi_turn_base"), "no endpoint: give --endpoint FILE, or --resume RUN"),
-        (("--endpoint", "right", "--categories", "multi_turn_bass"), "no category 'multi_turn_bass'"),
-        (("--endpoint", "right", "--ids", "multi_turn_base_900"), "there is no row 'multi_turn_base_900'"),
-        (("--endpoint", "right", "--mode", "prompt"), "mode: there is no 'prompt'"),
-        (("--endpoint", "wrong"), "no endpoint definition 'wrong'"),
-        (("--resume", "nothing"), "nothing"),
-        (("--endpoint", "right", "--step-limit", "0"), "--step-limit"),
-    ],
-)
-def test_wrong_use_is_one_line_and_exit_code_2(workspace: Path, arguments: tuple[str, ...], complaint: str) -> None:
+@cases("bfcl")
+def test_wrong_use_is_one_line_and_exit_code_2(workspace: Path, arguments: list[str], complaint: str) -> None:
     said = run(workspace, *arguments)
     assert said.code == 2
     assert complaint in said.err

@@ -16,6 +16,7 @@ import pytest
 from tests.cli_parts import FIRST_TIME, Said, command, environment, here, process, write_lines
 from tests.core.test_schemas import check
 from tests.scripted_server import scripted_command
+from tests.tables import cases
 
 JUDGE = '''
 """A judge of this workspace: asks a model whether the response is right."""
@@ -181,24 +182,9 @@ def test_a_deterministic_evaluator_is_calibrated_with_settings_and_mapping(
     assert (said.code, said.json()["accuracy"]["hits"], said.json()["simulated"]) == (0, 2, False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--evaluator", "match"), "--labels FILE is missing"),
-        (("--labels", "labels.jsonl"), "--evaluator NAME is missing"),
-        (("--labels", "nowhere.jsonl", "--evaluator", "match"), "there is no data file 'nowhere.jsonl'"),
-        (("--labels", "labels.jsonl", "--evaluator", "mach"), "did you mean 'match'"),
-        (("--labels", "labels.jsonl", "--evaluator", "match", "--label-column", "lable"), "did you mean 'label'"),
-        (("--labels", "labels.jsonl", "--evaluator", "match", "--label-kind", "x"), "known: pass_fail, score"),
-        (("--labels", "labels.jsonl", "--evaluator", "match", "--set", "macth.x=1"), "did you mean 'match'"),
-        (("--labels", "labels.jsonl", "--evaluator", "match", "--mapping", "target.a=1"), "in the labelled rows"),
-        (("--labels", "labels.jsonl", "--evaluator", "match", "--out", "no/such/x.json"), "--out no/such/x.json"),
-        (("--labels", "labels.jsonl", "--evaluator", "match"), "needs 'ground_truth'"),
-        (("--labels", "labels.jsonl", "--evaluator", "strict"), "evaluator 'strict' needs model_config"),
-    ],
-)  # fmt: skip
+@cases("comparison")
 def test_a_mistake_is_one_line_and_exit_code_2(
-    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], complaint: str
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
 ) -> None:
     said = here(capsys, "judge", "calibrate", *arguments)
     complaints = said.err.removeprefix(FIRST_TIME.format("evaluators/strict.py"))

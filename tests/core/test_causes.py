@@ -139,14 +139,7 @@ def test_verdicts_of_the_leaderboard_have_causes_too(tmp_path: Path, made: Any, 
     assert rows_of(result)[0]["cause"] == cause
 
 
-@pytest.mark.parametrize(
-    ("made", "cause"),
-    [
-        ("functions.put:0", "decorated_name"),
-        ("put<|channel|>commentary", "decorated_name.token"),
-        ("take", "wrong_function"),
-    ],
-)
+@cases("scoring")
 def test_a_missing_and_an_extra_call_may_be_one_call_under_a_decorated_name(
     tmp_path: Path, made: str, cause: str
 ) -> None:

@@ -82,32 +82,12 @@ def test_a_family_of_an_unknown_name_is_named_with_what_was_meant() -> None:
         read_calls("x", format="hermess")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '<functionĠname="get_weather"><paramĠname="city">NewĠYork</param>Ċ<paramĠname="days">3</param></function>',
-        '<functionname="get_weather"><paramname="city">New York</param><paramname="days">3</param></function>',
-        '<function name = "get_weather"><param type="s" name="city" >New York</param>'
-        "<param name='days'>3</param></function>",
-        """<function name="get_weather"><param name="properties">{'city': 'New York', 'days': 3}</param></function>""",
-        '<tool_call>Ċ{"name":Ġ"get_weather",Ġ"arguments":Ġ{"city":Ġ"NewĠYork",Ġ"days":Ġ3}}Ċ</tool_call>',
-        '<atem:invoke name="get_weather.get_weather"><atem:parameter type="s" name="city">New York</atem:parameter>'
-        '<atem:parameter name="days" type="n">3</atem:parameter></atem:invoke>',
-    ],
-)
+@cases("formats")
 def test_tags_are_read_as_servers_read_them_whatever_models_and_tokenizers_make_of_them(text: str) -> None:
     assert read_calls(text, tools=TOOLS).calls == (FunctionCall("get_weather", {"city": "New York", "days": 3}),)
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("a &lt; b &amp;&amp; c", "a < b && c"),
-        ("a < b &amp; c", "a < b &amp; c"),
-        ("a &lt b", "a &lt b"),
-        ("<![CDATA[a &lt; b]]>", "a &lt; b"),
-    ],
-)
+@cases("formats")
 def test_minicpm_escapes_values_as_xml_does(written: str, meant: str) -> None:
     text = f'<function name="get_weather"><param name="city">{written}</param></function>'
     assert read_calls(text, tools=TOOLS).calls == (FunctionCall("get_weather", {"city": meant}),)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli_parts import Said, call, here, replay, rows, workspace, write_lines
+from tests.tables import cases
 
 from tunecheck.cli._gates.baseline import gated_metrics
 from tunecheck.cli._gates.gates import GateOutcome, end_of, parse_gate
@@ -239,21 +240,9 @@ def test_gates_on_a_run_of_errors_alone_are_not_met_and_its_files_are_written(
     assert (tmp_path / "gates.xml").read_text().count("<failure") == 5  # the gates, and both evaluators' errors
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--no-worse-than", "last"), "--no-worse-than last needs --margin"),
-        (("--margin", "0.1"), "--margin needs --no-worse-than RUN"),
-        (no_worse("last", "nan"), "--margin"),
-        (no_worse("last", "-0.1"), "margin"),
-        ((*no_worse("last"), "--undecided", "maybe"), "--undecided: expected fail or pass, got 'maybe'"),
-        (("--undecided", "pass"), "--undecided needs --no-worse-than RUN"),
-        (no_worse("last", "2"), "so every run is within a margin of 2: --margin 0.02 is 2 points"),
-        (no_worse("nowhere"), "there is no run 'nowhere'"),
-    ],
-)
+@cases("cli")
 def test_what_cannot_be_meant_is_refused_before_anybody_is_asked(
-    tunecheck: Tunecheck, tmp_path: Path, options: tuple[str, ...], words: str
+    tunecheck: Tunecheck, tmp_path: Path, options: list[str], words: str
 ) -> None:
     tunecheck(*evaluate())
     said = tunecheck(*evaluate(*options))

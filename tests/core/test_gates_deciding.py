@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.cli_parts import Said, inside, replay, rows, workspace
+from tests.tables import cases
 
 from tunecheck import Run
 from tunecheck_upload._uploader import collect
@@ -117,19 +118,8 @@ def test_a_configuration_file_decides_as_well(tunecheck: Tunecheck) -> None:
     assert (found["decision"]["outcome"], found["decision"]["seed"]) == ("worse", 3)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--until-decided",), "--until-decided needs --no-worse-than RUN or --better-than RUN"),
-        (("--better-than", "good", "--no-worse-than", "good", "--margin", "0.1"), "give one of them"),
-        (("--better-than", "good", "--margin", "0.1"), "--margin needs --no-worse-than RUN"),
-        (("--all",), "--all needs --resume RUN"),
-        ((*UNTIL_WORSE, "--fail-under", "function_call_match.scored_count>=9"), "can be computed only from all rows"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(
-    tunecheck: Tunecheck, arguments: tuple[str, ...], words: str
-) -> None:
+@cases("cli")
+def test_options_that_do_not_go_together_are_refused(tunecheck: Tunecheck, arguments: list[str], words: str) -> None:
     said = tunecheck(*evaluate("bad", *arguments))
     assert said.code == 2
     assert words in said.err

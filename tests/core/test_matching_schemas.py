@@ -36,25 +36,7 @@ def checked(schema: JSON, arguments: dict[str, JSON]) -> SchemaCheck:
     return definition.check(arguments)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        [OPENAI],
-        OPENAI,
-        [BARE],
-        BARE,
-        (OPENAI,),
-        {"tools": [OPENAI]},
-        {"functions": [BARE]},
-        {"type": "function", **BARE},
-        {"name": "get_weather", "input_schema": PARAMETERS},
-        {"name": "get_weather", "parameters": json.dumps(PARAMETERS)},
-        json.dumps([OPENAI]),
-        json.dumps(BARE),
-        [json.dumps(BARE)],
-        [{"type": "openapi", "functions": [BARE]}],
-    ],
-)
+@cases("matching")
 def test_every_form_of_a_definition_is_read(value: object) -> None:
     definition = ToolDefinitions.read(value).get("get_weather")
     assert definition is not None

@@ -523,16 +523,7 @@ def test_another_value_in_the_environment_is_another_evaluator(tmp_path: Path, m
     assert known[0] == known[1] != known[2]
 
 
-@pytest.mark.parametrize(
-    ("setting", "error"),
-    [
-        ("caller.token=${env:TC_UNSET}", "caller.token: the environment variable TC_UNSET is not set"),
-        ("caller.token=${env:TC_SHORT}", "${env:TC_SHORT} is too short to be masked: write ${env:TC_SHORT:plain}"),
-        ("caller.token=written-out-1", "a secret is not written here: write ${env:NAME}"),
-        ('caller.headers={"x": {"api_key": "written-out-1"}}', "a secret is not written here: write ${env:NAME}"),
-        ("caller.threshold=${env:TC_SECRET}", "caller.threshold"),
-    ],
-)
+@cases("others")
 def test_a_setting_that_cannot_be_used_is_one_line_without_the_value(tmp_path: Path, setting: str, error: str) -> None:
     given = () if "token" in setting else FROM_ENVIRONMENT[:2]
     said = call(tmp_path, *given, "--set", setting)

@@ -13,6 +13,7 @@ import pytest
 from tests.cli_parts import Said, command, environment, here, process
 from tests.memory_heard import Agent, serving
 from tests.platforms import posix_only
+from tests.tables import cases
 
 from tunecheck import Run
 from tunecheck.runs import list_runs
@@ -89,26 +90,9 @@ def test_a_simulated_agent_says_so(workspace: Path, capsys: pytest.CaptureFixtur
     assert (said.code, "SIMULATED" in said.out) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--endpoint", "agent"), "give -c CONFIG.yml, or --resume RUN"),
-        (("-c", "small.yml"), "give --endpoint FILE, or --resume RUN"),
-        ((*BEGIN, "--resume", "last", "--fresh"), "--resume goes on with a run, --fresh begins a new one"),
-        ((*BEGIN, "--regenerate", "--reuse"), "give one of them"),
-        ((*BEGIN, "--clock", "sundial"), "there is no clock 'sundial'"),
-        ((*BEGIN, "--tokenizer", "cl100k"), "there is no tokenizer 'cl100k'; did you mean 'cl100k_base'?"),
-        ((*BEGIN, "--max-prompt-size", "100"), "keeps the conversation itself"),
-        (("-c", "missing.yml", "--endpoint", "agent"), "missing.yml"),
-        (("-c", "small.yml", "--endpoint", "missing"), "no endpoint definition 'missing'"),
-        ((*BEGIN, "--filler", "missing.json"), "missing.json"),
-        ((*BEGIN, "--wording", "missing.yml"), "missing.yml"),
-        (("--resume", "nothing"), "nothing"),
-        ((*BEGIN, "--repeat", "0"), "--repeat"),
-    ],
-)
+@cases("memory")
 def test_wrong_use_is_one_line_and_exit_code_2_and_leaves_nothing(
-    workspace: Path, arguments: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]
+    workspace: Path, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = run(capsys, *arguments)
     assert said.code == 2

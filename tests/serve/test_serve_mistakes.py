@@ -6,22 +6,15 @@ from pathlib import Path
 
 import pytest
 from tests.cli_parts import here, workspace
+from tests.tables import cases
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ((), "say what to serve: --replay FILE, --simulated DATASET"),
-        (("--simulated", "small.jsonl", "--host", "0.0.0.0"), "--key-env NAME"),
-        (("--simulated", "small.jsonl", "--key-env", "NOT_SET_AT_ALL"), "NOT_SET_AT_ALL"),
-        (("--simulated", "small.jsonl", "--fault", "x"), "not a fault"),
-    ],
-)
+@cases("serve")
 def test_a_mistake_is_one_line_that_says_what_to_do(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
+    arguments: list[str],
     problem: str,
 ) -> None:
     monkeypatch.chdir(workspace(tmp_path))
