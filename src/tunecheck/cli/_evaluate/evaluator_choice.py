@@ -17,17 +17,8 @@ from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck._yaml import Document
+from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._base import Place
-from tunecheck.endpoints._masking import (
-    ALL_SECRETS,
-    ENV_REFERENCE,
-    LEAST_ECHO,
-    WRITTEN_OUT,
-    looks_secret,
-    resolved,
-    shown,
-    trace,
-)
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import chosen
 from tunecheck.plugins import find
@@ -52,7 +43,7 @@ def make_evaluators(
     try:
         return {name: _make(name, plugin, settings.get(name, {}), judge, trust) for name, plugin in found.items()}
     except ConfigurationError as error:
-        raise ConfigurationError(ALL_SECRETS.text(str(error))) from None
+        raise ConfigurationError(masking.ALL_SECRETS.text(str(error))) from None
 
 
 def give_prices(evaluators: Mapping[str, object], prices: Prices) -> None:
@@ -140,17 +131,17 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
 def _used(name: str, value: JSON) -> JSON:
     """Return a setting with its references to the environment replaced; files hold the references."""
     written = dumps(value).decode()
-    literal = value_of(ENV_REFERENCE.sub("", written))
-    if shown(literal) != literal or (looks_secret(name.rpartition(".")[2]) and literal == value):
-        raise ConfigurationError(f"set {name!r}: {WRITTEN_OUT}")
-    used = resolved(value, Place(Document("--set", value, {}), (name,)), ALL_SECRETS, in_answers=True)
-    for reference in ENV_REFERENCE.finditer(written):
+    literal = value_of(masking.ENV_REFERENCE.sub("", written))
+    if masking.shown(literal) != literal or (masking.looks_secret(name.rpartition(".")[2]) and literal == value):
+        raise ConfigurationError(f"set {name!r}: {masking.WRITTEN_OUT}")
+    used = masking.resolved(value, Place(Document("--set", value, {}), (name,)), masking.ALL_SECRETS, in_answers=True)
+    for reference in masking.ENV_REFERENCE.finditer(written):
         if not reference[2]:
             secret = os.environ[reference[1]].strip()
-            if len(secret) < LEAST_ECHO:
+            if len(secret) < masking.LEAST_ECHO:
                 plain = f"${{env:{reference[1]}:plain}}"
                 raise ConfigurationError(f"set {name!r}: {reference[0]} is too short to be masked: write {plain}")
-            HIDDEN[secret] = f"{reference[0]} {trace(secret)}"
+            HIDDEN[secret] = f"{reference[0]} {masking.trace(secret)}"
     return used
 
 

@@ -3,15 +3,12 @@
 import asyncio
 import functools
 import tomllib
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from tunecheck._json import JSON
-from tunecheck._messages import clean
 from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
 from tunecheck.formats._families import ServerParsers
 
@@ -21,24 +18,17 @@ _UNKNOWN = ("vLLM", "SGLang", "llama.cpp")
 """The programs that advice names if none is known."""
 
 
-class _Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A serving program, as servers.toml describes it."""
+class _ProgramTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of servers.toml."""
 
-    calls: str
-    tools: str
-    reasoning: str
-    length: str
-    stop: str
-    owned_by: str = ""
-    header: tuple[str, str] | None = None
-    pages: dict[str, list[str]] = {}
-    hints: list[str] = []
+    owners: dict[str, str]
+    pages: dict[str, list[str]]
+    settings: dict[str, dict[Subject, str]]
 
 
 @functools.cache
-def _programs() -> dict[str, _Program]:
-    text = files(__package__).joinpath("servers.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, _Program])
+def _table() -> _ProgramTable:
+    return msgspec.convert(tomllib.loads(files(__package__).joinpath("servers.toml").read_text("utf-8")), _ProgramTable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +48,14 @@ class Serving:
     def advice(self, subject: Subject, parsers: ServerParsers | None = None) -> str:
         """Return the program's own settings for a subject; if it is not known, those of the usual programs."""
         names = (self.program,) if self.program else _UNKNOWN[:1] if self.on_azure_ml else _UNKNOWN
-        said = "; ".join(filter(None, (_setting(name, subject, parsers) for name in names)))
-        guess = parsers is not None and parsers.guess
-        return (
-            "in the deployment's environment, for " * self.on_azure_ml
-            + said
-            + f" (that it is {names[0]} is a guess)" * (self.guess or (self.on_azure_ml and not self.program))
-            + " (a guess: several families write calls like this)" * guess
-        )
-
-
-def _setting(name: str, subject: Subject, parsers: ServerParsers | None) -> str:
-    setting: str = getattr(_programs()[name], subject)
-    if "{parser}" not in setting:
-        return f"{name}: {setting}"
-    parser = {"vLLM": parsers.vllm, "SGLang": parsers.sglang}[name] if parsers else "of the model's family"
-    return f"{name}: {setting.format(parser=parser)}" if parser else f"{name}: it has no parser for this form"
+        known = {"vLLM": parsers.vllm, "SGLang": parsers.sglang} if parsers else {}
+        said = []
+        for name in names:
+            parser, setting = known.get(name, "of the model's family"), _table().settings[name][subject]
+            said.append(f"{name}: {setting.format(parser=parser) if parser else 'it has no parser for this form'}")
+        text = "in the deployment's environment, for " * self.on_azure_ml + "; ".join(said)
+        text += f" (that it is {names[0]} is a guess)" * (self.guess or (self.on_azure_ml and not self.program))
+        return text + " (a guess: several families write calls like this)" * (parsers is not None and parsers.guess)
 
 
 async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
@@ -81,39 +63,25 @@ async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
     if endpoint.kind == "azure_openai":
         return Serving()
     headers = {name.lower(): value.lower() for name, value in endpoint.reply_headers().items()}
-    azure = any(name.startswith("azureml-") for name in headers) or "azmlinfsrv" in headers.get(
-        "x-ms-server-version", ""
-    )
-    cards = _cards(await endpoint.look("/models"))
+    server = headers.get("x-ms-server-version", "")
+    azure = "azmlinfsrv" in server or any(name.startswith("azureml-") for name in headers)
+    models = await endpoint.look("/models")
+    listed = models.get("data") if isinstance(models, dict) else None
+    cards = [card for card in listed if isinstance(card, dict)] if isinstance(listed, list) else []
     lengths = [length for card in cards if isinstance(length := card.get("max_model_len"), int) and length > 0]
     found = functools.partial(Serving, on_azure_ml=azure, context=min(lengths, default=None))
-    for name, program in _programs().items():
-        if program.owned_by and any(card.get("owned_by") == program.owned_by for card in cards):
-            return found(name, f"owned_by: {program.owned_by} in its list of models")
-        if program.header and program.header[1] in headers.get(program.header[0], ()):
-            return found(name, f"its header {program.header[0]}")
-    pages = {path for program in _programs().values() for path in (*program.pages, *program.hints) if path[0] == "/"}
-    replies = dict(zip(pages, await asyncio.gather(*map(endpoint.look, pages)), strict=True))
-    name, sign, guess = next(_signs(replies, endpoint.settings()["url"]), ("", "", False))
-    return found(name, sign, guess)
-
-
-def _cards(reply: JSON) -> list[dict[str, JSON]]:
-    listed = reply.get("data") if isinstance(reply, dict) else None
-    return [card for card in listed if isinstance(card, dict)] if isinstance(listed, list) else []
-
-
-def _signs(replies: Mapping[str, JSON], url: JSON) -> Iterator[tuple[str, str, bool]]:
-    """Yield the programs that addresses speak for, with the sign and whether it is a mere hint; sure ones first."""
-    for name, program in _programs().items():
-        for path, keys in program.pages.items():
-            reply = replies[path]
-            if isinstance(reply, dict) and all(key in reply for key in keys):
-                yield name, f"its address {path}", False
-    for name, program in _programs().items():
-        for hint in program.hints:
-            reply = replies.get(hint)
-            if isinstance(reply, dict) and reply.keys() == {hint.strip("/")}:
-                yield name, f"its address {hint}", True
-            elif hint[0] == ":" and hint in clean(url):
-                yield name, f"its port {hint[1:-1]}", True
+    for owner in (str(card.get("owned_by")) for card in cards):
+        if owner in _table().owners:
+            return found(_table().owners[owner], f"owned_by: {owner} in its list of models")
+    if "llama.cpp" in headers.get("server", ""):
+        return found("llama.cpp", "its header server")
+    if "x-compute-type" in headers:
+        return found("TGI", "its header x-compute-type")
+    pages = [*_table().pages.items(), ("/version", ["vLLM", "version"])]
+    replies = await asyncio.gather(*(endpoint.look(path) for path, _ in pages))
+    for (path, (name, *keys)), reply in zip(pages, replies, strict=True):
+        is_version = path == "/version"  # other programs may have it: with more, or not as their only sign
+        if isinstance(reply, dict) and (reply.keys() == {*keys} if is_version else reply.keys() >= {*keys}):
+            return found(name, f"its address {path}", is_version)
+    is_port = ":11434/" in str(endpoint.settings()["url"])
+    return found("Ollama", "its port 11434", guess=True) if is_port else found()
