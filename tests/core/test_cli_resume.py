@@ -14,7 +14,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import FIRST_TIME, ROOT, command, environment, here, process, replay, rows, workspace, write_lines
+from tests.cli_parts import (
+    FIRST_TIME,
+    ROOT,
+    command,
+    environment,
+    here,
+    inside,
+    process,
+    replay,
+    rows,
+    workspace,
+    write_lines,
+)
 from tests.platforms import hear_ctrl_c, posix_only
 
 SLOW = """\
@@ -165,8 +177,8 @@ def test_a_run_that_was_killed_is_finished_with_the_arguments_it_was_started_wit
     until(lambda: asked(slow).total() >= 4, running)
     running.kill()
     running.communicate()
-    assert "killed" in process(slow, "runs").out
-    finished = process(slow, "evaluate", "--resume", "last", "--json")
+    assert "killed" in inside(slow, "runs").out
+    finished = inside(slow, "evaluate", "--resume", "last", "--json")
     assert finished.code == 3
     found = finished.json()
     assert (found["rows"], set(found["by"])) == (8, {"row_kind", "city"})
@@ -175,8 +187,8 @@ def test_a_run_that_was_killed_is_finished_with_the_arguments_it_was_started_wit
 
 def test_a_run_is_not_resumed_with_other_arguments_and_the_change_is_named(slow: Path) -> None:
     slowly(slow, 0)
-    assert process(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--quiet").code == 0
-    said = process(slow, "evaluate", "--resume", "last", "--limit", "3")
+    assert inside(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--quiet").code == 0
+    said = inside(slow, "evaluate", "--resume", "last", "--limit", "3")
     assert said.code == 2
     assert "it had 12 rows, now 3 (limit)" in said.err
     assert "--reuse small-" in said.err
@@ -293,7 +305,7 @@ def test_score_of_a_simulated_run_stays_simulated_and_refuses_gates(
 @posix_only
 def test_score_that_was_cut_off_is_finished_by_the_command_it_prints(slow: Path) -> None:
     slowly(slow, 0)
-    assert process(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--quiet").code == 0
+    assert inside(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--quiet").code == 0
     (slow / "evaluators").mkdir()
     (slow / "evaluators" / "judge.py").write_text(
         "import pathlib, time\n\ndef judge(*, response):\n"
@@ -319,7 +331,7 @@ def test_score_refuses_a_run_that_is_not_finished(slow: Path) -> None:
     until(lambda: asked(slow).total() >= 2, running)
     running.send_signal(signal.SIGINT)
     running.communicate()
-    said = process(slow, "score", "last", "--evaluators", "bleu")
+    said = inside(slow, "score", "last", "--evaluators", "bleu")
     assert said.code == 2
     assert "has no results yet: finish it with --resume" in said.err
 
