@@ -178,9 +178,9 @@ async def test_a_hostile_run_shows_no_file_of_ours_and_runs_no_script(tmp_path: 
     manifest = json.loads(run.manifest_file.read_text("utf-8"))
     (said / "run.json").write_text(json.dumps({**manifest, "name": script, "id": "../../secret.txt"}), "utf-8")
     (said / "eval_results.jsonl").write_text(json.dumps({"row_id": script, "inputs.q": script}) + "\n", "utf-8")
-    async with running(make_app(runs), "127.0.0.1", 0) as url, aiohttp.ClientSession(url) as session:
+    async with running(make_app(runs, "known"), "127.0.0.1", 0) as url, aiohttp.ClientSession(url) as session:
         for path in ("/", *(f"/runs/{folder.name}" for folder in runs.iterdir())):
-            async with session.get(path) as reply:
+            async with session.get(path, params={"token": "known"}) as reply:
                 page = await reply.text()
                 assert reply.status == (409 if "0000Z" in path and "says" not in path else 200), path
                 assert "nobody's business" not in page

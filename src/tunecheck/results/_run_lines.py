@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tunecheck._disk import open_regular
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import EvaluatorEntry, NewerFileError, RunFile
 from tunecheck._json import JSON
@@ -77,7 +78,7 @@ def describe_run(run: Run) -> RunLine:
         line.parent, line.stopped, line.rows = manifest.parent, stopped_text(manifest.stopped), manifest.dataset.rows
         line.data, line.answers, line.seconds = data_of(manifest), answered_by(manifest), _seconds(manifest)
         if line.status == "running" and run.journal.exists():
-            with run.journal.open("rb") as journal:
+            with open_regular(run.journal) as journal:
                 line.answered = sum(record.startswith(b'{"k":"answer"') for record in journal)
         if run.results.exists() and run.metrics_file.exists():
             summary = run.metrics()
