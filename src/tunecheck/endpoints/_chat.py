@@ -65,10 +65,6 @@ class ChatEndpoint(HttpEndpoint[C]):
     def is_chat(self) -> bool:
         return self._template is None
 
-    @property
-    def _models_url(self) -> str | None:
-        return _sibling_url(self._url, "/models")
-
     def _operation(self, url: str) -> str:
         """Return the address of the operation that the definition asks for."""
         self._is_responses = self.config.api == "responses" or _path(url).endswith(_RESPONSES)

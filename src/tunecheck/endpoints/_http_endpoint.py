@@ -1,6 +1,7 @@
 """The base of endpoints over HTTP: common keys of a definition, and the way from a request to a completion."""
 
 import random
+import re
 import uuid
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -211,16 +212,12 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
         Redirects are not followed.
         """
-        parts = urlsplit(self._models_url or self._url)
+        parts = urlsplit(self._url)
+        api = re.sub(r"/(chat/completions|responses)/*\Z", "", parts.path) if self.is_chat else ""
         if path == "/models":
-            return await self._client.look(self._models_url, signed=True) if self._models_url else None
-        folder = parts.path.removesuffix("/models").removesuffix("/v1") if self._models_url else ""
-        return await self._client.look(urlunsplit((*parts[:2], folder + path, "", "")), signed=False)
-
-    @property
-    def _models_url(self) -> str | None:
-        """The address of the API's list of models; None if the API has none."""
-        return None
+            url = urlunsplit(parts._replace(path=api + path))
+            return await self._client.look(url, signed=True) if self.is_chat else None
+        return await self._client.look(urlunsplit((*parts[:2], api.removesuffix("/v1") + path, "", "")), signed=False)
 
     def reply_headers(self) -> Mapping[str, str]:
         """The headers of the latest reply."""
