@@ -183,6 +183,21 @@ def test_a_pytest_fails_by_an_objection(case: Case, tmp_path: Path) -> None:
         assert_no_regression(runs[-1], runs[0])
 
 
+def test_runs_that_are_not_measured_alike_are_called_neither_better_nor_worse(tmp_path: Path) -> None:
+    (said,) = compare(*another_threshold(tmp_path)).decision.because
+    assert said == "bleu: 50.0% → 75.0%, +25.0 points (+20.4 to +30.2)"
+
+
+def test_more_runs_need_more_rows_to_decide(tmp_path: Path) -> None:
+    """The last of eight runs is better than the first by itself; over seven comparisons it may be chance."""
+    base, *others = equal_checkpoints(tmp_path)
+    alone, among = compare(base, others[-1]).decision, compare(base, *others).decision
+    assert (alone.decision, among.decision) == ("ship", "undecided")
+    rows = re.search(r"about (\d+) more rows", str(among.next))
+    assert rows is not None
+    assert int(rows[1]) > 10
+
+
 def test_a_changed_evaluator_may_be_allowed_and_is_said(tmp_path: Path) -> None:
     runs = another_threshold(tmp_path)
     found = compare(*runs, allow_changed_evaluator=True).decision

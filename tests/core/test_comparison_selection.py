@@ -88,7 +88,7 @@ def test_only_rows_that_every_run_has_are_ranked(tmp_path: Path) -> None:
     runs = [passes(tmp_path, "a", failing(1)), passes(tmp_path, "b", [None] * 40 + [True] * 60)]
     found = select(*runs)
     assert found.rows == 60
-    assert f"40 rows of {runs[0].name} in no figure: not every run has a figure for them" in found.notes
+    assert f"40 rows of {runs[0].name} left out of the ranking: a run has no figure for them" in found.notes
     assert {each.value.value for each in found.ranking} == {1.0}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,11 +23,19 @@ from tunecheck.comparison._measuring import FEWEST, Chosen, compared, rows_neede
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._parts import FEWEST_OF_A_SLICE
 from tunecheck.comparison._verdicts import BETTER, TOO_LITTLE, WORSE
-from tunecheck.comparison._wording import difference_of, headline, margin_text, needed_text, size_text, value_text
+from tunecheck.comparison._wording import (
+    change_text,
+    difference_of,
+    headline,
+    margin_text,
+    needed_text,
+    size_text,
+    value_text,
+)
 from tunecheck.results import EvaluatorColumns, RunTable, State
 from tunecheck.runs._manifest import changed_settings
 from tunecheck.runs._store import Run
-from tunecheck.statistics._results import Estimate
+from tunecheck.statistics._results import Estimate, normal_quantile
 
 if TYPE_CHECKING:
     from tunecheck.comparison._measuring import Mask, PairedValues
@@ -61,7 +70,9 @@ def decide_pair(
     objections = sorted(weighed.objections(), key=lambda each: EFFECTS.index(each.effect))
     strongest = objections[0].effect if objections else "none"
     choice: Choice = weighed.choice if strongest == "none" else strongest
-    because = [*filter(None, [f"{clean(metric.name, 60)}: {headline(metric)}", margin_text(metric), weighed.assumed])]
+    # Of runs that do not measure the same neither better nor worse can be said.
+    said = [change_text(metric)] if choice == "invalid" else [headline(metric), margin_text(metric), weighed.assumed]
+    because = [f"{clean(metric.name, 60)}: {said[0]}", *filter(None, said[1:])]
     if choice == "keep" and strongest == "none" and metric.verdict != WORSE and pair.settings.margin is None:
         because.append("the whole interval lies within the margin of relevance (2 points of a pass rate)")
     difference = metric.difference
@@ -117,6 +128,12 @@ class _Weighed:
         if relevant is None or difference.low is None or difference.high is None:
             return "undecided"
         return "keep" if -relevant < difference.low and difference.high < relevant else "undecided"
+
+    @property
+    def _correction(self) -> float:
+        """By how much the p-value is multiplied for the number of runs."""
+        metric = self.metric
+        return metric.p_adjusted / metric.p_value if metric.p_value and metric.p_adjusted else 1.0
 
     @property
     def _relevant(self) -> float | None:
@@ -325,11 +342,10 @@ class _Weighed:
         """Whether the primary metric decides otherwise if these rows' verdicts are the best or the worst ones."""
         metric = self.metric
         known = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
-        factor = metric.p_adjusted / metric.p_value if metric.p_value and metric.p_adjusted else 1.0
         for favours_new in (True, False):
             sides = self._fill(base, new, favours_new=favours_new)
             found = compared(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
-            p_adjusted = None if found.p_value is None else min(1.0, factor * found.p_value)
+            p_adjusted = None if found.p_value is None else min(1.0, self._correction * found.p_value)
             if self._choice_of(found.difference, p_adjusted) != known:
                 return True
         return False
@@ -386,7 +402,12 @@ class _Weighed:
         from tunecheck.statistics._margins import rows_to_decide
 
         margin, difference = self.pair.settings.margin, self.metric.difference
-        rows = [rows_needed(self.metric, margin or 0.0)]
+        found = rows_needed(self.metric, margin or 0.0)
+        if found is not None and margin is None:  # the standard error at which the corrected test shows it is smaller
+            confidence = self.pair.settings.confidence
+            corrected_to = 1 - (1 - confidence) / self._correction
+            found = math.ceil(found * (normal_quantile(corrected_to) / normal_quantile(confidence)) ** 2)
+        rows = [found]
         relevant = self._relevant
         if margin is None and relevant is not None and abs(difference.value or 0.0) < relevant:
             ends = [rows_to_decide(difference, relevant, higher_is_better=side) for side in (True, False)]

@@ -93,7 +93,7 @@ def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[D
 def _notes(runs: Runs, rows: int, against: Sequence[RunComparison]) -> Iterator[str]:
     left_out = len(runs.base.items.ids) - rows
     if left_out:
-        yield f"{counted(left_out, 'row')} of {runs.base.info.id} in no figure: not every run has a figure for them"
+        yield f"{counted(left_out, 'row')} of {runs.base.info.id} left out of the ranking: a run has no figure for them"
     for table in runs.tables:
         if table.info.stopped is not None:
             said = "the intervals of a run that stopped early are too narrow"

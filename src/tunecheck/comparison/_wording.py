@@ -200,7 +200,7 @@ def needed_text(pairs: int, rows: int | None) -> str:
         return "no number of rows like these would decide it; another margin would"
     more = max(1, rows - pairs)
     unit = 10 ** max(0, len(str(more)) - 2)
-    return f"about {-(-more // unit) * unit:,} more rows like these would decide it"
+    return f"about {counted(-(-more // unit) * unit, 'more row')} like these would decide it"
 
 
 def regression_text(selection: Selection, last: str) -> str:
