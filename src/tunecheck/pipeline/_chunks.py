@@ -242,6 +242,7 @@ class ChunkRunner:
         self._calls = calls
         self._stopped = stopped
         self._loop = LoopThread("chunks")
+        _remove_left_behind()
 
     def run(self, chunk: Chunk) -> Iterator[Portion]:
         """Yield the output of a chunk's engine in portions.
@@ -282,7 +283,6 @@ class ChunkRunner:
 
     async def _run(self, plan: Plan, known: Mapping[int, Sequence[bytes]], outbox: _Outbox) -> None:
         with contextlib.ExitStack() as opened:
-            _remove_left_behind()
             path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX))) / "journal.jsonl"
             journal = opened.enter_context(contextlib.closing(_StreamedJournal(path, outbox)))
             cached = self._cached(journal, known)
