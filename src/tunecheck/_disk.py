@@ -72,7 +72,7 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
     with open_regular(path) as file:
         content = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None
     if content is None or len(content) > most:
-        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, as no file of its kind is", path)
+        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, the limit for files of this kind", path)
     return content
 
 

@@ -94,7 +94,7 @@ def parse_document(
         ConfigurationError: As `parse_yaml`.
     """
     if len(text) > most_bytes:
-        raise ConfigurationError(f"{name}: larger than {most_bytes >> 10} KiB, as no file of its kind should be")
+        raise ConfigurationError(f"{name}: larger than {most_bytes >> 10} KiB, the limit for files of this kind")
     plain = _decode(text, name)
     values = _Values(most_nodes)
     try:

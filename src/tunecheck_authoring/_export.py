@@ -178,7 +178,7 @@ class FailedRows:
         manifest, own = run.manifest(), plan.evaluator
         if own is not None and own not in manifest.evaluators:
             raise ConfigurationError(f"run {run.id} has no evaluator {own!r}: it has {', '.join(manifest.evaluators)}")
-        # The trust in the run's data decides which simulators load; without a data file, that in the run.
+        # Simulators load only if the data file is trusted; without a data file, only if the run's folder is.
         place = run.folder if manifest.dataset.path is None else Path(manifest.dataset.path)
         backends = Backends(trust=plan.trust.of(place))
         primaries = {name: entry.primary for name, entry in manifest.evaluators.items() if own in (None, name)}

@@ -116,7 +116,7 @@ def run(options: BfclRunOptions, invocation: Invocation) -> int:
 def _ids(option: str | None) -> list[str]:
     ids = [each.strip() for each in (option or "").split(",") if each.strip()]
     if option is not None and not ids:  # all rows is the last thing that was meant
-        raise ConfigurationError("--ids: names no row; ids are such as multi_turn_base_0")
+        raise ConfigurationError("--ids: the list is empty; write ids such as multi_turn_base_0")
     return ids
 
 

@@ -162,7 +162,7 @@ class ModelScore:
 
 
 def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
-    """Return the weights of the leaderboard's figures by version and name, for these counts of scored rows.
+    """Return, by leaderboard version and figure, the weight of each category for these numbers of scored rows.
 
     A figure with a category that is missing or has no scored row is left out.
     """

@@ -128,7 +128,7 @@ def _value(node: ast.expr | None) -> object:
         case ast.Constant(value=value):
             return "..." if value is ... else value
         case ast.UnaryOp(operand=ast.Constant(value=value)):
-            return -value  # type: ignore[operator]  # a text has no minus, and its TypeError is an answer
+            return -value  # type: ignore[operator]  # -'text' raises TypeError, reported like an undecodable value
         case ast.Name(id=name):
             return name
         case ast.List(elts=elements):

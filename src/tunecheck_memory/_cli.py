@@ -140,7 +140,9 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     if options.resume is not None and options.fresh:
         raise ConfigurationError("--resume goes on with a run, --fresh begins a new one: give one of them")
     if options.regenerate and options.reuse:
-        raise ConfigurationError("--regenerate makes definitions anew, --reuse takes those there are: give one of them")
+        raise ConfigurationError(
+            "--regenerate makes new definitions, --reuse keeps the existing ones: give only one of them"
+        )
     asked = options.resume
     options, trust = begin(_with_unfinished(options), invocation)
     if options.config is None or options.endpoint is None:

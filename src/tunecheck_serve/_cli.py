@@ -77,7 +77,7 @@ def _service(options: ServeOptions) -> Service:
             "say what to serve: --replay FILE, --simulated DATASET, --service NAME, or --evaluator NAME"
         )
     if options.dataset is not None and options.replay is None:
-        raise ConfigurationError("--dataset says which rows the ids of --replay are: leave it out")
+        raise ConfigurationError("--dataset is only for --replay: leave out --dataset, or add --replay")
     if options.evaluator is not None:
         return _evaluator(options, options.evaluator)
     if options.set or options.judge:

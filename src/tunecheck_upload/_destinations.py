@@ -69,7 +69,7 @@ def open_uploaders(
 ) -> list[plugins.UploaderLike]:
     """Return uploaders to this project and to what else the options name."""
     if options.foundry is not None and project is None:
-        raise ConfigurationError("--foundry says which API of a Foundry project is uploaded to: give --project, too")
+        raise ConfigurationError("--foundry chooses the API of a Foundry project: name the project with --project")
     uploaders: list[plugins.UploaderLike] = []
     if project is not None:
         make = plugins.uploader("foundry")

@@ -32,7 +32,10 @@ _MOST_ERRORS, _MOST_REASONS, _MOST_NOTES = 5, 8, 3
 
 
 def trust_of(options: RunOptions) -> Trust:
-    """Return what a command may load. A note names the first code of a workspace without a run of this user."""
+    """Return what a command may load.
+
+    If the user has no run in the workspace yet, a note on stderr names the first code file that is loaded.
+    """
     told: list[Path] = []
 
     def tell(file: Path) -> None:

@@ -24,8 +24,8 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     shared = [name for name in base.evaluators if name in new.evaluators]
     if not shared:
         raise ConfigurationError(
-            f"{base.info.id} and {new.info.id} have no evaluator in common: {_name_list(base)} there, "
-            f"{_name_list(new)} here"
+            f"{base.info.id} and {new.info.id} have no evaluator in common: {_name_list(base)} in the first, "
+            f"{_name_list(new)} in the second"
         )
     mains = {name: main for name in shared if (main := _main(name, base, new)) is not None}
     if not mains:

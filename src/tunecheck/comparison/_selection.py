@@ -46,7 +46,8 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
         raise ConfigurationError("the runs have no metric in common; name one that all of them have with --metric")
     if any(each.judge == "different" for each in leading):
         raise ConfigurationError(
-            f"{metric.name} is not by the same judge in all runs: `tunecheck score` has one judge all"
+            f"{metric.name} was scored by different judges in these runs: "
+            "score them again with one judge (`tunecheck score RUN`)"
         )
     chosen = Chosen(metric.name, metric.key, metric.evaluator, tested=True)
     common = common_rows(chosen.key, runs)

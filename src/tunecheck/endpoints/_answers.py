@@ -40,10 +40,10 @@ class FilteredError(ValueError):
 
 
 def read_json(body: bytes) -> JSON:
-    """A reply's JSON exactly, with a byte order mark or without.
+    """Return a reply's JSON exactly; a byte order mark is skipped.
 
     Raises:
-        ValueError: it is none: NaN, a number beyond any float and a key given twice are not.
+        ValueError: The body is not strict JSON. NaN, numbers too large for a float and repeated keys are refused, too.
     """
     return decode(body.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
 

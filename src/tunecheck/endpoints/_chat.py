@@ -245,6 +245,7 @@ def _content(content: JSON, side: str) -> JSON:
 
 
 def _part(part: JSON, side: str) -> JSON:
+    """Return a message's part in the form of the Responses API; `side` is input or output."""
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(part, dict) or not isinstance(kind, str) or kind not in _PARTS:
         return part

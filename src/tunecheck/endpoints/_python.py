@@ -175,7 +175,7 @@ def _load(place: FunctionPlace, definition: Definition) -> tuple[Callable[..., o
         module = place.load_module()
     except Exception as error:  # noqa: BLE001 - importing runs the user's code
         missing = isinstance(error, ModuleNotFoundError) and error.name == shown.partition(".")[0]
-        hint = f" (a file beside the definition is named {shown}.py:<function>)" if missing else ""
+        hint = f" (to name a file next to the definition, write {shown}.py:<function>)" if missing else ""
         problem = f"{shown} does not load: {type(error).__name__}: {error}{hint}"
         raise PluginError(str(written.error(problem))) from error
     function = getattr(module, place.name, None)

@@ -175,7 +175,7 @@ class RecordedModel:
 
 
 def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
-    """Return a recorded step as OpenAI tool calls; anything but a list of calls becomes an unreadable call."""
+    """Return a recorded step as OpenAI tool calls; none for a text, an unreadable one for other values."""
     if not isinstance(step, list):
         return [] if isinstance(step, str) else [{"type": "function", "function": None}]
     calls: list[Mapping[str, JSON]] = []

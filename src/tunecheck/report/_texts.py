@@ -53,7 +53,7 @@ def _in_lines(text: bytes) -> bytes:
 
 
 def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:
-    """Return two texts without their equal beginning and end, except for a few characters."""
+    """Return the differing middle of two texts, with a few equal characters around it."""
     shorter = min(len(before), len(after))
     start = next((at for at in range(shorter) if before[at] != after[at]), shorter)
     rest = shorter - start

@@ -17,10 +17,10 @@ from tunecheck.statistics._samples import Flags, Floats, as_floats
 
 @dataclass(frozen=True, slots=True)
 class Kappa(Result):
-    """Cohen's kappa: 1 is full agreement, 0 what chance would give.
+    """Cohen's kappa: 1 is full agreement, 0 agreement by chance.
 
-    `value` is None where it is not defined; `standard_error` goes with it. `low` and `high` are None, too, where the
-    standard error is 0. `remark` says why something is missing, or says little.
+    `value` and `standard_error` are None if kappa is not defined, `low` and `high` also if the standard error is 0.
+    `remark` gives the reason for a missing or weak figure.
     """
 
     value: float | None
@@ -31,7 +31,7 @@ class Kappa(Result):
 
 
 class Agreement:
-    """Counts of pairs: what the first rater said, what the second one said. Here the first is who knows better."""
+    """Counts of pairs of classes, from the first rater (the reference) and the second rater."""
 
     def __init__(self, counts: Mapping[tuple[str, str], int]) -> None:
         self.counts = {pair: count for pair, count in counts.items() if count}
@@ -48,7 +48,7 @@ class Agreement:
         return cls(Counter(pairs))
 
     def accuracy(self, confidence: float = CONFIDENCE) -> Proportion:
-        """The share of rows on which both say the same."""
+        """Return the share of rows on which both raters agree."""
         return wilson(self.agreed, self.total, confidence)
 
     def precision(self, name: str, confidence: float = CONFIDENCE) -> Proportion:
@@ -60,7 +60,7 @@ class Agreement:
         return wilson(self.counts.get((name, name), 0), self.first[name], confidence)
 
     def kappa(self, confidence: float = CONFIDENCE) -> Kappa:
-        """Cohen's kappa with its asymptotic interval, kept within -1 and 1.
+        """Return Cohen's kappa with its asymptotic interval, limited to -1 and 1.
 
         Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960),
         37-46; the variance (the one that does not suppose kappa to be 0): Fleiss, Cohen and Everitt, "Large sample
@@ -82,7 +82,7 @@ class Agreement:
         return Kappa(value, low, high, error, self._one_class())
 
     def _variance(self, kappa: Fraction, expected: Fraction) -> Fraction:
-        """In exact arithmetic, so that full agreement has an error of 0 and no rounding ever gives less."""
+        """Return the variance, in exact arithmetic: full agreement has an error of exactly 0."""
         rest, total = 1 - kappa, self.total
         same = apart = Fraction(0)
         for (one, other), count in self.counts.items():
@@ -121,7 +121,7 @@ class ScoreAgreement(Result):
 
 
 def score_agreement(pairs: Pairs, confidence: float = CONFIDENCE) -> ScoreAgreement:
-    """All of it; of no rows, its figures are None."""
+    """Return every measure of agreement between the two raters' scores; without rows, all are None."""
     first, second = (as_floats([pair[side] for pair in pairs]) for side in (0, 1))
     return ScoreAgreement(
         weighted_kappa(first, second, confidence),
@@ -132,10 +132,10 @@ def score_agreement(pairs: Pairs, confidence: float = CONFIDENCE) -> ScoreAgreem
 
 
 def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> Kappa:
-    """Kappa in which a disagreement weighs by the square of how far the scores are apart, with its interval.
+    """Return kappa with quadratic weights and its interval: a disagreement counts by its squared difference.
 
-    Cohen, "Weighted kappa", Psychological Bulletin 70 (1968), 213-220; the variance as of `Agreement.kappa`. By the
-    scores themselves, not their ranks: 1, 2 and 5 are 1, 3 and 4 apart.
+    Cohen, "Weighted kappa", Psychological Bulletin 70 (1968), 213-220; the variance as in `Agreement.kappa`.
+    Differences are those of the scores, not of their ranks.
     """
     z, n = normal_quantile(confidence), len(first)
     if not n:
@@ -158,10 +158,10 @@ def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE
 
 
 def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> Estimate:
-    """Pearson's, with the interval of Fisher's z, by a standard error of 1 / √(n − 3).
+    """Return Pearson's correlation with the interval of Fisher's z (standard error 1 / √(n − 3)).
 
     Fisher, "On the probable error of a coefficient of correlation deduced from a small sample", Metron 1 (1921), 3-32.
-    None where one side gives every row the same score.
+    It is None if one rater gives every row the same score.
     """
     n, method = len(first), "Fisher's z"
     deviations = [side - side.mean() if n else side for side in (first, second)]
@@ -183,8 +183,8 @@ def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -
 class FittedThreshold(Result):
     """The score from which a row should pass, so that verdicts agree best with labels.
 
-    `accuracy` and `kappa` are those of rows that had no part in choosing it: of ten folds, each judged by the threshold
-    that fits the nine others best. On the rows that it was chosen by it agrees better than it does on new ones.
+    `accuracy` and `kappa` come from ten-fold cross-validation: each fold is judged by the best threshold of the nine
+    others, because agreement on the rows that chose a threshold is too high.
     """
 
     threshold: float
@@ -195,13 +195,13 @@ class FittedThreshold(Result):
 def fit_threshold(
     scores: Sequence[tuple[bool, float]], *, higher_is_better: bool = True, confidence: float = CONFIDENCE
 ) -> FittedThreshold | None:
-    """The threshold with the highest kappa, of equal ones the middle.
+    """Return the threshold with the highest kappa, the middle one of equals.
 
-    None of fewer than 20 rows, and where labels are all alike.
+    Return None for fewer than 20 rows, or if all labels are equal.
 
     Args:
-        scores: of each row whether people pass it, and its score.
-        higher_is_better: whether rows pass from the threshold on, or up to it.
+        scores: for each row, whether people pass it, and its score.
+        higher_is_better: True if rows pass at or above the threshold, False if at or below.
         confidence: of the intervals.
     """
     labels = numpy.array([label for label, _ in scores], dtype=bool)
@@ -226,7 +226,7 @@ def _verdicts(labels: Flags, passed: Flags) -> Iterator[tuple[str, str]]:
 
 
 def _best_cut(labels: Flags, values: Floats) -> float:
-    """The score at which to cut: one that was given, so that scores between two of them need no rule."""
+    """Return the best score to cut at; only existing scores are candidates."""
     cuts = numpy.unique(values)
     if len(cuts) > _MOST_THRESHOLDS:
         cuts = cuts[numpy.linspace(0, len(cuts) - 1, _MOST_THRESHOLDS).astype(int)]

@@ -156,7 +156,10 @@ def _rogan_gladen_rate(rate: Floats | float, counts: Floats) -> Floats:
 
 
 def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats) -> tuple[Floats, Floats]:
-    """The rate of prediction-powered inference, and its λ."""
+    """Return the estimated pass rate by prediction-powered inference, and λ, the weight of the judge's verdicts.
+
+    `counts` are the labelled rows; the judge passed `passed` of `rows` unlabelled ones.
+    """
     pass_pass, pass_fail, fail_pass, _ = counts
     known = counts.sum(axis=0)
     truth, seen = (pass_pass + pass_fail) / known, (pass_pass + fail_pass) / known

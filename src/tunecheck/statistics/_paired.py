@@ -156,15 +156,15 @@ def paired_scores(
     resamples: int = RESAMPLES,
     flips: int = FLIPS,
 ) -> PairedScores:
-    """Both means, their difference (new − base) with its interval and the sign-flip test.
+    """Return both means, their difference (new − base) with its interval, and the sign-flip test.
 
     The intervals are `estimate_mean`'s; rows are resampled as pairs. With clusters the intervals are Student's t(C − 1)
     on the clustered standard error, and the test flips the signs of whole clusters. If no row differs, the interval
-    assumes that at most z² / (n + z²) of all rows do (Wilson's limit, which is Tango's for a pass rate), each by no
-    more than the metric's range.
+    allows for differences in up to z² / (n + z²) of all rows (Wilson's limit; Tango's for pass rates), each at most
+    as large as the metric's range.
 
     Args:
-        base: one score a row; NaN and infinite ones are refused, by a result without figures.
+        base: one score a row; if one is NaN or infinite, the result has no figures.
         new: the other run's scores of the same rows.
         clusters: a label for every row; rows with equal labels are not independent.
         bounds: the lowest and the highest score that the metric can give. Without them, and if no row differs, scores

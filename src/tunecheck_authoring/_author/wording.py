@@ -66,7 +66,7 @@ def request_of(name: str, description: str, *, chooses: bool = False) -> str:
 
 
 def _without_needless(found: re.Match[str]) -> str:
-    """Return the article that fits the following word."""
+    """Return the replacement of a needless word: its article, as `a` or `an` by the next word."""
     article, following = found[1] or "", found.string[found.end() : found.end() + 1]
     if article.lower() in ("a", "an"):
         return f"{article[0]}{'n' if following in 'aeio' else ''} "

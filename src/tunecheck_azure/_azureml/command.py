@@ -266,7 +266,9 @@ def _checked_data(dataset: str | None) -> str:
         open_dataset(dataset)
     beside = sidecar_path(Path(dataset))
     if is_input(dataset, Path()) and beside.exists():
-        raise ConfigurationError(f"{beside} would not come along: copy it and {dataset} into datasets/")
+        raise ConfigurationError(
+            f"{beside} would not be copied with the data set: copy it and {dataset} into datasets/"
+        )
     return dataset
 
 

@@ -130,7 +130,7 @@ def _identifier(random: Random) -> str:
 def _nest(
     random: Random, entries: list[tuple[str, JSON]], asked: int, levels: int
 ) -> tuple[dict[str, JSON], list[str], JSON]:
-    """Nest the entries; return the object, the keys from the wanted one to the outermost, and its value."""
+    """Nest the entries; return the object, the path of the asked entry (innermost key first) and that entry's value."""
     key, value = entries[asked]
     path = [key]
     for level in range(levels, 0, -1):

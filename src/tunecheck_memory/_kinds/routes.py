@@ -350,7 +350,7 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
         return _leg_from_facts(text, open_, facts, route, places)
     reached = {to for _, to in legs}
     for each in open_:
-        # A direction that is repeated with its distance is no leg; a direction to another place is.
+        # A direction without distance is a leg only if no complete leg leads to its place.
         if each.move.eighths is not None and each.moving and each.to is not None and each.to not in reached:
             legs.insert(0, (each.move, each.to))
     if places.last not in reached:

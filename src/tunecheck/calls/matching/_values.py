@@ -365,6 +365,7 @@ class ValueComparison:
             yield Difference(spot.place, "wrong", kind, expected, actual, any_of=True)
 
     def _possible(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
+        """Yield the differences from a ground truth that lists the accepted values of each member."""
         if isinstance(expected, dict) and isinstance(actual, dict) and len(spot.place) <= MAX_DEPTH and self._step():
             yield from self._members(expected, actual, spot, any_of=True)
         elif isinstance(expected, list) and isinstance(actual, list) and any(isinstance(one, dict) for one in expected):

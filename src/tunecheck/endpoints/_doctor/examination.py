@@ -1,4 +1,4 @@
-"""One examination of an endpoint: asks all questions at once within its limits, and runs all checks on the answers."""
+"""The doctor: asks an endpoint all questions, within its limits, and runs all checks on the answers."""
 
 import asyncio
 from collections import Counter
@@ -23,7 +23,7 @@ _FIRST = ("untooled", "call")
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """A check by name, and what it found."""
+    """The result of one check."""
 
     check: str
     verdict: Diagnosis
@@ -34,7 +34,7 @@ class DoctorFinding:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The answer to one request with a tool; `found_out`: what the API does not take, and what is done about it."""
+    """The answer to one request with a tool; `found_out` are sentences on what the API does not accept."""
 
     endpoint: str
     kind: str
@@ -78,9 +78,10 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """All findings on one endpoint: none if it answers rows of data or whole conversations, and no questions of ours.
+    """All findings on one endpoint.
 
-    `report` is on the question with a tool.
+    An endpoint that only answers rows of data, or whole conversations, gets no questions and has no findings.
+    `report` is about the question with a tool.
     """
 
     endpoint: str
@@ -88,7 +89,7 @@ class Examination:
     report: CheckReport
     findings: tuple[DoctorFinding, ...]
     changes: Mapping[str, JSON]
-    """The keys of the definition to set, those of several findings laid over each other."""
+    """Keys to set in the definition, merged from all findings."""
     simulated: bool
 
     @property
@@ -113,7 +114,7 @@ class Examination:
 
 
 async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examination:
-    """Ask an endpoint all questions, close it, and say how it is served; `definition` is what it was made from."""
+    """Ask an endpoint all questions, close it, and return the findings; `definition` is its definition."""
     if endpoint.kind in ("replay", "simulated") or not endpoint.answers_single_questions:
         report = await check_endpoint(endpoint)
         return Examination(endpoint.name, endpoint.kind, report, (), {}, endpoint.simulated)
@@ -130,7 +131,7 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
 
 
 async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
-    """The answers to all questions; of those with tools only where tools are sent, and one with a tool was answered."""
+    """Return the answers. Questions with tools follow only if the endpoint sends tools and answered the first."""
     if isinstance(endpoint, HttpEndpoint):
         endpoint.fail_fast()
     free = asyncio.Semaphore(10_000 if endpoint.limits_concurrency else endpoint.concurrency or _AT_ONCE)
@@ -173,7 +174,7 @@ def _findings(answers: Answers) -> Iterator[DoctorFinding]:
 
 
 def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return all keys to set. Parameters hold only what a finding changes in those that the API takes."""
+    """Return all keys to set; of `parameters`, only entries that a finding changes."""
     changes: dict[str, JSON] = {}
     for finding in findings:
         for key, value in finding.verdict.change.items():

@@ -213,6 +213,7 @@ def _labelled(text: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _from_bare(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
+    """Return candidates from a reply that is only a score: its line, and the part after a label."""
     fenced = _FENCE.fullmatch(text)
     line = (fenced[1] if fenced else text).strip().strip(_AROUND).strip()
     matched = _BARE.fullmatch(line) if len(line) <= 100 and "\n" not in line else None

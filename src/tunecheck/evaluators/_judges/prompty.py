@@ -246,7 +246,7 @@ class PromptyEvaluator(Evaluator):
 
     # -- judging
 
-    def __call__(self, /, **inputs: object) -> Verdict:  # an input may be called self, or calls
+    def __call__(self, /, **inputs: object) -> Verdict:  # an input may be named `self` or `calls`
         """Judge one row, from any thread, also where an event loop is running.
 
         Raises:
