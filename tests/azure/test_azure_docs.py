@@ -389,8 +389,8 @@ def all_of(*checks: Callable[[Path], None]) -> Callable[[Path], None]:
 OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a target that fails on some rows": target_on_some_rows,
     "a target without parameters": without_parameters,
-    "a leaf of an object, mapped or of a parameter's name": all_of(mapped_part, leaf),
-    "an object or a model configuration that is passed": all_of(changed_value, given_configuration),
+    "a value inside an object, mapped or named like a parameter": all_of(mapped_part, leaf),
+    "an argument object, such as a model configuration": all_of(changed_value, given_configuration),
     "`**columns`, under any name but `kwargs`": all_columns,
     "a subclass of an evaluator with its own `__call__`": call_of_its_own,
     "a column called `date`, whole numbers with gaps, `null` among numbers": all_of(
@@ -401,23 +401,26 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a column `__outputs.x`, without a target": reserved_column,
     "a column that a row lacks, for an optional input of a judge": lacking_input,
     "a file without rows, a CSV file with semicolons or too many cells": all_of(no_rows, odd_csv),
-    "a mapping of a parameter that the evaluator lacks to a column that no row has": unused_mapping,
+    "a mapping whose parameter and column both do not exist": unused_mapping,
     "a byte order mark in JSON Lines": byte_order_mark,
     "a column that the target gives on some rows only": given_on_some_rows,
-    "infinity; an output that is NaN in every row; NaN in `output_path`": all_of(infinity, nan_throughout, strict_json),
+    "infinity": infinity,
+    "an output that is NaN in every row": nan_throughout,
+    "NaN in the file of `output_path`": strict_json,
     "`fail_on_evaluator_errors`": first_error,
     "an evaluator given as a class": given_class,
     "the prompts of relevance and groundedness": own_prompts,
     "a judge's unreadable reply": unreadable,
     "errors about inputs, files and failed targets": all_of(broken_inputs, first_refusal, told_errors),
     "a value with `system:` at the start of a line in a judge's prompt": role_in_a_value,
-    "the model's name in a judge's properties; in requests": all_of(named_model, asked_body),
+    "the model's name in a judge's properties": named_model,
+    "the model's name in requests": asked_body,
     "`tags` that are not a dictionary, an `azure_ai_project` that is no address": all_of(odd_tags, no_project),
     "graders of Azure OpenAI in `evaluate()`": graders,
     "private keys and attributes": all_of(public_keys, private_attributes),
     "the score of two texts without common words": nothing_in_common,
     "`RougeType`": rouge_types,
-    "leaves of objects": leaves,
+    "columns of nested values": leaves,
     "an `__aggregate__` that fails": failing_aggregate,
     "`NA` and `null` in a CSV file": csv,
 }
@@ -555,13 +558,13 @@ OF_OURS: dict[str, Callable[[Path], None]] = {
     "a function call as ground truth of a text metric": calls_as_text,
     "a `conversation` for a judge": turns,
     "a killed run": killed,
-    "text data": offline,
+    "the word lists of text metrics": offline,
 }
 
 
 @pytest.mark.parametrize(("title", "checks"), [("tunecheck_azure", OF_AZURE), ("tunecheck.evaluate", OF_OURS)])
 def test_each_line_of_a_table_is_held_by_a_test(title: str, checks: dict[str, Any]) -> None:
-    assert lines_of(f"What `{title}` does otherwise") == [*checks]
+    assert lines_of(f"What `{title}` does differently") == [*checks]
 
 
 @pytest.mark.parametrize("line", OF_AZURE | OF_OURS)

@@ -112,7 +112,7 @@ def test_runs_of_different_judges_are_not_ranked(tmp_path: Path) -> None:
         return write_run(tmp_path, name, rows, {"match": entry})
 
     runs = [run("a", "one"), run("b", "one"), run("c", "another")]
-    with pytest.raises(ConfigurationError, match="match is not by the same judge in all runs"):
+    with pytest.raises(ConfigurationError, match="match was scored by different judges in these runs"):
         select(*runs)
     assert compare(*runs).best is None
 

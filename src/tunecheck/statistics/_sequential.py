@@ -280,7 +280,7 @@ class _Promise:
         return bool(refuted.any()) and bool((refuted & self._shown_means()).any())
 
     def _shown_means(self) -> NDArray[numpy.bool_]:
-        """Return, for each possible mean difference, whether the complete run's lower limit is expected above -margin."""
+        """Return, for each possible mean difference, if the complete run's lower limit is expected above -margin."""
         n, seen = self.total, self._seen
         share = self._squares / seen
         error = math.sqrt(max(share * (1 - share), 0.0) / seen * (1 - seen / n))
