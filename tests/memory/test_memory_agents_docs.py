@@ -15,10 +15,10 @@ from pathlib import Path
 
 from tests.agent_parts import NOON_US, Words, memory_agent, serving, told
 from tests.cli_parts import ROOT, process, workspace
-from tunecheck_serve._middleware import MAX_STORED
 
 from tunecheck_memory._agents import agent_for
 from tunecheck_memory._served_agent import MAX_CONVERSATIONS, MAX_NOTES
+from tunecheck_serve._server import MAX_STORED
 
 PAGE = (ROOT / "docs" / "memory-agents.md").read_text("utf-8")
 
