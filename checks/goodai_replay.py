@@ -29,7 +29,7 @@ from checks.goodai_run import LegacyRun, LogEvent, describe, log_events, read_le
 
 from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON, dumps_line
-from tunecheck._messages import clean, counted
+from tunecheck._messages import clean, plural
 from tunecheck._trust import Trust
 from tunecheck_memory import Definition, Jokes, Say, Scene, Step, Wait, load_filler, load_tokenizer, load_wording
 from tunecheck_memory._effects import (
@@ -486,8 +486,8 @@ def _report(legacy: LegacyRun, replayed: Replayed, same: bool, size: int) -> dic
 
 def _print(legacy: LegacyRun, replayed: Replayed, same: bool, *, given: bool) -> None:
     print(
-        f"{'identical' if same else 'not identical'}: {counted(replayed.events, 'event')}, "
-        f"{counted(replayed.messages, 'message')}{_notes(legacy, replayed)}"
+        f"{'identical' if same else 'not identical'}: {plural(replayed.events, 'event')}, "
+        f"{plural(replayed.messages, 'message')}{_notes(legacy, replayed)}"
     )
     if replayed.difference is None:
         return
@@ -503,7 +503,7 @@ def _print(legacy: LegacyRun, replayed: Replayed, same: bool, *, given: bool) ->
 def _notes(legacy: LegacyRun, replayed: Replayed) -> str:
     notes = ["" if legacy.isolated else f"memory span {legacy.memory_span:,} from {legacy.span_from}"]
     if replayed.resumed:
-        notes.append(f"interrupted and resumed {counted(replayed.resumed, 'time')}")
+        notes.append(f"interrupted and resumed {plural(replayed.resumed, 'time')}")
     if legacy.log.torn:
         notes.append("the last line of the log broke off")
     said = "; ".join(filter(None, notes))

@@ -27,7 +27,7 @@ if __name__ == "__main__":  # a script's folder is on the path, the repository i
 from checks.goodai_rules import score_as_benchmark
 
 from tunecheck._describe import shown_value
-from tunecheck._errors import ConfigurationError, DataError, TunecheckError, told_as
+from tunecheck._errors import ConfigurationError, DataError, TunecheckError, raise_as
 from tunecheck._json import JSON, dumps_line, loads, real_number
 from tunecheck._messages import clean
 from tunecheck.views import console
@@ -117,9 +117,9 @@ def rescore_file(path: Path, out: Path, *, compat: bool = False) -> Summary:
     whole = not out.exists() or out.is_file()
     part = out.with_name(f"{out.name}.{os.getpid()}.part") if whole else out
     summary = Summary()
-    with told_as(ConfigurationError, path):
+    with raise_as(ConfigurationError, path):
         rows = path.open("rb")
-    with rows, told_as(ConfigurationError, out, "cannot be written"):
+    with rows, raise_as(ConfigurationError, out, "cannot be written"):
         try:
             with part.open("wb") as file:
                 for number, line in _lines(rows):

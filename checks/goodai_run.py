@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from tunecheck import _yaml as yamltext
 from tunecheck._describe import read_as
-from tunecheck._errors import ConfigurationError, DataError, PluginError, told_as
+from tunecheck._errors import ConfigurationError, DataError, PluginError, raise_as
 from tunecheck._json import JSON, dumps, dumps_line, loads, whole_number
 from tunecheck._trust import Trust
 from tunecheck.plugins import discover
@@ -103,7 +103,7 @@ def read_log(file: Path | str) -> LogFile:
         DataError: it cannot be read, or a line is not an event; names file and line.
     """
     path = Path(file)
-    with told_as(DataError, path):
+    with raise_as(DataError, path):
         raw = path.read_bytes()
     *whole, rest = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     events = [_event(line, number, str(path)) for number, line in enumerate(whole, 1) if line.strip()]
@@ -243,7 +243,7 @@ def read_definitions(folder: Path | str) -> list[Definition]:
         DataError: it holds none, or one of them cannot be read; names the file.
     """
     place = Path(folder)
-    with told_as(DataError, place):
+    with raise_as(DataError, place):
         files = [file for file in place.glob(f"*/*{SUFFIX}") if file.is_file()]
     if not files:
         raise DataError(f"{place}: holds no definitions, such as Colours/0{SUFFIX}")

@@ -19,7 +19,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from tunecheck._records import sealed
+from tunecheck._records import seal_record
 from tunecheck.endpoints import load_endpoint
 from tunecheck.plugins import RecordFile, dumps
 from tunecheck_memory import MemoryPlan, Tokenizer, _kinds as kinds, load_tokenizer, run_memory
@@ -45,7 +45,7 @@ def die_at(record: int, written: int) -> None:
         if self.path.name == "events.jsonl":
             count[0] += 1
             if count[0] - 1 == record:
-                line = sealed(dumps(value), self.count)
+                line = seal_record(dumps(value), self.count)
                 os.write(self._file.fileno(), line if written < 0 else line[:written])
                 os.kill(os.getpid(), signal.SIGKILL)
         return real(self, value)

@@ -1,4 +1,4 @@
-"""What the tests of memory agents share: tokens that are words, a time, and an agent over any server."""
+"""Shared parts of the tests of memory agents: tokens that are words, a time, and an agent over any server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOON = datetime(2026, 3, 5, 12, tzinfo=UTC)
 
 
 class Words:
-    """A tokenizer whose tokens are words."""
+    """A tokenizer that splits a text into words."""
 
     name = "words"
 
@@ -35,7 +35,7 @@ class Words:
 
 
 def memory_agent(url: str, **values: Any) -> MemoryAgentEndpoint:
-    """An endpoint of the kind, whose retries wait on a clock of their own."""
+    """An endpoint of the kind; its retries wait on a clock of their own."""
     endpoint = load_endpoint({"kind": "memory_agent", "url": url, **values})
     assert isinstance(endpoint, MemoryAgentEndpoint)
     endpoint._client.clock, endpoint._client.rng = HandClock(), random.Random(0)
@@ -56,7 +56,7 @@ def serving(*options: str, log: list[str] | None = None) -> Iterator[str]:
 
 
 def address(server: subprocess.Popen[str], log: list[str] | None = None) -> str:
-    """Where a server says that it is."""
+    """Return the address that a server prints."""
     assert server.stdout is not None
     said = ""
     while (found := re.search(r"http://127\.0\.0\.1:\d+", said)) is None:

@@ -1,4 +1,4 @@
-"""What the tests of `datasets author` share: a small service, and a workspace in which sets are authored."""
+"""Shared parts of the tests of `datasets author`: a small service, and a workspace in which sets are authored."""
 
 from __future__ import annotations
 

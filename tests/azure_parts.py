@@ -1,4 +1,4 @@
-"""What the tests of `tunecheck_azure` share: a file of rows, and evaluate() that keeps its run folder below it."""
+"""Shared parts of the tests of `tunecheck_azure`: a file of rows, and evaluate() that keeps its run folder below it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ViolenceEvaluator:
 
 @contextmanager
 def their_package(folder: Path) -> Iterator[None]:
-    """A package that stands for azure-ai-evaluation, with classes of its own."""
+    """A package in the place of azure-ai-evaluation, with classes of its own."""
     package = folder / "site" / "azure" / "ai" / "evaluation"
     package.mkdir(parents=True)
     (package / "_exceptions.py").write_text(THEIR_EXCEPTIONS)

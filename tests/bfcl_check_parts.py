@@ -1,4 +1,4 @@
-"""What tests of BFCL's checks share: the data, results made of its ground truth, and a simulator of a light switch."""
+"""Shared parts of the tests of BFCL's checks: the data, results from its ground truth, a light switch as simulator."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def plain(verdict: RowVerdict) -> tuple[bool | None, str | None]:
 
 
 class Lamp(Simulator):
-    """A lamp that is on or off, remembers who used it, and notes what it is told."""
+    """A lamp that is on or off, remembers who used it, and keeps notes."""
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         self.on = bool(config.get("on", False))
@@ -140,7 +140,7 @@ class Lamp(Simulator):
 
 
 def lamp_row(*turns: Sequence[object], **columns: object) -> Row:
-    """A row whose ground truth has these calls in each turn."""
+    """A row with these ground-truth calls in each turn."""
     row = {"id": "lamp_0", "ground_truth": [list(turn) for turn in turns], "involved_classes": ["Lamp"]}
     return row | {"initial_config": {"Lamp": {}}} | columns
 

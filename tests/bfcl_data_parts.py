@@ -1,4 +1,4 @@
-"""A tiny copy of BFCL with entries of our own, laid out as the real one, for tests that need no download."""
+"""A tiny copy of BFCL with made-up entries in the real layout, for tests that need no download."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a small workspace, and running commands in it, as a process or here."""
+"""Shared parts of the tests of the command line: a small workspace, and commands in it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TOOLS = [
 
 @dataclass(frozen=True)
 class Said:
-    """What a command answered."""
+    """The output of a command."""
 
     code: int
     out: str
@@ -127,7 +127,7 @@ def process(folder: Path, *arguments: str, **more: str) -> Said:
 
 
 def inside(folder: Path, *arguments: str, **more: str) -> Said:
-    """What `process` says and does, in this process: it need not start one, nor import everything again."""
+    """Run a command as `process` does, in this process: it need not start one, nor import everything again."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="", write_through=True) for _ in range(2))
     with (
         contextlib.chdir(folder),

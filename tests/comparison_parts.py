@@ -1,4 +1,4 @@
-"""What the tests of comparisons share: run folders made by hand, so that every figure can be counted."""
+"""Shared parts of the tests of comparisons: run folders made by hand, so that every figure can be counted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def verdict(metric: str, passed: bool | None, reason: str | None = None, score: 
 
 
 def row(number: int, *parts: Mapping[str, object], **inputs: object) -> JSONRow:
-    """A result row `q<number>` whose content is its number."""
+    """A result row `q<number>` with its number as content."""
     found: JSONRow = {
         "row_id": f"q{number}",
         "row_fingerprint": f"{number:016x}",
@@ -42,7 +42,7 @@ def row(number: int, *parts: Mapping[str, object], **inputs: object) -> JSONRow:
 
 
 def declares(name: str, kind: str = "binary", **more: object) -> JSONRow:
-    """What a manifest says of an evaluator `name` with one metric of the same name."""
+    """A manifest's entry for an evaluator `name` with one metric of the same name."""
     metric = {"name": name, "kind": kind, "higher_is_better": True, **more}
     return {name: {"type": "t", "arguments": {}, "fingerprint": "f", "primary": name, "metrics": [metric]}}
 

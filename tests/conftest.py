@@ -39,7 +39,7 @@ def compiled_regex_strategy() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_configuration_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What tests trust, and the key of their runs, is kept apart from the user's."""
+    """Keep the tests' trusted files and signing key apart from the user's."""
     os.environ["TUNECHECK_CONFIG_DIR"] = str(tmp_path_factory.mktemp("configuration"))
 
 

@@ -1,4 +1,4 @@
-"""What tests of conversations share: a scripted model server on loopback, a simulator of their own, rows."""
+"""Shared parts of the tests of conversations: a scripted model server on loopback, a simulator of their own, rows."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def serving(answers: Sequence[Answer] | Callable[[Values], Answer]) -> Iterator[
 
 
 def completion(answer: Answer, number: int) -> Any:
-    """A chat completion that holds an answer; a whole one, or bytes, as they are."""
+    """A chat completion that holds an answer; a whole completion and bytes pass unchanged."""
     if isinstance(answer, bytes) or (isinstance(answer, dict) and "choices" in answer):
         return answer
     message: Values = {"role": "assistant", "content": None}

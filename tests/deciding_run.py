@@ -52,5 +52,5 @@ def decide(model: Model, results: object, base: object, **arguments: Any) -> Eva
 
 
 if __name__ == "__main__":
-    again = import_module("tests.deciding_run")  # whose evaluator has the name that it has in the tests
+    again = import_module("tests.deciding_run")  # its evaluator has the same name as in the tests
     again.decide(again.Model(0.9, int(sys.argv[3])), sys.argv[1], sys.argv[2])

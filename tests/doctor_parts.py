@@ -48,7 +48,7 @@ def model(folder: Path, top: str = "", rules: str = "") -> ScriptSource:
 
 
 async def verdicts(url: str, **definition: Any) -> Mapping[str, Diagnosis]:
-    """What the doctor finds at this address, by check."""
+    """The doctor's findings at this address, by check."""
     written = {"kind": "openai", "url": f"{url}/v1", "model": "m", "retries": 0, **definition}
     found = await examine(load_endpoint(written), written)
     return {finding.check: finding.verdict for finding in found.findings}

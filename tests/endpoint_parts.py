@@ -1,4 +1,4 @@
-"""What tests of endpoints share: definitions in a line, a clock turned by hand, rows."""
+"""Shared parts of the tests of endpoints: definitions in a line, a clock turned by hand, rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HELLO = ChatRequest(messages=[{"role": "user", "content": "hello"}])
 
 
 class HandClock(Clock):
-    """A clock that moves only where somebody waits on it, and remembers the waits."""
+    """A clock that moves only when a caller waits on it, and remembers the waits."""
 
     def __init__(self, wall: float = 1_700_000_000.0) -> None:
         self.time = 0.0

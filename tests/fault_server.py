@@ -37,7 +37,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Step:
-    """What the server does with one request. `length` is what Content-Length says, where that is not the truth."""
+    """The server's action for one request. `length` is what Content-Length says, where that is not the truth."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -44,7 +44,7 @@ _NO_SAMPLE = {
 
 
 def _page(asked: Any, found: list[dict[str, Any]]) -> web.Response:
-    """One thing a page, the newest first, so that whoever looks has to turn pages."""
+    """One thing a page, the newest first, so that a client has to turn pages."""
     found = found[::-1]
     after = asked.query.get("after")
     start = 1 + next((at for at, each in enumerate(found) if each["id"] == after), -1)
@@ -143,7 +143,7 @@ class EvalsService:
 
 
 def _output_item(evaluation: dict[str, Any], run_id: str, number: int, given: dict[str, Any]) -> dict[str, Any]:
-    """What the service makes of an item: each grader's score, whether it passed; a grader that raises gives none."""
+    """The service's result for an item: each grader's score, whether it passed; a grader that raises gives none."""
     results = []
     for criterion in evaluation["testing_criteria"]:
         space: dict[str, Any] = {}

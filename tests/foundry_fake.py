@@ -266,7 +266,7 @@ class Fake(EvalsService):
             self.violations.append(f"{asked.step}: token {token!r}")
 
     def _check_body(self, asked: Asked) -> None:
-        """What the services require of each body; JSON that is not strict does not get through."""
+        """The services' requirements for each body; JSON that is not strict does not get through."""
         keys = {
             "reserve": {"pendingUploadType"},
             "register": {"blobUri", "resultType", "metrics"},
@@ -382,7 +382,7 @@ class Fake(EvalsService):
         return web.json_response({"id": id_, "run": {"info": self.runs[id_].get("info", {})}})
 
     def _list(self, asked: Asked) -> web.Response:
-        # Two pages, so that whoever looks for a run has to turn them.
+        # Two pages, so that a client that looks for a run has to turn them.
         runs = list(self.runs.values())
         if "page" in asked.query:
             return web.json_response({"value": runs})

@@ -1,4 +1,4 @@
-"""What the tests of uploads share: a finished run, a credential, services on loopback, names that resolve."""
+"""Shared parts of the tests of uploads: a finished run, a credential, services on loopback, names that resolve."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = [
 
 
 class Credential:
-    """Gives tokens that say what they are for; counts how often it is asked."""
+    """Gives tokens that say what they are for; counts its calls."""
 
     def __init__(self) -> None:
         self.scopes: list[str] = []

@@ -1,4 +1,4 @@
-"""What the tests of judges share: a server on loopback with scripted replies, an endpoint for it, prompts in a line."""
+"""Shared parts of the tests of judges: a server with scripted replies, an endpoint for it, prompts in a line."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def judgement(score: object, reason: str = "because") -> str:
 
 
 class Credential:
-    """What azure-identity's credentials look like; remembers what its tokens were for."""
+    """A credential like azure-identity's; remembers what its tokens were for."""
 
     def __init__(self) -> None:
         self.scopes: list[str] = []
@@ -150,6 +150,6 @@ class Scripted(Endpoint):
 
 
 def format_of(asked: Mapping[str, Any]) -> Any:
-    """What a request asks for as its response_format: "json_schema", "json_object" or None."""
+    """The response_format of a request: "json_schema", "json_object" or None."""
     found = asked.get("response_format")
     return None if found is None else found["type"]

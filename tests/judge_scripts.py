@@ -1,4 +1,4 @@
-"""What the tests of scripted judges share: a workspace whose judge is a real server, a process of its own."""
+"""Shared parts of the tests of scripted judges: a workspace with a judge on a real server, in a process of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY_VARIABLE = "JUDGE_KEY"
 
 @contextmanager
 def serving(folder: Path, rules: Sequence[Mapping[str, Any]], *options: str) -> Iterator[str]:
-    """The address of a server that answers by these rules, to whoever has the key; a process of its own."""
+    """The address of a server that answers by these rules to callers with the key; a process of its own."""
     script = folder / "script.yaml"
     script.write_text(json.dumps({"name": "judge-model", "rules": list(rules)}), "utf-8")  # JSON is YAML
     command = scripted_command(script, "--key-env", KEY_VARIABLE, *options)
@@ -39,7 +39,7 @@ def serving(folder: Path, rules: Sequence[Mapping[str, Any]], *options: str) -> 
 
 
 def health(url: str) -> Any:
-    """What the server has counted."""
+    """The counts of the server."""
     with urllib.request.urlopen(f"{url}/health", timeout=10) as reply:
         return json.load(reply)
 

@@ -1,4 +1,4 @@
-"""What tests of matching share: calls in a line, and whether a match is a full one."""
+"""Shared parts of the tests of matching: calls in a line, and whether a match is a full one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A small MCP server, of shelves with books, over standard input and output or HTTP; each session begins empty.
 
-As a program it takes a folder, in which it keeps the books, and how: `files` (nowhere else), `memory` (they are read
+Run as a program, it takes a folder for the books, and their form: `files` (nowhere else), `memory` (they are read
 when it begins, and written), or `untold` (as `files`, and no tool tells of them).
 """
 

@@ -1,4 +1,4 @@
-"""What tests of the scheduler share: small kinds, a tokenizer that counts words, and running a course to its end."""
+"""Shared parts of the tests of the scheduler: small kinds, a tokenizer that counts words, and complete courses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of memory kinds share: making tests from a seed, and an agent that knows the answers."""
+"""Shared parts of the tests of memory kinds: making tests from a seed, and an agent that knows the answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def texts(values: Sequence[JSON]) -> list[str]:
 
 
 def right_replies(definition: Definition) -> list[str]:
-    """What an agent says that remembers everything, for each question of the test."""
+    """The replies of an agent that remembers everything, one for each question of the test."""
     expected = definition.expected
     match definition.title:
         case "NameList":

@@ -1,4 +1,4 @@
-"""What the tests of restaurant visits share: visits of scripted guests, judged by recorded replies or by a judge."""
+"""Shared parts of the tests of restaurant visits: scripted guests, judged by recorded replies or a judge."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Answer = Callable[[AskJudge], str]
 
 @dataclass
 class Visit:
-    """What a visit came to; `points` is None where the guest's replies ran out before its end."""
+    """The result of a visit; `points` is None where the guest's replies ran out before its end."""
 
     steps: list[Step] = field(default_factory=list)
     points: Points | None = None

@@ -1,4 +1,4 @@
-"""Memory runs for tests: what belongs to the plan and what to the run are told apart by name."""
+"""Memory runs for tests: names tell parts of the plan from parts of the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of memory scoring share: recorded rows, and tests put together in a line."""
+"""Shared parts of the tests of memory scoring: recorded rows, and tests put together in a line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def told(title: str, expected: list[Any], *responses: str, **more: Any) -> Finis
 
 
 def verdict_of(title: str, expected: list[Any], *responses: str, compat: bool = False, **more: Any) -> Any:
-    """What the rules make of a test."""
+    """The rules' verdict on a test."""
     return (score_as_benchmark if compat else judge_by_words)(told(title, expected, *responses, **more))
 
 

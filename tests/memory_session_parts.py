@@ -1,4 +1,4 @@
-"""What the tests of memory sessions share: a few tests of several kinds, an agent in the same process, a session."""
+"""Shared parts of the tests of memory sessions: a few tests, an agent in the same process, a session."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ POOL = FillerPool([(f"What is the square of {number}?", str(number * number)) fo
 
 
 def some_kinds() -> list[Kind]:
-    """A scripted, a temporal, a dynamic kind, one with a callback, and one that is told to forget."""
+    """A scripted, a temporal, a dynamic kind, one with a callback, and one with an order to forget."""
     return [Colours(), Jokes(), ProspectiveMemory(), Restaurant(), Shopping()]
 
 
@@ -54,7 +54,7 @@ def some_settings(**changes: Any) -> Settings:
 
 
 def said_to(message: str) -> str:
-    """What the agent says: depends on the message alone."""
+    """The agent's reply: depends on the message alone."""
     if "to look over" in message or "menu" in message.lower():
         return "I would like a glass of water, please."
     return f"Noted, {len(message)} characters."
@@ -135,7 +135,7 @@ def session_in(
     clock: SessionClock | None = None,
     made_of: dict[str, Any] | None = None,
 ) -> Had:
-    """A session whose log is in the folder; it is taken up where it stands."""
+    """A session with its log in the folder; it is taken up where it stands."""
     tests = some_tests() if tests is None else tests
     clock = clock or SessionClock()
     log = EventLog(folder / "session-1" / "events.jsonl", clock.now(), made_of or {"tests": "t"})

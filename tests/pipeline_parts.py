@@ -1,4 +1,4 @@
-"""What the tests of the pipeline share: runs in a temporary folder, and reading what they leave strictly."""
+"""Shared parts of the tests of the pipeline: runs in a temporary folder, and reading what they leave strictly."""
 
 from __future__ import annotations
 

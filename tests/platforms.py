@@ -1,4 +1,4 @@
-"""What only some systems have, for the tests that need it."""
+"""Features that only some systems have, for the tests that need them."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What tests of prompts share: a prompt from its parts, and the lines that random templates are made of."""
+"""Shared parts of the tests of prompts: a prompt from its parts, and the lines that random templates are made of."""
 
 from __future__ import annotations
 

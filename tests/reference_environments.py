@@ -1,4 +1,4 @@
-"""Environments of their own for reference implementations, whose pins must not meet ours; kept in a cache."""
+"""Environments for reference implementations, because their pins conflict with Tunecheck's; kept in a cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["AZURE", "make_environment", "said_by"]
 
 AZURE = (
     "azure-ai-evaluation==1.18.10",
-    # What Tunecheck itself needs: its source is put on the path of this environment, to be run beside the other.
+    # Needs of Tunecheck itself: its source is put on the path of this environment, to run next to the other.
     "aiohttp",
     "filelock",
     "msgspec",
@@ -67,7 +67,7 @@ def _install(folder: Path, requirements: tuple[str, ...], without_dependencies: 
 def said_by(
     python: Path, script: str, *arguments: str, timeout_s: float = 240, env: Mapping[str, str] | None = None
 ) -> Any:
-    """What a script of checks/ prints last, as JSON; it runs in that environment, with our source on its path."""
+    """The last output of a script of checks/, as JSON; it runs in that environment, with our source on its path."""
     root = Path(__file__).resolve().parent.parent
     done = subprocess.run(
         [str(python), str(root / "checks" / script), *arguments],

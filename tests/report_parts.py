@@ -1,4 +1,4 @@
-"""What the tests of reports share: runs to report on, and a real browser to look at the pages with."""
+"""Shared parts of the tests of reports: runs to report on, and a real browser to look at the pages with."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def small_rows() -> list[dict[str, object]]:
 
 
 def length(*, response: object) -> dict[str, object]:
-    """A graded evaluator that somebody wrote; it fails on rows that say so."""
+    """A user-written graded evaluator; it fails on rows that say so."""
     if response == "fail here":
         raise ValueError("no length today")
     return {"length": len(str(response)) / 1000}
 
 
 def make_run(folder: Path, rows: Sequence[Mapping[str, object]], name: str = "small", **options: Any) -> Run:
-    """A finished run of these rows, whose responses they hold."""
+    """A finished run of these rows, with responses from the rows."""
     evaluators: dict[str, Callable[..., object]] = {
         "calls": FunctionCallMatchEvaluator(),
         "arguments": ArgumentMatchEvaluator(),
@@ -91,7 +91,7 @@ def report_of(run: Run, folder: Path, against: Run | None = None) -> Path:
 
 
 def data_of(path: Path, name: str) -> Any:
-    """What stands in a page under a name."""
+    """The data in a page under a name."""
     found = re.search(
         rf'<script type="application/json" id="{name}">(.*?)</script>', path.read_text("utf-8"), re.DOTALL
     )

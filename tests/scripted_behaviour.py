@@ -1,4 +1,4 @@
-"""What a scripted server does wrong, as real ones do: to requests before its model sees them, and to what it says."""
+"""Faults of a scripted server, like those of real ones: to requests before its model sees them, and to what it says."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ _FIXED = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalt
 
 
 class ServerConfig(Written, frozen=True, kw_only=True):
-    """What a server does with requests, before its model sees them."""
+    """A server's changes to requests before its model sees them."""
 
     system: Literal["ignored"] | None = None
     tools: Literal["ignored"] | None = None
@@ -88,7 +88,7 @@ def _refuse_parameters(parameters: Mapping[str, JSON]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a model says, before its server does anything to it."""
+    """A model's output before its server changes it."""
 
     text: str | None = None
     calls: tuple[FunctionCall, ...] = ()
@@ -98,7 +98,7 @@ class Said:
 
 
 class Behaviour(Written, frozen=True, kw_only=True):
-    """What happens to an answer on its way from the model to the client; by default, nothing."""
+    """Changes to an answer on its way from the model to the client; by default, nothing."""
 
     one_call: bool = False
     repeat: Annotated[int, msgspec.Meta(ge=2, le=1000)] | None = None
@@ -154,7 +154,7 @@ class Behaviour(Written, frozen=True, kw_only=True):
         )
 
     def _model(self, said: Said, turn: int) -> Said:
-        """What the model itself gets wrong."""
+        """The model's own mistakes."""
         calls, text = said.calls[: 1 if self.one_call else None], said.text
         if self.names is not None:
             calls = tuple(replace(call, name=self._named(call.name)) for call in calls)
@@ -210,7 +210,7 @@ def _length(thought: str | None, text: str | None, calls: Sequence[Mapping[str, 
 def _cut(
     thought: str | None, text: str | None, calls: Sequence[dict[str, JSON]], left: int
 ) -> tuple[str | None, str | None, list[dict[str, JSON]]]:
-    """The first characters of all that was said, in the order in which it was."""
+    """The first characters of the whole output, in its order."""
     kept_thought = thought and thought[:left]
     left -= len(kept_thought or "")
     kept_text = text and text[:left]

@@ -1,6 +1,6 @@
 """A model that answers by a YAML file of rules: the first rule that holds for a request answers it.
 
-Texts are looked for as they stand: there are no patterns that could take long.
+Texts are searched for exactly: there are no patterns that could take long.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What rules look into: a request's texts, who spoke last, the parameters beside messages (tools count as one)."""
+    """Input of rules: a request's texts, its last speaker, the parameters besides messages (tools count as one)."""
 
     user: str
     system: str
@@ -88,7 +88,7 @@ class Question:
 
 
 class Words(Written, frozen=True):
-    """Texts that must all stand somewhere, of which one must, of which none may."""
+    """Texts to find: all of these, at least one of those, and none of the last."""
 
     all: Texts | None = None
     any: Texts | None = None
@@ -103,7 +103,7 @@ class Words(Written, frozen=True):
 
 
 class Condition(Written, frozen=True):
-    """What a request must be for a rule to hold; bare texts must all stand there."""
+    """The conditions on a request under which a rule holds; bare texts must all stand there."""
 
     user: Texts | Words | None = None
     system: Texts | Words | None = None
@@ -137,7 +137,7 @@ class CallConfig(Written, frozen=True):
 
 
 class RuleConfig(Written, frozen=True, kw_only=True):
-    """One rule as it is written: which requests (`times`: only so many of them), and what they get."""
+    """One rule in its written form: which requests (`times`: only so many of them), and what they get."""
 
     name: Text | None = None
     when: Condition = Condition()
@@ -162,7 +162,7 @@ class RuleConfig(Written, frozen=True, kw_only=True):
 
 
 class ScriptFile(Written, frozen=True):
-    """A script as it is written; `name` is offered as the model's name, `behaviour` is that of rules without one."""
+    """A script in its written form; `name` is offered as the model's name, `behaviour` is that of rules without one."""
 
     rules: Annotated[list[RuleConfig], msgspec.Meta(min_length=1)]
     name: Text | None = None
@@ -172,7 +172,7 @@ class ScriptFile(Written, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule, checked: what the model says, in turn, and what becomes of it; or an error reply."""
+    """One rule, checked: the model's outputs, in turn, and the changes to them; or an error reply."""
 
     name: str
     config: RuleConfig
@@ -230,7 +230,7 @@ def _outcome(config: RuleConfig, place: Place) -> tuple[Said, ...] | Problem:
             return _filtered(config, place)
         case "status":
             return _failing(config)
-        case _:  # reject: the reply of a service whose model does not take a parameter
+        case _:  # reject: the reply of a service with a model that does not take a parameter
             name, kind = _rejected(config.reject or "")
             of_type = f" of type '{kind}'" if kind is not None else ""
             text = f"Invalid parameter: '{name}'{of_type} is not supported with this model."
@@ -266,7 +266,7 @@ def _calls(config: RuleConfig) -> tuple[FunctionCall, ...]:
 
 
 def _answer_text(config: RuleConfig, value: JSON, place: Place) -> str:
-    """An answer as the model would write it: texts as they stand, everything else as JSON."""
+    """An answer as the model would write it: texts unchanged, all other values as JSON."""
     text = value if isinstance(value, str) else dumps(value).decode()
     if config.fenced:
         text = f"```json\n{text}\n```"
@@ -279,7 +279,7 @@ def _answer_text(config: RuleConfig, value: JSON, place: Place) -> str:
 
 
 def _filtered(config: RuleConfig, place: Place) -> tuple[Said, ...] | Problem:
-    """As Azure OpenAI does it: a prompt that it declines is a 400, an answer that it declines a finish reason."""
+    """Azure OpenAI's way: a prompt that it declines is a 400, an answer that it declines a finish reason."""
     if config.content_filter is False:
         raise place.at("content_filter").error("must be prompt (or true) or answer")
     if config.content_filter == "answer":
@@ -325,7 +325,7 @@ class ScriptSource(ChatSource):
         self._turns: OrderedDict[tuple[str, bytes], int] = OrderedDict()
 
     async def answer(self, request: ChatRequest) -> Completion:
-        """What the first rule that holds says."""
+        """The output of the first rule that holds."""
         server = self.script.server
         request = server.seen(request)
         question = _question(request)

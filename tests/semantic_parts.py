@@ -1,4 +1,4 @@
-"""What tests of the semantic evaluators share: a real model, and an environment with the packages that run it."""
+"""Shared parts of the tests of the semantic evaluators: a real model, and an environment to run it."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ async def servers() -> AsyncIterator[Starter]:
 
 @contextmanager
 def serving(source: ChatSource) -> Iterator[str]:
-    """The address of a server that runs in a thread of its own, beside a command that blocks this one."""
+    """The address of a server in a thread of its own, next to a command that blocks this one."""
     loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
     address: list[str] = []
 
@@ -92,7 +92,7 @@ def serving(source: ChatSource) -> Iterator[str]:
 
 
 async def posted(url: str, body: Any, **headers: str) -> tuple[int, Any, Any]:
-    """Status, JSON and headers of the reply; `body` is sent as it is where it is bytes."""
+    """Status, JSON and headers of the reply; `body` is sent unchanged if it is bytes."""
     sent: Any = {"data": body} if isinstance(body, (bytes, io.BytesIO)) else {"json": body}
     async with aiohttp.ClientSession() as session, session.post(url, headers=headers, **sent) as response:
         return response.status, await response.json(), response.headers

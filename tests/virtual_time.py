@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next timer: hours of waiting pass at once, and the same each time."""
+"""An event loop with a clock that jumps to the next timer: hours of waiting pass at once, and the same each time."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtually(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, on virtual time."""
+    """Like `asyncio.run`, on virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)

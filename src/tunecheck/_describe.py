@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import converted, dumps
+from tunecheck._json import convert_value, dumps
 from tunecheck._messages import did_you_mean
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def read_as(
         ConfigurationError: (or `error`) the value does not fit; names where, which key, what was expected.
     """
     try:
-        return converted(value, kind)
+        return convert_value(value, kind)
     except msgspec.ValidationError as mistake:
         problem = str(mistake)
     place = _PLACE.search(problem)

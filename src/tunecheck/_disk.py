@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from tunecheck._errors import RunError, told_as
+from tunecheck._errors import RunError, raise_as
 
 MOST_BYTES = 64 << 20
 """Of a file that is read as a whole."""
@@ -170,7 +170,7 @@ def lock(path: Path, holder: str) -> BinaryIO:
     Raises:
         RunError: another process holds it, as `holder` says, or it cannot be locked.
     """
-    with told_as(RunError, path, "cannot be locked"):
+    with raise_as(RunError, path, "cannot be locked"):
         file = open_regular(_lock_path(path), "ab", buffering=0)
         try:
             if _locked_within(_TRIES, file):

@@ -102,7 +102,7 @@ class LeftAtOnceError(KeyboardInterrupt):
     """A second Ctrl-C: calls in flight are abandoned."""
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return an error in words: the file and the system's reason for an OSError, else the error's text."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
@@ -110,7 +110,7 @@ def told(error: BaseException) -> str:
 
 
 @contextmanager
-def told_as(kind: type[TunecheckError], what: object, failed: str = "cannot be read") -> Iterator[None]:
+def raise_as(kind: type[TunecheckError], what: object, failed: str = "cannot be read") -> Iterator[None]:
     """Turn an OSError into an error of a kind, in one line: the file, what failed, and why."""
     try:
         yield

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from tunecheck._json import JSON, converted, dumps, plain
+from tunecheck._json import JSON, convert_value, dumps, plain
 from tunecheck._messages import clean
 from tunecheck.plugins import Code, codes
 
@@ -68,30 +68,30 @@ def to_json(faults: Iterable[Fault]) -> list[JSON]:
     for fault in faults:
         if len(kept) < MAX_FAULTS or (fault.code not in codes and len(kept) < 2 * MAX_FAULTS):
             codes.add(fault.code)
-            kept.append(stored(fault))
+            kept.append(fault_json(fault))
     return kept
 
 
 def read_faults(properties: object) -> tuple[Fault, ...]:
     """Return the faults in an evaluator's `<metric>_properties`; entries that are no faults are ignored."""
     listed = properties.get("faults") if isinstance(properties, Mapping) else None
-    return checked(listed) if isinstance(listed, (list, tuple)) else ()
+    return as_faults(listed) if isinstance(listed, (list, tuple)) else ()
 
 
-def checked(items: Iterable[object]) -> tuple[Fault, ...]:
+def as_faults(items: Iterable[object]) -> tuple[Fault, ...]:
     """Return the items that are faults, or the JSON of faults."""
     return tuple(fault for item in items if (fault := _fault(item)) is not None)
 
 
 def _fault(item: object) -> Fault | None:
     try:  # an instance may have been made of anything
-        fault = converted(msgspec.structs.asdict(item) if isinstance(item, Fault) else item, Fault)
+        fault = convert_value(msgspec.structs.asdict(item) if isinstance(item, Fault) else item, Fault)
     except (msgspec.ValidationError, RecursionError):
         return None
     return fault if 0 < len(fault.code) <= _LONGEST_CODE else None
 
 
-def stored(fault: Fault) -> dict[str, JSON]:
+def fault_json(fault: Fault) -> dict[str, JSON]:
     """Return one fault as JSON."""
     row: dict[str, JSON] = {"code": fault.code[:_LONGEST_CODE]}
     for name in ("call", "path", "message"):
@@ -317,7 +317,7 @@ def verdict(
     """
     if not_applicable:
         score, passed, status = None, None, "skipped"
-    if passed is False and (listed := checked(faults)):
+    if passed is False and (listed := as_faults(faults)):
         reason = sentence(listed) if reason is None else reason
         properties = {**(properties or {}), "faults": to_json(listed)}
     return {
@@ -394,7 +394,7 @@ def _places() -> dict[str, int]:
     return {code: place for place, code in enumerate(_table().causes)}
 
 
-def in_order(listed: Iterable[str]) -> list[str]:
+def order_causes(listed: Iterable[str]) -> list[str]:
     """Return codes in the order in which causes are looked for; those that are not listed last."""
     return sorted(listed, key=lambda code: (place_of(code), code))
 

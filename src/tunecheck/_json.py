@@ -223,7 +223,7 @@ def real_number(value: JSON) -> float | None:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def converted(value: object, kind: type[T]) -> T:
+def convert_value(value: object, kind: type[T]) -> T:
     """Run `msgspec.convert`; a lone surrogate raises ValidationError instead of UnicodeEncodeError."""
     try:
         return msgspec.convert(value, kind)

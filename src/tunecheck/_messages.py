@@ -117,7 +117,7 @@ def command_line(words: Iterable[str]) -> str:
     return subprocess.list2cmdline(list(words)) if os.name == "nt" else shlex.join(words)
 
 
-def counted(number: int, word: str) -> str:
+def plural(number: int, word: str) -> str:
     """Return `1 row`, `2 rows`, `1,000 rows`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 

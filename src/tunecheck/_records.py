@@ -22,7 +22,7 @@ from tunecheck._disk import MOST_IN_A_LINE, lines, lock, open_regular, read_regu
 from tunecheck._errors import RunError
 from tunecheck._files import MOST_COUNTED, check_first_record
 from tunecheck._json import dumps
-from tunecheck._messages import counted
+from tunecheck._messages import plural
 
 _SYNC_EVERY_S = 1.0
 _SEAL = b',"c":['
@@ -86,7 +86,7 @@ class RecordFile:
             return self._append(dumps(record))
 
     def _append(self, record: bytes) -> int:
-        line = memoryview(sealed(record, self.count))
+        line = memoryview(seal_record(record, self.count))
         if len(line) >= MOST_IN_A_LINE:
             raise RunError(f"{self.path}: a record would be longer than {MOST_IN_A_LINE >> 20} MB")
         written = 0
@@ -136,7 +136,7 @@ class RecordFile:
                 os.fsync(self._file.fileno())
             with contextlib.suppress(OSError):  # only now: what it counts must be on the disk, whatever ends first
                 os.ftruncate(self._synced.fileno(), 0)
-                os.write(self._synced.fileno(), sealed(b'{"k":"synced"}', count))
+                os.write(self._synced.fileno(), seal_record(b'{"k":"synced"}', count))
         return count
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class RecordFile:
         self._opened.close()
 
 
-def sealed(record: bytes, number: int) -> bytes:
+def seal_record(record: bytes, number: int) -> bytes:
     """Return the line of a record."""
     body = record[:-1]
     return b"%b%b%d,%d]}\n" % (body, _SEAL, number, crc32(body, number))
@@ -222,10 +222,10 @@ class Damage:
         self.pieces += [piece for _, piece in broken[: _MOST_PIECES - len(self.pieces)]]
 
     def __str__(self) -> str:
-        more = f", and at {counted(left, 'place')} more" if (left := len(self.places) - _MOST_PLACES) > 0 else ""
+        more = f", and at {plural(left, 'place')} more" if (left := len(self.places) - _MOST_PLACES) > 0 else ""
         are = "is" if self.lost == 1 else "are"
         where = f"{', '.join(self.places[:_MOST_PLACES])}{more}"
-        return f"{counted(self.lost, 'record')} {are} damaged or missing ({where})"
+        return f"{plural(self.lost, 'record')} {are} damaged or missing ({where})"
 
 
 class WholeRecords:

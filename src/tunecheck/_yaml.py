@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 
 import yaml
 
-from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._errors import ConfigurationError, raise_as
 from tunecheck._json import JSON
 
 MAX_BYTES = 1 << 20
@@ -80,7 +80,7 @@ def read_yaml(path: Path | str) -> Document:
     Raises:
         ConfigurationError: As `load_yaml`.
     """
-    with told_as(ConfigurationError, path), Path(path).open("rb") as file:
+    with raise_as(ConfigurationError, path), Path(path).open("rb") as file:
         raw = file.read(MAX_BYTES + 1)
     return parse_document(raw, str(path))
 

@@ -25,12 +25,12 @@ from tunecheck.plugins import (
     JSON,
     Trust,
     cause_named,
-    counted,
     dumps,
     dumps_line,
-    in_order,
+    order_causes,
+    plural,
+    raise_as,
     replacing,
-    told_as,
     write_file,
 )
 from tunecheck.results import NONE, Clusters, clusters_of, may_cluster, read_runs
@@ -128,13 +128,13 @@ def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportRepo
     examples = [*_distinct(found, report, paired=paired)]
     if not examples:
         raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
-    place = {code: at for at, code in enumerate(in_order({example.cause for example in examples}))}
+    place = {code: at for at, code in enumerate(order_causes({example.cause for example in examples}))}
     examples.sort(key=lambda example: place[example.cause])
     report.written.update(example.cause for example in examples)
     if plan.rest is not None:
-        with told_as(ConfigurationError, plan.rest, "cannot be written"):
+        with raise_as(ConfigurationError, plan.rest, "cannot be written"):
             _write_rest(run, plan.rest, report)
-    with told_as(ConfigurationError, plan.out, "cannot be written"):
+    with raise_as(ConfigurationError, plan.out, "cannot be written"):
         plan.out.parent.mkdir(parents=True, exist_ok=True)
         with replacing(plan.out) as temporary, temporary.open("wb") as file:
             file.writelines(dumps_line(_record(each, plan.form, paired=paired)) for each in examples)
@@ -166,9 +166,9 @@ def _check_files(run: Run, plan: ExportPlan) -> None:
 
 def _why_nothing(report: ExportReport) -> str:
     if not report.failed:
-        return f"none of its {counted(report.rows, 'row')} failed"
+        return f"none of its {plural(report.rows, 'row')} failed"
     reasons = "; ".join(f"{count:,} × {reason}" for reason, count in report.left_out.most_common(3))
-    return f"of {counted(report.failed, 'failed row')}, {reasons}"
+    return f"of {plural(report.failed, 'failed row')}, {reasons}"
 
 
 class FailedRows:

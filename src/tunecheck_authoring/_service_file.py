@@ -11,7 +11,7 @@ from random import Random
 from typing import Literal, cast
 
 from tunecheck import ConfigurationError
-from tunecheck.plugins import JSON, told_as, write_file
+from tunecheck.plugins import JSON, raise_as, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.wording import singular, words_of
@@ -22,7 +22,7 @@ from tunecheck_authoring._openapi.operations import (
     identifier,
     is_parameter,
     read_operations,
-    unused,
+    unused_name,
 )
 from tunecheck_authoring._services.resources import Action, Resource, Resources, made_key
 
@@ -106,7 +106,7 @@ class ResourceModel:
         if name in self.kinds:
             longer = [each for each in place if each != "{}"][-2:]
             name = identifier("_".join(map(singular, longer))).lower()
-        name = unused(name, self.kinds)
+        name = unused_name(name, self.kinds)
         kind = self.kinds[name] = self._by_place[place] = ResourceKind(name, key)
         return kind
 
@@ -448,7 +448,7 @@ def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, J
         base=base,
         name=_class_name(path.stem, base),
     )
-    with told_as(ConfigurationError, path, "cannot be written"):
+    with raise_as(ConfigurationError, path, "cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path.with_suffix(".tables.json"), dumps_readably(tables))
         write_file(path, f"{text}{more}".encode())

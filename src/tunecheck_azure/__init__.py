@@ -25,9 +25,9 @@ def __getattr__(name: str) -> object:
     """Load a name from where it lives: here, or in azure-ai-evaluation."""
     if name not in _THEIRS:
         return _load_ours(name)
-    from tunecheck_azure._adopted import adopted
+    from tunecheck_azure._adopted import adopt_name
 
-    return adopted(name)
+    return adopt_name(name)
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ from tunecheck_azure._exceptions import ErrorBlame, ErrorCategory, ErrorTarget, 
 _PACKAGE = "azure.ai.evaluation"
 
 
-def adopted(name: str, module: str = _PACKAGE) -> object:
+def adopt_name(name: str, module: str = _PACKAGE) -> object:
     """That name of the package; a class of it as a subclass of the same name that raises our EvaluationException.
 
     If the package is not installed, return a class that says so when an instance is made.
@@ -36,7 +36,7 @@ def names_of(module: str) -> Callable[[str], object]:
     def named(name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        return adopted(name, f"{_PACKAGE}.{module}")
+        return adopt_name(name, f"{_PACKAGE}.{module}")
 
     return named
 
@@ -59,18 +59,18 @@ def _subclass(name: str, module: str) -> object:
 
 def _translate_errors(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a method of a class that is not typed here
     if not inspect.iscoroutinefunction(function):
-        return translated()(function)
+        return translate_errors()(function)
 
     @functools.wraps(function)
     async def awaited(*args: object, **kwargs: object) -> object:
-        with translated():
+        with translate_errors():
             return await function(*args, **kwargs)
 
     return awaited
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raise the package's EvaluationException as Tunecheck's."""
     theirs = import_module(f"{_PACKAGE}._exceptions").EvaluationException
     try:

@@ -7,13 +7,20 @@ from importlib import import_module
 
 from tunecheck import Metric
 from tunecheck.endpoints import ModelCalls
-from tunecheck.evaluators import ModelConfig, given
+from tunecheck.evaluators import ModelConfig, none_if_nan
 from tunecheck.plugins import Verdict
 from tunecheck_azure._calling import Inputs
 from tunecheck_azure._checks import refusal
 from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget
 from tunecheck_azure._judges import AzureJudge
-from tunecheck_azure._transcripts import answer, called, history, normalized, said_and_called, system_and_question
+from tunecheck_azure._transcripts import (
+    answer,
+    calls_with_results,
+    history,
+    normalize_messages,
+    said_and_called,
+    system_and_question,
+)
 
 _BUILT_IN = frozenset(
     "code_interpreter bing_grounding bing_custom_search file_search azure_ai_search sharepoint_grounding "
@@ -34,8 +41,8 @@ class IntentResolutionEvaluator(AzureJudge):
     bounded = True
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
-        query, response = history(normalized(turn["query"])), answer(normalized(turn["response"]))
-        return {"query": query, "response": response, "tool_definitions": given(turn.get("tool_definitions"))}
+        query, response = history(normalize_messages(turn["query"])), answer(normalize_messages(turn["response"]))
+        return {"query": query, "response": response, "tool_definitions": none_if_nan(turn.get("tool_definitions"))}
 
 
 class TaskAdherenceEvaluator(AzureJudge):
@@ -57,8 +64,8 @@ class TaskAdherenceEvaluator(AzureJudge):
         self.threshold = threshold
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
-        system, query = system_and_question(history(normalized(turn["query"]), with_system=True))
-        response, calls = said_and_called(answer(normalized(turn["response"]), with_calls=True))
+        system, query = system_and_question(history(normalize_messages(turn["query"]), with_system=True))
+        response, calls = said_and_called(answer(normalize_messages(turn["response"]), with_calls=True))
         return {"system_message": system, "query": query, "response": response, "tool_calls": calls}
 
 
@@ -90,7 +97,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
         response, definitions = turn["response"], turn["tool_definitions"]
-        calls = called(response) or turn["tool_calls"] or (response if isinstance(response, str) else None)
+        calls = calls_with_results(response) or turn["tool_calls"] or (response if isinstance(response, str) else None)
         if not calls:
             return "No tool calls found in response or provided tool_calls."
         if not isinstance(calls, str) and isinstance(definitions, list):
@@ -100,7 +107,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
             if not defined.union(_BUILT_IN).issuperset(names):
                 return "Tool definitions for all tool calls must be provided."
             definitions = definitions + _built_in(names)
-        return {"query": normalized(turn["query"]), "tool_calls": calls, "tool_definitions": definitions}
+        return {"query": normalize_messages(turn["query"]), "tool_calls": calls, "tool_definitions": definitions}
 
     async def _judge_turn(self, calls: ModelCalls, turn: Inputs) -> Verdict:
         judged = await super()._judge_turn(calls, turn)

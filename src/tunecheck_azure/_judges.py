@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from tunecheck import JudgeOutput, Metric, PromptyEvaluator
 from tunecheck.endpoints import DirectCalls, Endpoint, ModelCalls
-from tunecheck.evaluators import Judgement, ModelConfig, given, shown, tokens_of
+from tunecheck.evaluators import Judgement, ModelConfig, input_text, none_if_nan, tokens_of
 from tunecheck.plugins import JSON, Verdict, plain
 from tunecheck.prompts import shipped_prompt
 from tunecheck_azure._calling import PER_TURN, AzureEvaluator, Inputs, over_turns
@@ -28,7 +28,7 @@ from tunecheck_azure._exceptions import (
 )
 from tunecheck_azure._model_configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 from tunecheck_azure._text import F1ScoreEvaluator
-from tunecheck_azure._transcripts import answer, found_in_files, history, normalized
+from tunecheck_azure._transcripts import answer, found_in_files, history, normalize_messages
 
 _MESSAGES = ("query", "response", "ground_truth")
 """Inputs that may be an agent's messages."""
@@ -73,7 +73,7 @@ class _PromptJudge(PromptyEvaluator):
             "sample_output": json.dumps([{"role": "assistant", "content": completions[-1].text}]),
         }
         if answer.score is None:
-            told = skipped(key, answer.reason or "", self.named_threshold)
+            told = skipped_verdict(key, answer.reason or "", self.named_threshold)
             return told | {f"{key}_properties": properties} if self.judge.accounts_for_skipped else told
         if self.judge.bounded and not 1 <= answer.score <= 5:
             raise EvaluationException(
@@ -94,7 +94,7 @@ class _PromptJudge(PromptyEvaluator):
         }
 
 
-def skipped(key: str, reason: str, threshold: float | None) -> Verdict:
+def skipped_verdict(key: str, reason: str, threshold: float | None) -> Verdict:
     """The verdict where there is nothing to judge."""
     return {
         key: None,
@@ -208,7 +208,7 @@ class AzureJudge(AzureEvaluator):
         if self.judges_replies and not isinstance(prepared, str) and _is_intermediate(turn.get("response")):
             prepared = "Intermediate response. Please provide the agent's final response for evaluation."
         if isinstance(prepared, str):
-            return skipped(self.metric, prepared, self._threshold)
+            return skipped_verdict(self.metric, prepared, self._threshold)
         needed = [each.name for each in self._asked.__signature__.parameters.values() if each.default is each.empty]
         judged = await self._asked.call_with(calls, **{**dict.fromkeys(needed, ""), **prepared})
         properties = judged[f"{self.metric}_properties"]
@@ -219,12 +219,13 @@ class AzureJudge(AzureEvaluator):
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
         """The prompt's inputs; or why there is nothing to judge."""
-        seen = {name: normalized(value) if name in _MESSAGES else value for name, value in turn.items()}
+        seen = {name: normalize_messages(value) if name in _MESSAGES else value for name, value in turn.items()}
         if self.own_prompt:
             seen = {
-                name: shown(answer(value) if name == "response" else history(value)) for name, value in seen.items()
+                name: input_text(answer(value) if name == "response" else history(value))
+                for name, value in seen.items()
             }
-        return {name: given(value) for name, value in seen.items() if value is not None}
+        return {name: none_if_nan(value) for name, value in seen.items() if value is not None}
 
 
 def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
@@ -301,7 +302,7 @@ class GroundednessEvaluator(AzureJudge):
     )
 
     def _check(self, inputs: Inputs) -> None:
-        if given(inputs.get("query")) and not inputs.get("conversation"):
+        if none_if_nan(inputs.get("query")) and not inputs.get("conversation"):
             self.checks.text_or_messages("Query", inputs["query"])
         super()._check(inputs)
 
@@ -325,7 +326,7 @@ class GroundednessEvaluator(AzureJudge):
                     "'query' to extract context from tool calls."
                 )
             context = context or "<>"
-        said = answer(normalized(response), with_calls=True)
+        said = answer(normalize_messages(response), with_calls=True)
         return super()._prepare({"query": query, "response": said, "context": context or response})
 
 

@@ -18,7 +18,7 @@ _RENAMED = {
 _APPROVALS = (("assistant", "mcp_approval_request"), ("tool", "mcp_approval_response"))
 
 
-def normalized(value: object) -> object:
+def normalize_messages(value: object) -> object:
     """Messages without approvals, with one type for calls and one for results. Other values are returned unchanged."""
     if not isinstance(value, list):
         return value
@@ -131,7 +131,7 @@ def said_and_called(response: object) -> tuple[object, str]:
     return "\n".join(said) if isinstance(response, list) else response, "\n".join(tools)
 
 
-def called(response: object) -> list[Message]:
+def calls_with_results(response: object) -> list[Message]:
     """The calls of an agent's response, each with its result where there is one."""
     tools = [each for each in _messages(response) if each.get("role") == "tool"]
     parts = [(each.get("tool_call_id"), part) for each in tools for part in _messages(each.get("content"))]
@@ -144,7 +144,7 @@ def called(response: object) -> list[Message]:
 
 def found_in_files(response: list[object]) -> tuple[str, list[object]]:
     """The results of an agent's file searches, file by file, and its response without them."""
-    searches = [call for call in called(response) if call.get("name") == "file_search"]
+    searches = [call for call in calls_with_results(response) if call.get("name") == "file_search"]
     lines = [
         f"{each.get('file_name', 'Unknown file name')}:\n- {part['text']}---\n\n"
         for search in searches

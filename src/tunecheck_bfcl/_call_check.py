@@ -10,15 +10,15 @@ from typing import ClassVar, Literal, TypeAlias, cast, get_args
 from tunecheck import Evaluator, Metric, verdict
 from tunecheck.calls import FunctionCall, Reading, ToolDefinitions, tool_name
 from tunecheck.calls.matching import MatchPolicy, argument_faults, call_faults, match_calls
-from tunecheck.episodes import INVALID_ENTRY, CallMode, RowVerdict, decode_step, mode_of, shown, source_text
+from tunecheck.episodes import INVALID_ENTRY, CallMode, RowVerdict, decode_step, mode_of, source_text, value_text
 from tunecheck.evaluators import MODES, AnyMode
-from tunecheck.formats import AUTO, Profile, chosen, read_calls, tools_of
+from tunecheck.formats import AUTO, Profile, choose_profile, read_calls, tools_of
 from tunecheck.plugins import JSON, Verdict, one_of, sentence
 from tunecheck_bfcl._data.categories import is_bfcl
 from tunecheck_bfcl._decoding import Names, as_calls, decode_answer
 from tunecheck_bfcl._leaderboard_answers import Call, CallSignature, ExpectedCall, LeaderboardRules, UnusableAnswerError
 from tunecheck_bfcl._source_calls import source_calls, source_value
-from tunecheck_bfcl._summary import failed
+from tunecheck_bfcl._summary import failed_row
 from tunecheck_bfcl._text import UndecodableError
 
 _PASSED = RowVerdict(True)
@@ -51,7 +51,7 @@ def check_single_turn(
     try:
         return _as_leaderboard(row, result, mode, names) if compat else _strictly(row, result, mode)
     except RecursionError:
-        return failed("ast_decoder:decoder_failed", "the result is nested too deeply")
+        return failed_row("ast_decoder:decoder_failed", "the result is nested too deeply")
 
 
 def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, names: Names) -> RowVerdict:
@@ -61,15 +61,15 @@ def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, n
     try:
         decoded = decode_answer(result, mode, language)
     except UndecodableError as error:
-        return failed("ast_decoder:decoder_failed", f"the result cannot be decoded: {error}")
+        return failed_row("ast_decoder:decoder_failed", f"the result cannot be decoded: {error}")
     calls = as_calls(decoded)
     if calls is None:
-        return failed("ast_decoder:decoder_wrong_output_format", f"no list of calls: {shown(decoded)}")
+        return failed_row("ast_decoder:decoder_wrong_output_format", f"no list of calls: {value_text(decoded)}")
     try:
         rules = LeaderboardRules(language, dotted=_are_dotted(names, mode, calls, _documents(row)))
         return _failure(check, calls, row, rules) or _PASSED
     except UnusableAnswerError as error:
-        return failed("checker_crash", f"the leaderboard's checker fails on this row: {error}")
+        return failed_row("checker_crash", f"the leaderboard's checker fails on this row: {error}")
 
 
 def _are_dotted(names: Names, mode: CallMode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
@@ -94,8 +94,8 @@ def _abstention(result: object, mode: CallMode, language: str, *, calls_wanted: 
     if called == calls_wanted:
         return _PASSED
     if called:
-        return failed("irrelevance_error:decoder_success", f"called {shown(decoded)}; no call was asked for")
-    return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
+        return failed_row("irrelevance_error:decoder_success", f"called {value_text(decoded)}; no call was asked for")
+    return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; one was asked for")
 
 
 def _failure(
@@ -107,7 +107,7 @@ def _failure(
         return _unordered_failure(calls, answers, documents, rules)
     checker, expected = ("multiple", len(answers)) if check == "multiple" else ("simple", 1)
     if len(calls) != expected:
-        return failed(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
+        return failed_row(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
     document = documents.get(answers[0].name) if check == "multiple" else next(iter(documents.values()), None)
     return rules.failure(calls[0], answers[0], CallSignature.read(document))
 
@@ -118,7 +118,7 @@ def _unordered_failure(
     """Match each answer with the first fitting call that is still free, without backtracking."""
     if len(calls) != len(answers):
         text = f"{len(calls)} calls; expected {len(answers)}"
-        return failed("parallel_function_checker_no_order:wrong_count", text)
+        return failed_row("parallel_function_checker_no_order:wrong_count", text)
     free = list(range(len(calls)))
     for answer in answers:
         signature = CallSignature.read(documents.get(answer.name))
@@ -127,7 +127,7 @@ def _unordered_failure(
         if fitting is None:
             reasons = "; ".join(str(failure.message) for _, failure in failures if failure)
             text = f"no call is the expected one of {answer.name}: {reasons}"
-            return failed("parallel_function_checker_no_order:cannot_find_match", text[:1_000])
+            return failed_row("parallel_function_checker_no_order:cannot_find_match", text[:1_000])
         free.remove(fitting)
     return None
 
@@ -155,7 +155,7 @@ def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowV
         answers = [] if check in _ABSTAINING else _expected_calls(row)
         documents = _documents(row)
         if result is None or (isinstance(result, str) and result.startswith(_ERROR_RESULT)):
-            return failed("inference_error", f"no answer was recorded: {shown(result)}")
+            return failed_row("inference_error", f"no answer was recorded: {value_text(result)}")
         tools = tools_of([*documents.values()])
         decoded = _decode(result, mode, language, tools)
         if check == "irrelevance":
@@ -163,7 +163,7 @@ def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowV
         if check == "relevance":
             return _relevance(decoded, documents, result)
         if decoded.problem is not None:
-            return failed("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
+            return failed_row("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
         for answer in answers:
             _check_passable(answer, documents)
         return _strict_failure(decoded, answers, documents, language) or _PASSED
@@ -187,18 +187,18 @@ def _irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> Ro
     attempted = decoded.problem is not None and unreadable
     if not decoded.calls and not attempted:
         return _PASSED
-    text = f"called {shown([source_text(call) for call in decoded.calls] or result)}; no call was asked for"
-    return failed("irrelevance_error:decoder_success", text)
+    text = f"called {value_text([source_text(call) for call in decoded.calls] or result)}; no call was asked for"
+    return failed_row("irrelevance_error:decoder_success", text)
 
 
 def _relevance(decoded: Reading, documents: Mapping[str, object], result: object) -> RowVerdict:
     if not decoded.calls:
-        return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
+        return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; one was asked for")
     offered = {tool_name(name) for name in documents}
     unknown = next((call.name for call in decoded.calls if tool_name(call.name) not in offered), None)
     if unknown is None:
         return _PASSED
-    return failed("simple_function_checker:wrong_func_name", f"called {shown(unknown)}, which is not offered")
+    return failed_row("simple_function_checker:wrong_func_name", f"called {value_text(unknown)}, which is not offered")
 
 
 def _strict_failure(
@@ -232,13 +232,15 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
     signature = CallSignature.read(_whole(documents.get(answer.name)))
     for name in signature.required_names():
         if name not in answer.arguments:
-            raise UnusableAnswerError(f"the required argument {shown(name)} of {answer.name} has no possible value")
+            raise UnusableAnswerError(
+                f"the required argument {value_text(name)} of {answer.name} has no possible value"
+            )
     for name, options in answer.arguments.items():
         optional = isinstance(options, list) and "" in options and name not in signature.required
         if not options:
-            raise UnusableAnswerError(f"the argument {shown(name)} of {answer.name} has no possible value")
+            raise UnusableAnswerError(f"the argument {value_text(name)} of {answer.name} has no possible value")
         if name not in signature.properties and not optional:
-            raise UnusableAnswerError(f"{answer.name} has no parameter {shown(name)}, which the answer asks for")
+            raise UnusableAnswerError(f"{answer.name} has no parameter {value_text(name)}, which the answer asks for")
 
 
 def _whole(document: object) -> object:
@@ -286,7 +288,7 @@ class CallCheckEvaluator(Evaluator):
         self._compat = one_of(compat, get_args(Compat), "compat")
         self._mode = one_of(mode, MODES, "mode")
         self._names = one_of(names, get_args(Names), "names")
-        self._profile = chosen(format)
+        self._profile = choose_profile(format)
         format_name = {"format": self._profile.name} if self._profile else {}
         super().__init__(compat=compat, mode=mode, names=names, **format_name)
 

@@ -36,7 +36,7 @@ from tunecheck.cli import (
     run_errors,
     run_summary,
 )
-from tunecheck.plugins import Trust, clean, counted, did_you_mean, dumps_line, one_of, printable
+from tunecheck.plugins import Trust, clean, did_you_mean, dumps_line, one_of, plural, printable
 from tunecheck.views import console
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> 
                 write_file(out / f"{row['id']}.txt", content.encode("utf-8", "backslashreplace"))
             written += 1
     if out is not None:
-        print(f"written {counted(written, 'file')} in {out}")
+        print(f"written {plural(written, 'file')} in {out}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from tunecheck.calls import Reading, bind_positional, canonical_text
-from tunecheck.episodes import GroundTruth, Player, Services, path_text, shown
+from tunecheck.episodes import GroundTruth, Player, Services, path_text, value_text
 from tunecheck.plugins import JSON
 from tunecheck_bfcl._scoring import CheckRow
 
@@ -55,7 +55,7 @@ def _problems_of_calls(
     reading: Reading, item: JSON, replay: Player, parameters: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
     if not reading.calls:
-        yield f"  call  {shown(item)}, which cannot be read: {reading.problem or 'there is none'}"
+        yield f"  call  {value_text(item)}, which cannot be read: {reading.problem or 'there is none'}"
     for call in reading.calls:
         step = replay.call(call)
         yield f"  call  {canonical_text([bind_positional(call, parameters.get(call.name, ()))])}"
@@ -63,8 +63,8 @@ def _problems_of_calls(
         more = f"… ({len(text):,} characters)" if len(text) > _LONGEST_RESULT else ""
         yield f"    {'error' if step.result.error else 'result'}  {text[:_LONGEST_RESULT]}{more}"
         for change in step.changes[:_MOST_CHANGES]:
-            before = "nothing" if change.is_new else shown(change.before)
-            after = "nothing" if change.is_gone else shown(change.after)
+            before = "nothing" if change.is_new else value_text(change.before)
+            after = "nothing" if change.is_gone else value_text(change.after)
             yield f"    state  {path_text(change.path)}: {before} → {after}"
         if len(step.changes) > _MOST_CHANGES:
             yield f"    state  and {len(step.changes) - _MOST_CHANGES:,} more changes"
@@ -82,5 +82,5 @@ def _problems_of_messages(row: CheckRow, turn: int) -> Iterator[str]:
 
 def _alternatives(values: JSON) -> str:
     options: Sequence[JSON] = values if isinstance(values, list) else [values]
-    named = [shown(value) for value in options if value != ""]
+    named = [value_text(value) for value in options if value != ""]
     return " or ".join(named + ["left out"] * ("" in options)) or "nothing"

@@ -12,9 +12,9 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunecheck.calls import tool_name
-from tunecheck.episodes import RowVerdict, shown
+from tunecheck.episodes import RowVerdict, value_text
 from tunecheck_bfcl._source_values import TYPES, declared_value
-from tunecheck_bfcl._summary import failed
+from tunecheck_bfcl._summary import failed_row
 
 _PYTHON_TYPES: dict[str, type] = {
     "string": str,
@@ -51,7 +51,7 @@ class ExpectedCall:
             name, arguments = next(iter(value.items()))
             if isinstance(arguments, dict):
                 return cls(name, arguments)
-        raise UnusableAnswerError(f"the ground truth holds {shown(value, 60)}, which is not a call")
+        raise UnusableAnswerError(f"the ground truth holds {value_text(value, 60)}, which is not a call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +70,19 @@ class CallSignature:
         properties = parameters.get("properties") if isinstance(parameters, dict) else None
         required = parameters.get("required") if isinstance(parameters, dict) else None
         if not isinstance(properties, dict) or not isinstance(required, list):
-            raise UnusableAnswerError(f"the definition of {shown(document.get('name'), 60)} has no parameters")
+            raise UnusableAnswerError(f"the definition of {value_text(document.get('name'), 60)} has no parameters")
         return cls(str(document.get("name")), properties, required)
 
     def required_names(self) -> Iterator[object]:
         for name in self.required:
             if isinstance(name, (list, dict)):
-                raise UnusableAnswerError(f"{self.name} requires {shown(name, 60)}, which is not a name")
+                raise UnusableAnswerError(f"{self.name} requires {value_text(name, 60)}, which is not a name")
             yield name
 
     def schema(self, parameter: str) -> Mapping[str, object]:
         schema = self.properties.get(parameter)
         if not isinstance(schema, dict):
-            raise UnusableAnswerError(f"the definition of {self.name} says nothing about {shown(parameter, 60)}")
+            raise UnusableAnswerError(f"the definition of {self.name} says nothing about {value_text(parameter, 60)}")
         return schema
 
 
@@ -99,7 +99,9 @@ class LeaderboardRules:
         name = answer.name if self._dotted else tool_name(answer.name)
         if name not in call:
             called = ", ".join(call)
-            return failed("simple_function_checker:wrong_func_name", f"called {shown(called)}; expected {name}")
+            return failed_row(
+                "simple_function_checker:wrong_func_name", f"called {value_text(called)}; expected {name}"
+            )
         given = call[name]
         if not isinstance(given, Mapping):
             raise UnusableAnswerError("the arguments are not an object")
@@ -112,28 +114,30 @@ class LeaderboardRules:
             return given
         for name in signature.required_names():
             if name not in given:
-                text = f"the required argument {shown(name)} is missing"
-                return failed("simple_function_checker:missing_required", text)
+                text = f"the required argument {value_text(name)} is missing"
+                return failed_row("simple_function_checker:missing_required", text)
         for name, value in given.items():
             failure = self._argument_failure(name, value, answer, signature)
             if failure is not None:
                 return failure
         for name, value in answer.arguments.items():
             if name not in given and "" not in _options(value):
-                text = f"the argument {shown(name)} is missing; expected {_alternatives(_options(value))}"
-                return failed("simple_function_checker:missing_optional", text)
+                text = f"the argument {value_text(name)} is missing; expected {_alternatives(_options(value))}"
+                return failed_row("simple_function_checker:missing_optional", text)
         return None
 
     def _argument_failure(
         self, name: str, value: object, answer: ExpectedCall, signature: CallSignature
     ) -> RowVerdict | None:
         if name not in signature.properties or name not in answer.arguments:
-            return failed("simple_function_checker:unexpected_param", f"the argument {shown(name)} is not expected")
+            return failed_row(
+                "simple_function_checker:unexpected_param", f"the argument {value_text(name)} is not expected"
+            )
         options = _options(answer.arguments[name])
         error = self.value_fault(value, options, signature.schema(name))
         if error is None:
             return None
-        return failed(error, f"{name} is {shown(value)}; expected {_alternatives(options)}")
+        return failed_row(error, f"{name} is {value_text(value)}; expected {_alternatives(options)}")
 
     def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
         if self.language == "python":
@@ -169,7 +173,7 @@ class LeaderboardRules:
 def _known_type(type_name: object, types: Container[str]) -> str:
     if isinstance(type_name, str) and type_name in types:
         return type_name
-    raise UnusableAnswerError(f"the definition has a type {shown(type_name, 60)}")
+    raise UnusableAnswerError(f"the definition has a type {value_text(type_name, 60)}")
 
 
 def _element_type(schema: Mapping[str, object]) -> str:
@@ -186,7 +190,7 @@ class _Expected:
     elements: type | None = None
 
 
-def normalised(text: str) -> str:
+def normalise_text(text: str) -> str:
     """Return the text for comparisons: case, spaces and `,./-_*^` do not count, and `'` is `"`."""
     return _IGNORED.sub("", text).lower().replace("'", '"')
 
@@ -201,8 +205,8 @@ def _value_fault(value: object, answers: Sequence[object], expected: _Expected) 
         if expected.kind is list and expected.elements is dict:
             return _mappings_fault(value, answers)
         if expected.kind is str:
-            accepted = [normalised(answer) for answer in answers if isinstance(answer, str)]
-            return None if normalised(str(value)) in accepted else "value_error:string"
+            accepted = [normalise_text(answer) for answer in answers if isinstance(answer, str)]
+            return None if normalise_text(str(value)) in accepted else "value_error:string"
         if expected.kind is list:
             lists = [[_comparable(element) for element in _elements(answer)] for answer in answers]
             return None if [_comparable(element) for element in _elements(value)] in lists else "value_error:list/tuple"
@@ -233,7 +237,7 @@ def _elements_fit(value: object, answer: object, elements: type) -> bool:
 
 
 def _comparable(value: object) -> object:
-    return normalised(value) if isinstance(value, str) else value
+    return normalise_text(value) if isinstance(value, str) else value
 
 
 def _elements(value: object) -> Sequence[object]:
@@ -292,9 +296,11 @@ def _options(value: object) -> Sequence[object]:
         return tuple(value)
     if isinstance(value, (list, tuple, str)):
         return value
-    raise UnusableAnswerError(f"the possible values are {shown(value, 60)}, which is not a list")
+    raise UnusableAnswerError(f"the possible values are {value_text(value, 60)}, which is not a list")
 
 
 def _alternatives(options: Sequence[object]) -> str:
     values = [option for option in options if option != ""]
-    return " or ".join(shown(value, 80) for value in values[:3]) + (" or …" if len(values) > 3 else "") or "nothing"
+    return (
+        " or ".join(value_text(value, 80) for value in values[:3]) + (" or …" if len(values) > 3 else "") or "nothing"
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tunecheck import DataError
 from tunecheck.episodes import UNKNOWN, CallMode, Episode, mode_of
-from tunecheck.plugins import JSON, loads, told_as
+from tunecheck.plugins import JSON, loads, raise_as
 from tunecheck_bfcl._data.categories import CATEGORIES, OLD_NAMES, Category, model_folder_of, row_id
 
 _NAME = re.compile(r"BFCL_v(?P<version>[34])_(?P<category>.+)_result\.json")
@@ -40,7 +40,7 @@ class ResultFile:
     category: Category
 
     def rows(self) -> Iterator[RecordedResult]:
-        with told_as(DataError, self.path):
+        with raise_as(DataError, self.path):
             content = self.path.read_bytes()
         try:
             array = _array(content)

@@ -16,7 +16,7 @@ import msgspec
 from tunecheck import DataError
 from tunecheck.datasets import JsonLinesSource
 from tunecheck.episodes import CallMode, RowVerdict, Services, StateCheck
-from tunecheck.plugins import JSON, one_of, told_as
+from tunecheck.plugins import JSON, one_of, raise_as
 from tunecheck_bfcl._call_check import check_single_turn
 from tunecheck_bfcl._data.categories import CATEGORIES, Category
 from tunecheck_bfcl._data.files import BfclFiles, find_bfcl
@@ -24,7 +24,7 @@ from tunecheck_bfcl._data.prompts import read_long_context
 from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._dialect import LeaderboardCheck
 from tunecheck_bfcl._result_files import RecordedResult, ResultFile, asked_in_mode, find_results
-from tunecheck_bfcl._summary import CategoryScore, ModelScore, failed
+from tunecheck_bfcl._summary import CategoryScore, ModelScore, failed_row
 
 CheckRow = Mapping[str, JSON]
 
@@ -67,7 +67,7 @@ def entry_ids(files: BfclFiles, category: Category) -> set[str]:
     """
     path = files.data / category.questions
     try:
-        with told_as(DataError, path):
+        with raise_as(DataError, path):
             return {_read_id(line).id for line in path.read_bytes().split(b"\n") if line.strip()}
     except msgspec.DecodeError as error:
         raise DataError(f"{path}: {error}") from None
@@ -186,7 +186,7 @@ class LeaderboardScorer:
 
     def _verdict(self, record: RecordedResult, row: CheckRow | None, file: ResultFile, mode: CallMode) -> RowVerdict:
         if record.problem is not None:
-            return failed(_UNREADABLE, record.problem)
+            return failed_row(_UNREADABLE, record.problem)
         if row is None:
             return RowVerdict(None, "unknown_id", None, f"BFCL's data has no entry of this id in {file.category.name}")
         try:
@@ -194,7 +194,7 @@ class LeaderboardScorer:
                 return check_single_turn(row, record.result, compat=self._compat, mode=mode, names=self._names)
             return self._check.check(row, record.result, mode=mode, episode=record.episode, model=file.model)
         except RecursionError:
-            return failed(_UNREADABLE, "the result is nested too deeply")
+            return failed_row(_UNREADABLE, "the result is nested too deeply")
 
     @cached_property
     def _check(self) -> StateCheck:

@@ -41,13 +41,13 @@ def decode_source_text(text: str, language: str) -> list[object]:
     """
     text = text.strip("`\n ")
     source = text[text.startswith("[") : len(text) - text.endswith("]")]
-    nodes = nodes_of(parsed(source, java=language == "java"))
+    nodes = nodes_of(parse_source(source, java=language == "java"))
     if any(node.is_error for node in nodes):
         raise UnreadableError(f"not readable as {language}: {source[:40]!r}")
     return [_JavaText(source).call(nodes) if language == "java" else _javascript_call(nodes[0])]
 
 
-def parsed(source: str, *, java: bool) -> Node:
+def parse_source(source: str, *, java: bool) -> Node:
     """Return the syntax tree of a text.
 
     Raises:
@@ -186,7 +186,7 @@ def source_value(text: str, language: str) -> object:
     java = language == "java"
     body = text.strip().removesuffix(";")
     try:
-        root = parsed(f"Object x = {body};" if java else f"x = {body};", java=java)
+        root = parse_source(f"Object x = {body};" if java else f"x = {body};", java=java)
         bound = root.named_children[0].named_children if len(root.named_children) == 1 else []
         is_one = len(bound) == 1 + java and bound[-1].type in ("variable_declarator", "assignment_expression")
         if not is_one or any(node.is_error or node.is_missing for node in nodes_of(root)):
@@ -295,7 +295,7 @@ def source_calls(text: str, language: str) -> Reading:
     body = body[1:-1] if body.startswith("[") and body.endswith("]") else body
     java = language == "java"
     try:
-        root = parsed(f"Object[] x = {{{body}}};" if java else f"[{body}];", java=java)
+        root = parse_source(f"Object[] x = {{{body}}};" if java else f"[{body}];", java=java)
         nodes = nodes_of(root)
     except UnreadableError as error:
         return Reading(problem=str(error))

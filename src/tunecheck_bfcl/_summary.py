@@ -76,7 +76,7 @@ class ModelsSummary(msgspec.Struct, frozen=True, kw_only=True):
     models: dict[str, ModelSummary]
 
 
-def failed(error_type: str, message: str) -> RowVerdict:
+def failed_row(error_type: str, message: str) -> RowVerdict:
     """Return the verdict on a row that failed."""
     code = next((_CODES[part] for part in error_type.split(":") if part in _CODES), None)
     return RowVerdict(False, error_type, None, message, code=code)

@@ -32,7 +32,7 @@ from tunecheck.plugins import (
     discover,
     find,
     load,
-    offered_by,
+    load_offer,
     read_as,
     read_yaml,
 )
@@ -267,7 +267,7 @@ def _kind_of_file(path: Path, trust: Trust | None) -> object:
     path = path.resolve()
     if trust is not None:
         trust.check(path, "run its code as a kind of memory test", folder=GROUP)
-    return load(Candidate(GROUP, path.stem, str(path), partial(offered_by, path), path))
+    return load(Candidate(GROUP, path.stem, str(path), partial(load_offer, path), path))
 
 
 def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:

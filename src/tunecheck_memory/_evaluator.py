@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tunecheck import ConfigurationError, Evaluator, Fault, Metric, verdict
 from tunecheck.endpoints import Endpoint, ModelCalls
-from tunecheck.evaluators import ModelConfig, given, judge_endpoint
+from tunecheck.evaluators import ModelConfig, judge_endpoint, none_if_nan
 from tunecheck.plugins import JSON, Verdict, loads, plain, real_number, to_json
 from tunecheck_memory._configuration import shipped_kind
 from tunecheck_memory._kind import FinishedTest, Points, Score
@@ -33,7 +33,7 @@ def read_test(
     Raises:
         ValueError: The row names no data set, or a column is not data.
     """
-    title = given(dataset)
+    title = none_if_nan(dataset)
     if not isinstance(title, str) or not title.strip():
         raise ValueError("dataset must be the title of a memory test's data set, such as 'Spy Meeting'")
     arguments = _value(row.pop("arguments", None), "arguments")
@@ -49,7 +49,7 @@ def read_test(
 
 def _value(value: object, name: str) -> JSON:
     """Return data, or the value of a JSON text, as CSV files have no lists."""
-    value = given(value)
+    value = none_if_nan(value)
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             return loads(value)
@@ -191,7 +191,7 @@ class MemoryEvaluator(Evaluator):
 
     def _judge_by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict | list[dict[str, object]]]:
         """Return the test, and its verdict or the inputs of the questions for the judge."""
-        own, sure = given(row.pop("own_score", None)), given(row.pop("own_sure", None)) is not False
+        own, sure = none_if_nan(row.pop("own_score", None)), none_if_nan(row.pop("own_sure", None)) is not False
         test = read_test(**row)
         questions = self._judges.questions(test) if self._judges is not None else []
         if isinstance(own, (int, float)) and not isinstance(own, bool) and math.isfinite(own):

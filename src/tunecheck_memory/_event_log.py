@@ -25,11 +25,11 @@ from tunecheck.plugins import (
     RecordFile,
     WholeRecords,
     check_first_record,
-    counted,
     loads,
     open_regular,
+    plural,
+    raise_as,
     synced_file,
-    told_as,
 )
 from tunecheck_memory._effects import Effect, Outcome
 
@@ -175,7 +175,7 @@ def refuse_damage(path: Path, *, accept: bool) -> str | None:
     log = _read(path) if accept else _whole(path)
     if log.problem is None:
         return None
-    with told_as(RunError, path, "cannot be written"), open_regular(path, "r+b") as file:
+    with raise_as(RunError, path, "cannot be written"), open_regular(path, "r+b") as file:
         copy = shutil.copyfile(path, path.with_suffix(".damaged"))
         file.truncate(log.end)
         synced_file(path).unlink(missing_ok=True)
@@ -207,7 +207,7 @@ def _read(path: Path) -> _Log:
     events: list[Event] = []
     end = calls = 0
     problem: object = None
-    with told_as(ConfigurationError, path), open_regular(path) as file:
+    with raise_as(ConfigurationError, path), open_regular(path) as file:
         records = WholeRecords(path, file)
         for begin, line in records:
             if problem or records.damage.lost:
@@ -228,7 +228,7 @@ def _read(path: Path) -> _Log:
     lost = records.damage.lost
     if problem is None and not lost:
         return _Log(header, events, end, None)
-    again = counted(calls + max(lost, 1), "call")
+    again = plural(calls + max(lost, 1), "call")
     return _Log(header, events, end, f"{problem or records.damage}; to go on from before takes up to {again} again")
 
 

@@ -19,10 +19,10 @@ from tunecheck.plugins import (
     Written,
     loads,
     plain,
+    raise_as,
     read_as,
     read_object,
     read_regular,
-    told_as,
     write_file,
 )
 from tunecheck.runs import dumps_readably
@@ -76,7 +76,7 @@ def read_definition(file: Path | str) -> Definition:
         DataError: The file cannot be read, or is no definition; names file and key.
     """
     path = Path(file)
-    with told_as(DataError, path):
+    with raise_as(DataError, path):
         raw = read_regular(path, MAX_BYTES)
     try:
         content = read_as(loads(raw), _File, str(path), error=DataError)
@@ -115,7 +115,7 @@ def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> 
     paths = []
     for definition in definitions:
         path = definition_path(folder, definition)
-        with told_as(DataError, path, "cannot be written"):
+        with raise_as(DataError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(dumps_readably(definition_data(definition)))
         paths.append(path)
@@ -253,7 +253,7 @@ def _make_anew(configuration: Configuration, folder: Path, making: GenerationCon
     """Make all data sets except those with missing texts; old definitions are removed once all are made."""
     keep = {each.title for each in configuration.data_sets if each.kind.needs_texts and making.texts is None}
     new = {each.title: _make(each, configuration, making) for each in configuration.data_sets if each.title not in keep}
-    with told_as(ConfigurationError, folder, "cannot be written"):
+    with raise_as(ConfigurationError, folder, "cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / RECORD).unlink(missing_ok=True)
         for place in [each for each in folder.glob("*/") if each.name not in keep]:

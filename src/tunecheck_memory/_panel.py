@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck import ConfigurationError, NewerFileError
-from tunecheck.plugins import JSON, counted, read_object, real_number
+from tunecheck.plugins import JSON, plural, read_object, real_number
 from tunecheck.report import PanelRow, as_json, cut
 
 _LABELS: Mapping[str, str] = {
@@ -72,11 +72,11 @@ class LogEntry(msgspec.Struct, frozen=True):
             ("judge" if judged else "agent", self.reply),
         )
         notes = (
-            f"for {counted(self.for_tokens, 'token')}" if self.for_tokens else "",
+            f"for {plural(self.for_tokens, 'token')}" if self.for_tokens else "",
             f"for {timedelta(seconds=self.for_seconds)}" if self.for_seconds else "",
             "the agent took the reply that was suggested" if self.adopted else "",
             "the agent's service declined to answer" if self.declined else "",
-            f"{counted(self.size, 'token')} with the reply" if self.size is not None else "",
+            f"{plural(self.size, 'token')} with the reply" if self.size is not None else "",
         )
         where = f"message {self.message:,} · {self.tokens:,} tokens · {at}"
         texts: list[JSON] = [[who, cut(text, _MOST_TEXT)] for who, text in spoken if text is not None]

@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
-from tunecheck.plugins import JSON, canonical, converted
+from tunecheck.plugins import JSON, canonical, convert_value
 from tunecheck_serve import BadRequestError, Middleware, ReplyStore, Service, json_reply, read_object
 
 
@@ -88,7 +88,7 @@ class NoteAgent(Service):
     async def _reply_once(self, request: web.Request) -> web.Response:
         """Answer a request; one that is repeated under its key gets the same answer, and is noted once."""
         try:
-            message = converted(read_object(await request.read()), AgentMessage)
+            message = convert_value(read_object(await request.read()), AgentMessage)
         except msgspec.ValidationError as error:
             raise BadRequestError(str(error)) from None
 

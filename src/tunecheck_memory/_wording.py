@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
-from tunecheck.plugins import JSON, Written, dumps, loads, read_as, read_yaml, told_as, value_of
+from tunecheck.plugins import JSON, Written, dumps, loads, raise_as, read_as, read_yaml, value_of
 from tunecheck_memory._tokens import Tokenizer
 
 OWN = Path(__file__).with_name("data") / "wording.yml"
@@ -141,7 +141,7 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
     @cached_property
     def menu(self) -> Menu:
         file = Path(self.menu_file)
-        with told_as(ConfigurationError, file):
+        with raise_as(ConfigurationError, file):
             content = file.read_bytes()
         try:
             return Menu.read(loads(content), str(file))
@@ -245,7 +245,7 @@ class _Trivia(msgspec.Struct, rename={"question": "Question", "answer": "AnswerV
 
 
 def _pairs(file: Path) -> Iterator[tuple[str, str]]:
-    with told_as(DataError, file):
+    with raise_as(DataError, file):
         whole = value_of(file.read_bytes())
     entries = whole.get("Data") if isinstance(whole, dict) else None
     form: type[_Pair | _Trivia] = _Trivia if isinstance(entries, list) else _Pair

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from tunecheck import ConfigurationError, MissingExtraError, Run
-from tunecheck.endpoints import Redactor, Secret, installed, is_loopback
+from tunecheck.endpoints import Redactor, Secret, can_import, is_loopback
 from tunecheck.pipeline import REPEATED
 from tunecheck.plugins import JSON, clean, dumps, value_of
 from tunecheck_mlflow._traces import Traces
@@ -330,7 +330,7 @@ def _batches(entries: Sequence[T], most: int) -> Iterator[Sequence[T]]:
 
 
 def _check_installed() -> None:
-    if not installed("mlflow"):
+    if not can_import("mlflow"):
         raise MissingExtraError("uploading to MLflow", "mlflow")
 
 

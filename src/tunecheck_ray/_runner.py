@@ -24,7 +24,7 @@ from typing import Any
 from tunecheck import ConfigurationError, MissingExtraError, RunError
 from tunecheck.evaluation import Execution, RunsElsewhere
 from tunecheck.pipeline import CachedResults, Journal, Plan, Portion
-from tunecheck.plugins import clean, counted
+from tunecheck.plugins import clean, plural
 from tunecheck_ray._driver import ChunkDriver, Flight
 from tunecheck_ray._options import RayOptions
 from tunecheck_ray._services import RayJob, TaskServer
@@ -143,7 +143,7 @@ class RayDriver(ChunkDriver):
         """As `ChunkDriver.waiting_for`."""
         if not self._nodes:
             return "connecting to Ray"
-        return f"{counted(min(len(self._flights), self._fits), 'task')} on {counted(self._nodes, 'node')}"
+        return f"{plural(min(len(self._flights), self._fits), 'task')} on {plural(self._nodes, 'node')}"
 
     # -- the cluster
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError, TunecheckError, plugins
 from tunecheck.cli import RUNNING, AddedOptions, Addition, CommandOptions, flag, option
-from tunecheck.plugins import JSON, clean, counted
+from tunecheck.plugins import JSON, clean, plural
 
 if TYPE_CHECKING:
     from tunecheck import Run
@@ -95,7 +95,7 @@ def upload_all(
 
 def shown(done: Uploaded) -> Iterator[str]:
     yield clean(f"already there, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
-    yield clean(f"  run {done.run_id}: {counted(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
+    yield clean(f"  run {done.run_id}: {plural(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
     if done.left_out:
         yield clean(f"  left out, as no finite numbers: {', '.join(done.left_out)}", 2_000)
     if done.url:

@@ -1,4 +1,4 @@
-"""`datasets author`: rows that hold, made in stages whose files a person may edit."""
+"""`datasets author`: rows that hold, made in stages; a person may edit the files of each stage."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from tunecheck_authoring._author.files import AuthoredTask, GraphFile
 from tunecheck_authoring._author.graph import find_graph
 from tunecheck_authoring._author.paths import sample_tasks
 from tunecheck_authoring._author.values import others
-from tunecheck_authoring._author.world import World, described
+from tunecheck_authoring._author.world import World, describe_world
 
 
 class Club(Simulator):
-    """Members, who are added and removed by lists; who removes nobody is told that it is done."""
+    """Members, who are added and removed by lists; an empty removal returns that it is done."""
 
     bounded: ClassVar[bool] = True
 
@@ -72,7 +72,7 @@ class Club(Simulator):
 @pytest.fixture(scope="module")
 def world() -> World:
     classes = {"club": Club}
-    return World.of(classes, described(classes))
+    return World.of(classes, describe_world(classes))
 
 
 @pytest.fixture(scope="module")

@@ -126,7 +126,7 @@ def test_what_stands_in_something_else_belongs_to_it(folder: Path) -> None:
 
 
 def test_names_around_records_differ_from_each_other(folder: Path) -> None:
-    """As of an owner and a repository: with equal ones a call that mixes them up would pass."""
+    """An owner and a repository, for example: with equal ones a call that mixes them up would pass."""
     listed = {"responses": {"200": {"description": "ok"}}}
     path = "/repos/{owner}/{repo}/milestones/{number}"
     service(folder, {"openapi": "3.1.0", "info": {}, "paths": {path: {"get": listed}}}, "hub")
@@ -283,7 +283,7 @@ def test_an_operation_that_takes_more_than_people_say_is_not_used(folder: Path) 
 
 
 def test_no_call_of_an_authored_turn_is_made_for_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As a change would be to what the same turn deletes."""
+    """An example is a change to something that the same turn deletes."""
     command = ["datasets", "author", "clinic", "--openapi", "clinic.yaml", "--tasks", "30", "--variants", "none"]
     assert main(command) == 0
     capsys.readouterr()

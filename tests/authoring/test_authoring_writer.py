@@ -73,7 +73,7 @@ class Loans:
         return main([*COMMAND, "--writer", self.models[-1], *options])
 
     def authored(self) -> list[Row]:
-        """The rows of the set, each of which asks for what its ground truth does."""
+        """The rows of the set; each asks for the calls of its ground truth."""
         path = self.folder / "datasets/loans.jsonl"
         rows = lines(path) if path.exists() else []
         by_id = {row["id"]: row for row in self.plain}
@@ -181,7 +181,7 @@ def test_words_that_ask_for_something_else_are_reviewed(
 
 
 def test_prose_without_the_request_never_comes_into_the_set(loans: Loans) -> None:
-    """Where a turn gives no value, prose could be what the user says: nobody can solve it as meant."""
+    """If a turn gives no value, the user could say any prose: no solver can then find the meant call."""
     with loans.model(lambda plain: "Nice weather today, is it not?", solved):
         loans.author()
     assert {row["id"] for row in (*loans.authored(), *loans.review())} == {row["id"] for row in loans.plain}

@@ -1,4 +1,4 @@
-"""`check` of single questions whose ground truth holds possible answers."""
+"""`check` of single questions that have several right answers."""
 
 from typing import Any
 

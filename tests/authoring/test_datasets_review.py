@@ -1,4 +1,4 @@
-"""`datasets audit --review`: what is decided in the browser is written to a new file, by nobody else."""
+"""`datasets audit --review`: only a decision in the browser is written, and to a new file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tunecheck import ConfigurationError
 from tunecheck.datasets import open_dataset
 from tunecheck.report import running
 from tunecheck_authoring._audit.dialogue import Replacement, found
-from tunecheck_authoring._audit.review import Decisions, Review, make_app, mended, remedy
+from tunecheck_authoring._audit.review import Decisions, Review, apply_fixes, make_app, remedy
 
 Answer = TypeVar("Answer")
 OLD, NEW = "send(text='We are lat')", "send(text='We are late')"
@@ -99,7 +99,7 @@ def test_a_file_that_is_there_is_never_written_over(review: Review) -> None:
 
 def test_a_call_that_is_written_otherwise_in_the_row_cannot_be_replaced(review: Review) -> None:
     row = _row("a") | {"ground_truth": [["send(text = 'We are lat')"]]}
-    assert mended(row, [REPLACED]) is None
+    assert apply_fixes(row, [REPLACED]) is None
 
 
 def test_only_who_has_the_token_and_names_this_machine_is_answered(review: Review) -> None:

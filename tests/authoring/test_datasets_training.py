@@ -1,4 +1,4 @@
-"""Training files as rows: the forms of OpenAI, Azure OpenAI, TRL, ShareGPT and xLAM, converted or given as they are."""
+"""Training files as rows: the forms of OpenAI, Azure OpenAI, TRL, ShareGPT and xLAM, converted or unchanged."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_conversations_are_chats_that_openais_file_check_takes(folder: Path) -> 
 
 
 def complaints(messages: list[Message], tools: list[Message]) -> Iterator[str]:
-    """What OpenAI's check of chat files refuses, as its guides to fine-tuning document it."""
+    """The problems that OpenAI's check of chat files refuses, by its guides to fine-tuning."""
     names = [tool["function"]["name"] for tool in tools]
     if len(set(names)) < len(names) or not all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names):
         yield "names of tools"

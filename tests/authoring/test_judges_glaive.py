@@ -1,4 +1,4 @@
-"""The main job on the converted Glaive sample with a judge: its table, its rows, and the judge held against labels."""
+"""The main job on the converted Glaive sample with a judge: its table, its rows, and the judge compared with labels."""
 
 from __future__ import annotations
 

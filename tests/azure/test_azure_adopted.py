@@ -1,4 +1,4 @@
-"""What only Azure AI Evaluation has: its own classes by our names, which raise our exception."""
+"""Parts that only Azure AI Evaluation has: its own classes by our names, which raise our exception."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ PROMPTS = {
 
 @pytest.fixture
 def azure_s_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package that stands for azure-ai-evaluation: prompts of the same names and inputs."""
+    """A package in the place of azure-ai-evaluation: prompts of the same names and inputs."""
     package = tmp_path / "site" / "azure" / "ai" / "evaluation"
     for name, inputs in PROMPTS.items():
         path = package / "_evaluators" / f"_{name}" / f"{name}.prompty"

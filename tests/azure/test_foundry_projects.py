@@ -1,4 +1,4 @@
-"""How a project is named, and what is said when it is none."""
+"""Names of projects, and the error for a name that is none."""
 
 from __future__ import annotations
 

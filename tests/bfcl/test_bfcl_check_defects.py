@@ -1,4 +1,4 @@
-"""What goes wrong in the leaderboard's checker of conversations, defect by defect: the strict mode has none of them."""
+"""Defects of the leaderboard's checker of conversations, one by one: the strict mode has none of them."""
 
 from __future__ import annotations
 

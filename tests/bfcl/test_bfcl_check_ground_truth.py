@@ -1,4 +1,4 @@
-"""The possible answers against themselves: which rows some answer passes, and which nobody can pass."""
+"""The possible answers against themselves: which rows an answer can pass, and which no answer can pass."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def judged(
 
 
 def _calls(row: Mapping[str, Any], *, quoted: bool, as_it_stands: bool = False) -> Sequence[tuple[str, dict[str, Any]]]:
-    """The ground truth's calls. Unless as they stand: without what the function does not know, with what it needs."""
+    """The ground truth's calls; without unknown arguments and with required ones, unless `as_it_stands`."""
     functions: Any = row["functions"]
     schemas = {function["name"]: function["parameters"] for function in functions}
     calls = []
@@ -125,7 +125,7 @@ def _calls(row: Mapping[str, Any], *, quoted: bool, as_it_stands: bool = False) 
 
 
 def _concrete(value: object) -> object:
-    """An object whose keys have alternatives, with the first of each; what may be left out is left out."""
+    """Return an object with the first alternative of each key; what may be left out is left out."""
     if isinstance(value, list):
         return [_concrete(each) for each in value]
     if not isinstance(value, dict):

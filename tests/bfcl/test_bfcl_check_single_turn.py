@@ -1,7 +1,7 @@
 """One answer against possible answers: the leaderboard's rules, and where the strict mode is right instead.
 
 A line of single_turn_cases.jsonl has a row (`check`, `answers`, `functions`), a `result`, and the verdicts "bfcl" and
-"strict": "pass", "fail", "not_applicable", or the error type of a failure (`*` stands for any ending).
+"strict": "pass", "fail", "not_applicable", or the error type of a failure (`*` matches any ending).
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def test_two_who_fetch_at_once_both_succeed(tmp_path: Path, own_wheel: Path, mon
 
 
 def _once(action: Callable[[], object]) -> Callable[[Path], None]:
-    """A function that acts at its first call, as somebody who is faster does."""
+    """A function that acts at its first call, before the code under test can."""
     calls: list[Path] = []
 
     def act(folder: Path) -> None:

@@ -32,7 +32,7 @@ def texts(step: Any, **options: Any) -> list[str] | None:
     return None if decoded.problem is not None else [source_text(each) for each in decoded.calls]
 
 
-# What BFCL's own decoder was seen to make of these texts.
+# The results of BFCL's own decoder for these texts, recorded from a run of it.
 
 
 @cases("bfcl")

@@ -48,7 +48,7 @@ def evaluate(folder: Path, *arguments: str) -> Said:
 
 
 def scored(folder: Path, path: Path, mode: str) -> tuple[Mapping[str, Any], dict[str, Verdicts]]:
-    """What `tunecheck bfcl score` says of a file or a tree: each category's summary, and its rows' verdicts."""
+    """The output of `tunecheck bfcl score` for a file or a tree: each category's summary, and its rows' verdicts."""
     said = inside(folder, "bfcl", "score", str(path), "--compat", mode, "--out", "scores", "--json")
     assert said.code == 0, said.err
     categories = said.json()["categories"]
@@ -83,7 +83,7 @@ def test_one_category_of_one_file_needs_no_settings_to_equal_the_leaderboard(
 
 
 def force_quit(row_id: str, turns: int) -> dict[str, Any]:
-    """A result line whose log says, in the leaderboard's words, that the last turn was ended by force."""
+    """A result line with the leaderboard's words for a last turn that was ended by force."""
     result = [[[{"pwd": "{}"}]]] * turns
     note = {"role": "handler_log", "content": "Model has been forced to quit after 20 steps."}
     return {"id": row_id, "result": result, "inference_log": [{"begin_of_turn_query": [], "step_0": [note]}]}
@@ -147,7 +147,7 @@ def test_a_server_that_is_not_there_is_named_where_every_row_failed(workspace: P
 
 
 def test_a_ground_truth_is_shown_with_the_names_of_its_arguments(workspace: Path) -> None:
-    said = inside(workspace, "bfcl", "show", "multi_turn_miss_func_0")  # one of whose calls is by position
+    said = inside(workspace, "bfcl", "show", "multi_turn_miss_func_0")  # one of its calls is by position
     assert said.code == 0
     assert "sort(file_name=" in said.out
     assert "0=" not in said.out

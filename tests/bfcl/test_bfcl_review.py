@@ -163,7 +163,7 @@ def scored_again(run: Path) -> dict[str, object]:
 
 
 async def test_a_conversation_of_bfcl_in_text_executes_the_calls_that_its_verdict_is_on() -> None:
-    """The leaderboard drops positional arguments: `cd('docs')` fails there, and so the model is told."""
+    """The leaderboard drops positional arguments: `cd('docs')` fails there, and the model sees the error."""
     root = {"home": {"type": "directory", "contents": {"docs": {"type": "directory", "contents": {}}}}}
     values: dict[str, Any] = {
         "id": "multi_turn_base_0",

@@ -41,7 +41,7 @@ def result_lines(folder: Path, model: str, category: str) -> list[Values]:
 
 
 def test_a_replayed_run_has_the_verdicts_that_scoring_its_files_gives(shared_data: Path) -> None:
-    """Of a few rows; `checks/` replays two whole runs."""
+    """Replays a few rows; `checks/` replays two whole runs."""
     results = shared_data / "bfcl_runs" / "v0.11.0" / "result"
     target = ConversationTarget(load_endpoint({"kind": "replay", "path": str(results)}, name="recorded"))
     outcome = run_bfcl(target, categories="multiple,simple_java,multi_turn_miss_param", limit=20)
@@ -164,7 +164,7 @@ def test_a_run_that_is_cut_off_goes_on_without_asking_a_finished_step_again(work
         asked = set(server.keys)
         again = run(workspace, "--resume", "last", "--quiet")
         assert again.code == 0, again.err
-        assert len(server.requests) - len(set(server.keys)) <= 2  # what was under way when it ended
+        assert len(server.requests) - len(set(server.keys)) <= 2  # calls in flight when it ended
         assert asked < set(server.keys)
     rows = list(Run(folder).rows())
     assert [row["row_id"] for row in rows] == [f"multi_turn_base_{index}" for index in range(4)]

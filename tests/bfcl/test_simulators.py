@@ -296,7 +296,7 @@ def test_no_call_fails_to_come_back(name: str, arguments: list[Any]) -> None:
 
 
 def test_precision_is_each_calls_own_in_every_thread() -> None:
-    """The caller's decimal context stays as it is, and calls side by side do not change each other's digits."""
+    """The caller's decimal context does not change, and parallel calls do not change each other's digits."""
     before = decimal.getcontext().prec
 
     def texts(digits: int) -> list[str]:

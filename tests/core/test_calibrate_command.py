@@ -222,7 +222,7 @@ def test_a_killed_run_goes_on_and_no_verdict_is_bought_twice(folder: Path) -> No
         again = process(folder, "judge", "calibrate", "--resume", run.name, "--json")
         assert again.code == 0, again.err
         assert (again.json()["compared"], again.json()["run"]) == (30, run.name)
-        # A call that was under way when the process died is sent again under its key: the server knows it.
+        # A call that was in flight when the process died is sent again under its key: the server knows it.
         counted = health(url)
         assert counted["rules"]["rule 2"] == 30
         assert counted["answers"] - counted["repeats"] <= 30

@@ -1,4 +1,4 @@
-"""What is not a call: prose and data without a problem, and broken calls with one."""
+"""Texts that are not calls: prose and data without a problem, and broken calls with one."""
 
 from __future__ import annotations
 

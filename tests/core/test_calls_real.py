@@ -37,7 +37,7 @@ def bfcl_results(shared_data: Path) -> list[Any]:
 
 
 def expected(result: list[dict[str, str]]) -> tuple[FunctionCall, ...] | None:
-    """What the two models' call lists hold, by the standard library; None where an argument text is not JSON."""
+    """The calls in the two models' lists, read by the standard library; None where an argument text is not JSON."""
     try:
         return tuple(FunctionCall(name, json.loads(text)) for call in result for name, text in call.items())
     except ValueError:

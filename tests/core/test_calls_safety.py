@@ -1,4 +1,4 @@
-"""Whatever a model writes stays data: nothing raises, and nothing of it runs."""
+"""A model's text stays data: nothing raises, and nothing of it runs."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def random_texts(count: int) -> Iterator[str]:
 
 
 def check(reading: Reading) -> None:
-    """What every reading is: each call a name and arguments that can be written."""
+    """Check the rule for every reading: each call a name and arguments that can be written."""
     assert reading.complete_calls == (() if reading.problem else reading.calls)
     assert reading.problem is None or (reading.problem and "\n" not in reading.problem and len(reading.problem) <= 400)
     assert isinstance(reading.text, str)

@@ -1,4 +1,4 @@
-"""What evaluators of one row share: calls are read once, and nothing outlives the run or hides a change."""
+"""Work that the evaluators of one row share: calls are read once, and nothing outlives the run or hides a change."""
 
 from __future__ import annotations
 

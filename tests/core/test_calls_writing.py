@@ -1,4 +1,4 @@
-"""What is written is read back equal, in every format; and readers agree with Python's own where theirs apply."""
+"""Written calls are read back equal, in every format; and readers agree with Python's own where theirs apply."""
 
 from __future__ import annotations
 

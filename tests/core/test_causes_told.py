@@ -1,4 +1,4 @@
-"""Where a person reads why rows failed: the terminal, files for a pipeline, gates; what serving changes comes first."""
+"""Reasons of failures on the terminal, in files for a pipeline and in gates; changes of serving come first."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.tables import cases
 from tunecheck import Run
 from tunecheck.cli import print_path
 from tunecheck.pipeline import cost_text
-from tunecheck.plugins import clean, counted, printable
+from tunecheck.plugins import clean, plural, printable
 from tunecheck.views import console
 
 
@@ -68,7 +68,7 @@ def test_markup_in_a_text_is_text() -> None:
 
 
 def test_numbers_and_words_agree() -> None:
-    assert [counted(number, "row") for number in (0, 1, 1000)] == ["0 rows", "1 row", "1,000 rows"]
+    assert [plural(number, "row") for number in (0, 1, 1000)] == ["0 rows", "1 row", "1,000 rows"]
 
 
 @cases("cli")

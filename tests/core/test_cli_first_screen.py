@@ -1,4 +1,4 @@
-"""What a run prints at its end: three sentences and one table, the same as on the first screen of its report."""
+"""The end of a run's output: three sentences and one table, the same as on the first screen of its report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def small(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def evaluated(small: Path) -> Evaluated:
-    """Run `evaluate` on answers of which only those given differ from the right ones; return the lines."""
+    """Run `evaluate` on right answers, except for these; return the lines."""
 
     def run(answers: dict[str, object] | None = None, *more: str, columns: str = "300") -> list[str]:
         replay(small, {str(row["id"]): row["answer"] for row in rows()} | (answers or {}))

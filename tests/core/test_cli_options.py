@@ -22,7 +22,7 @@ from tunecheck.cli import (
     recorded_options,
 )
 from tunecheck.cli._options import option_fields
-from tunecheck.cli._stored_options import as_recorded, read_config, resumed
+from tunecheck.cli._stored_options import as_recorded, merge_resumed_options, read_config
 from tunecheck.plugins import JSON
 
 
@@ -82,14 +82,14 @@ def test_a_run_keeps_what_is_recorded_and_gives_it_back() -> None:
 @pytest.mark.parametrize("given", [{"milk": True}, {"strength": 3}, {"strength": None}, {"guests": ["bob"]}])
 def test_a_run_goes_on_with_what_it_recorded_and_what_is_given_over_it(given: Mapping[str, object]) -> None:
     recorded = BrewOptions(strength=3, guests=["ada"])
-    options = resumed(BrewOptions(**given), recorded, Run(Path("r")))  # type: ignore[arg-type]
+    options = merge_resumed_options(BrewOptions(**given), recorded, Run(Path("r")))  # type: ignore[arg-type]
     assert options.strength == 3
     assert (options.milk, options.guests) == (given.get("milk", False), given.get("guests", ["ada"]))
 
 
 def test_a_fixed_option_is_refused_with_another_value() -> None:
     with pytest.raises(ConfigurationError, match="--strength: run r goes on as it was begun; leave --strength out"):
-        resumed(BrewOptions(strength=4), BrewOptions(strength=3), Run(Path("r")))
+        merge_resumed_options(BrewOptions(strength=4), BrewOptions(strength=3), Run(Path("r")))
 
 
 def test_every_option_of_evaluate_has_a_help() -> None:

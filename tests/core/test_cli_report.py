@@ -1,4 +1,4 @@
-"""The report of a run, as it stands on a terminal."""
+"""The report of a run on a terminal."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ COUNT = 12
 
 @pytest.fixture
 def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace whose endpoint `slow` writes down each question and takes its time, two at once."""
+    """A workspace with a slow endpoint, named `slow`, that writes down each question and answers two at once."""
     monkeypatch.chdir(workspace(tmp_path, rows(COUNT)))
     slowly(tmp_path, 0.2)
     return tmp_path

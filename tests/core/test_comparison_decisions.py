@@ -54,13 +54,13 @@ def collapsed_slice(folder: Path) -> list[Path]:
 
 
 def missing_verdicts(folder: Path) -> list[Path]:
-    """Of 400 rows 320 pass in both runs; in the new one 40 of the 80 others could not be scored."""
+    """320 of 400 rows pass in both runs; in the new one 40 of the 80 others could not be scored."""
     old = [at < 320 for at in range(400)]
     return [passes(folder, "old", old), passes(folder, "new", [*old[:360], *[None] * 40])]
 
 
 def equal_checkpoints(folder: Path) -> list[Path]:
-    """Eight models that pass 80% of 100 rows, of which the last is the luckiest."""
+    """Eight models that pass 80% of 100 rows; the last is the luckiest."""
     drawn = random.Random(3)
     runs = sorted(([drawn.random() < 0.8 for _ in range(100)] for _ in range(8)), key=sum)
     return [passes(folder, f"ck{at}", outcomes) for at, outcomes in enumerate(runs)]
@@ -73,12 +73,12 @@ def two_equal_runs(folder: Path) -> list[Path]:
 
 
 def equal_within_noise(folder: Path) -> list[Path]:
-    """Three runs of 150 rows, of which one or two pass more."""
+    """Three runs of 150 rows; two of them pass one or two rows more."""
     return [passes(folder, f"it-{bad}", [(at * 7) % 150 >= bad for at in range(150)]) for bad in (14, 12, 11)]
 
 
 def tiny_data(folder: Path) -> list[Path]:
-    """Of 12 rows six pass, then nine."""
+    """Six of 12 rows pass, then nine."""
     return [passes(folder, name, [at < good for at in range(12)]) for name, good in (("tiny_a", 6), ("tiny_b", 9))]
 
 
@@ -137,7 +137,7 @@ def test_compare_and_select_decide_alike(case: tuple[Case, list[Path]]) -> None:
 
 
 def outputs(runs: list[Path], folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[tuple[str, str]]:
-    """What each output says of the runs, its exit code as the decision asks for."""
+    """Each output with its sentence on the runs; the exit code follows the decision."""
     code = CODES[compare(*runs).decision.decision]
     files = ("--markdown", str(folder / "c.md"), "--junit", str(folder / "c.xml"))
     said = here(capsys, "compare", *map(str, runs), "--gate", *files)
@@ -231,7 +231,7 @@ def test_another_metric_that_got_worse_keeps_the_base(tmp_path: Path) -> None:
 
 
 def test_no_relevant_difference_keeps_the_base(tmp_path: Path) -> None:
-    """Of 4,000 rows five went from fail to pass and six the other way: within 2 points for sure."""
+    """Five of 4,000 rows went from fail to pass and six the other way: within 2 points for sure."""
     base, new = {1, 2, 3, 4, 5}, {11, 12, 13, 14, 15, 16}
     runs = [passes(tmp_path, name, [at not in bad for at in range(4000)]) for name, bad in (("a", base), ("b", new))]
     assert compare(*runs).decision.decision == "keep"

@@ -201,7 +201,7 @@ def test_rows_of_one_conversation_widen_the_interval(tmp_path: Path) -> None:
     plain, clustered = compare(*sides).metrics["match"], compare(*sides, cluster="conversation").metrics["match"]
     assert clustered.difference.clusters == 40
     assert plain.difference.value == clustered.difference.value == pytest.approx(0.15)
-    # Six conversations changed, all for the better: 2 / 2^6, of which mid-p counts half.
+    # Six conversations changed, all for the better: 2 / 2^6; mid-p counts half.
     assert clustered.p_exact == pytest.approx(2 / 2**6)
     assert clustered.p_value == pytest.approx(1 / 2**6)
     wide, narrow = (found.difference for found in (clustered, plain))

@@ -1,4 +1,4 @@
-"""Three and more iterations: the best so far is said first, what the last one lost, and what became of each row."""
+"""Three and more iterations: the best run comes first, then the losses of the last one and the history of each row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tunecheck.comparison._row_histories import OUTCOMES, row_histories
 
 @pytest.fixture
 def checkpoints(tmp_path: Path) -> list[Path]:
-    """Of 150 rows the first fails 40, the second none, the third seven."""
+    """The first run fails 40 of 150 rows, the second none, the third seven."""
     return [
         passes(tmp_path, name, [n not in failed for n in range(150)])
         for name, failed in (("ck1", range(40)), ("ck6", ()), ("ck8", (3, 50, 70, 90, 120, 130, 149)))

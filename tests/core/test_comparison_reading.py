@@ -1,4 +1,4 @@
-"""What can be compared: our runs by any of their names, Azure's results, BFCL's scores; and what cannot, and why."""
+"""Comparable runs and files: our runs by any of their names, Azure's results, BFCL's scores; and the others."""
 
 from __future__ import annotations
 

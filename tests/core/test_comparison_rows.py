@@ -15,7 +15,7 @@ def run(folder: Path, name: str, verdicts: list[tuple[bool, str | None]]) -> Pat
 
 
 def faulty(folder: Path, name: str, reason: str, faults: list[dict[str, str]]) -> Path:
-    """A run whose first row failed with these faults."""
+    """A run with these faults in its first row."""
     first = row(0, verdict("match", False, reason)) | {"outputs.match.match_properties": {"faults": faults}}
     return write_run(folder, name, [first, row(1, verdict("match", True))], declares("match"))
 
@@ -83,7 +83,7 @@ def test_a_reason_of_megabytes_is_cut(tmp_path: Path) -> None:
 
 
 def repeated(folder: Path, name: str, items: list[list[bool]]) -> Path:
-    """As `evaluate --repeat` writes them: `<id>`, `<id>#2` and so on, with columns trial and source_id."""
+    """Rows in the form of `evaluate --repeat`: `<id>`, `<id>#2` and so on, with columns trial and source_id."""
     rows = []
     for number, trials in enumerate(items):
         for trial, passed in enumerate(trials, 1):

@@ -18,7 +18,7 @@ from tunecheck.views import Words
 
 
 def failing(*rows: int, of: int = 100) -> list[bool]:
-    """Outcomes of so many rows, of which these fail."""
+    """Outcomes of `of` rows; these fail."""
     return [number not in rows for number in range(of)]
 
 

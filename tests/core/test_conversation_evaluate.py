@@ -36,7 +36,7 @@ def steps(result: list[Any]) -> dict[str, int]:
 
 
 def declared(folder: Path, count: int, target: str = "conversation") -> Path:
-    """A data file whose sidecar says how it is answered."""
+    """A data file with a sidecar that declares its target."""
     path = folder / "datasets" / "shelf.jsonl"
     path.parent.mkdir(exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows(count)), "utf-8")
@@ -64,7 +64,7 @@ def test_an_endpoint_is_driven_as_the_data_set_declares(workspace: Path) -> None
 
 
 def test_a_data_set_says_how_its_conversations_are_had(workspace: Path) -> None:
-    """It may name the mode, the family by whose form calls are read, the step limit, and what is logged."""
+    """It may name the mode, the family that sets the form of calls, the step limit, and the parts of the log."""
     how = "mode: text\nformat: hermes\nstep_limit: 2\ninclude_input_log: true\n"
     data = declared(workspace, 1)
     data.with_suffix(".yaml").write_text(f"target: conversation\n{how}", "utf-8")

@@ -1,4 +1,4 @@
-"""Whatever a model or its server answers, a conversation goes on or ends: nothing crashes, hangs or is run."""
+"""After any output of a model or its server, a conversation goes on or ends: nothing crashes, hangs or is run."""
 
 from __future__ import annotations
 

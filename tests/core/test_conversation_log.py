@@ -106,6 +106,6 @@ async def test_every_item_has_the_fields_that_published_result_files_have(shared
     answers: list[Any] = [PUT, "", [("put", "{")]]
     ours = fields(quit_early["inference_log"]) | fields((await had(answers))[0]["inference_log"])
     for role, *names in ours:
-        # Of what could not be decoded, theirs keep the error alone, of a forced quit nothing: ours say more.
+        # For undecodable answers their logs keep only the error, for a forced quit nothing: ours say more.
         fewer = tuple(name for name in names if name not in ("model_response_decoded", "finish_reason"))
         assert (role, *names) in published or (role, *fewer) in published

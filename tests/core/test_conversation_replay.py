@@ -1,4 +1,4 @@
-"""Recorded conversations: BFCL's result files as an endpoint, and result files of our own making."""
+"""Recorded conversations: BFCL's result files as an endpoint, and made-up result files."""
 
 from __future__ import annotations
 

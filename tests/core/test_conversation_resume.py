@@ -29,7 +29,7 @@ TURNS = said("Put cups.", "More.", "And more.")
 
 
 def reply(body: Values) -> Any:
-    """Calls three times in each turn, differently in each, then stops: a function of what was said."""
+    """Calls three times in each turn, differently in each, then stops: a function of the messages so far."""
     time.sleep(0.03)
     since = 0
     for message in reversed(body["messages"]):
@@ -72,7 +72,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def asked(server: Server) -> list[str]:
-    """What was asked, told apart by its messages."""
+    """The requests, identified by their messages."""
     return [repr(request["messages"]) for request in server.requests]
 
 
@@ -99,7 +99,7 @@ def test_a_killed_run_asks_no_journaled_step_again_and_ends_as_one_that_was_neve
         result = run(server.url, folder.name)
         again = Counter(asked(server)) - Counter(set(asked(server)))
         keys = Counter(server.keys)
-    # Only what was under way when the process died was asked twice, and under the same key.
+    # Only calls in flight when the process died were sent twice, and under the same key.
     assert again.total() <= 3
     assert before + COUNT * 4 * STEPS - len(journaled) == len(server.requests)
     assert sorted(keys.values())[-1] <= 2
@@ -114,7 +114,7 @@ def test_a_killed_run_asks_no_journaled_step_again_and_ends_as_one_that_was_neve
 
 
 def strict_lines_of(folder: Path) -> list[Any]:
-    """The whole records of a journal whose process was killed."""
+    """The complete records in the journal of a killed process."""
     journal = folder / "journal.jsonl"
     raw = journal.read_bytes()
     journal.write_bytes(raw[: raw.rfind(b"\n") + 1])

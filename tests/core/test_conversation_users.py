@@ -1,4 +1,4 @@
-"""Who speaks for the user: the data set's turns, or somebody else's part in the same place."""
+"""The speaker for the user: the data set's turns, or a simulated user in their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sidecar beside a data file: what it may hold, and where its mistakes are."""
+"""The sidecar of a data file: what it may hold, and where its mistakes are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not fit its description is refused in one line: where, which key, what was expected."""
+"""A value that does not fit its description is refused in one line: where, which key, what was expected."""
 
 from __future__ import annotations
 

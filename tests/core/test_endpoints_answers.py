@@ -1,4 +1,4 @@
-"""What a reply answers: every shape that services give, and no shape that breaks anything."""
+"""The answer in a reply: every shape that services give, and no shape that breaks anything."""
 
 from __future__ import annotations
 

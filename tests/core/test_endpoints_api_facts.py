@@ -1,4 +1,4 @@
-"""What an API refuses is learned from one refused call; other ways of asking are keys of the definition."""
+"""A limit of an API is learned from one refused call; other ways of asking are keys of the definition."""
 
 from __future__ import annotations
 

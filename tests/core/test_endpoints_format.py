@@ -1,4 +1,4 @@
-"""A definition's `format`: calls in an endpoint's text are its tool calls; `tools: text`: tools are told in text."""
+"""A definition's `format`: calls in an endpoint's text are its tool calls; `tools: text` puts tools into the prompt."""
 
 from __future__ import annotations
 

@@ -366,7 +366,7 @@ class TestRefusals:
             endpoint = azure_ml(server.url, limits={"concurrency": 4})
             results = await asyncio.gather(*(endpoint.complete(HELLO) for _ in range(100)), return_exceptions=True)
             await endpoint.close()
-        assert len(server.requests) <= 13  # those that were under way together with the tenth
+        assert len(server.requests) <= 13  # those in flight together with the tenth
         assert sum(isinstance(result, RefusedError) for result in results) >= 9
         assert all(isinstance(result, (RefusedError, StopRunError)) for result in results)
 

@@ -120,7 +120,7 @@ async def _taken_with_pauses(rate: int, seconds: float) -> list[float]:
 
 @dataclasses.dataclass
 class Service:
-    """What takes 0.8 s an answer, refuses a share of requests at random, and all beyond its capacity."""
+    """A service that takes 0.8 s an answer, refuses a share of requests at random, and all beyond its capacity."""
 
     share: float = 0.0
     capacity: int = 10_000
@@ -188,7 +188,7 @@ class TestAdaptiveGate:
         found = ask(Service(capacity=capacity), rows)
         assert found.failed == 0
         assert found.seconds <= 1.3 * (rows * 0.8 / capacity)
-        assert found.refused <= 64 + rows / 4  # the first of all, which nobody could know to be too many
+        assert found.refused <= 64 + rows / 4  # the first of all: the limit was not known yet
 
     def test_a_real_limit_is_found_among_refusals_at_random(self) -> None:
         found = ask(Service(capacity=50, share=0.02))
@@ -339,11 +339,11 @@ SLOW = dataclasses.replace(answer({"result": "ok"}), then="trickle")
 
 
 class TestTheConcurrencyThatIsAskedFor:
-    """16 is what an endpoint is asked at once where nobody says more; whoever says more is heard."""
+    """An endpoint gets 16 calls at once by default; a higher setting is honoured."""
 
     @staticmethod
     def most_at_once(server: FaultServer, limits: dict[str, int], folder: Path) -> int:
-        """The most requests that were under way together, with 40 asked for."""
+        """The most requests in flight together, with 40 allowed."""
         endpoint = azure_ml(server.url, limits=limits)
         rows = [{"id": str(number), "query": str(number)} for number in range(80)]
         result = evaluate(

@@ -1,4 +1,4 @@
-"""What a model thought is part of its answer, wherever the API puts it, and no part of its text."""
+"""A model's reasoning is part of its answer, in any field of the API, and no part of its text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.endpoint_parts import HELLO
 from tests.tables import cases
 
 from tunecheck import evaluate
-from tunecheck.endpoints import Completion, Price, Redactor, Secret, Usage, masked, read_answer, read_usage
+from tunecheck.endpoints import Completion, Price, Redactor, Secret, Usage, mask_answer, read_answer, read_usage
 from tunecheck.pipeline import cost_of
 
 CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -73,7 +73,7 @@ def test_an_answer_is_the_same_after_the_journal() -> None:
 def test_a_secret_is_masked_in_reasoning_too() -> None:
     redactor = Redactor()
     redactor.add(Secret("hunter2-hunter2"))
-    answer = masked(message(content="<think>hunter2-hunter2</think>Paris", reasoning="hunter2-hunter2"), redactor)
+    answer = mask_answer(message(content="<think>hunter2-hunter2</think>Paris", reasoning="hunter2-hunter2"), redactor)
     assert answer.masked and "hunter2" not in repr(answer)
 
 

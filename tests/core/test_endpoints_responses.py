@@ -1,4 +1,4 @@
-"""A definition with `api: responses` is asked through the Responses API, in its form, and answers as any other."""
+"""A definition with `api: responses` uses the Responses API; its answers equal those of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An endpoint as a target: which columns are asked, and what answers depend on."""
+"""An endpoint as a target: the columns that it reads, and the inputs that answers depend on."""
 
 from __future__ import annotations
 

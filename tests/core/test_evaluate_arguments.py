@@ -1,4 +1,4 @@
-"""evaluate()'s arguments, result and files: what each is, and what a wrong one is told."""
+"""evaluate()'s arguments, result and files: the meaning of each, and the error for a wrong one."""
 
 from __future__ import annotations
 

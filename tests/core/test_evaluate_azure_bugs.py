@@ -1,4 +1,4 @@
-"""What azure-ai-evaluation 1.18 gets wrong and this does not: each of its known repros, as a test.
+"""Defects of azure-ai-evaluation 1.18 that Tunecheck does not have: each of its known repros, as a test.
 
 Repros that stand elsewhere: a failing target row and the documented `${target.…}` mapping (test_pipeline_targets),
 wrong inputs from nested leaves and typos (test_mapping), as many evaluators as threads (test_pipeline_streaming),

@@ -1,4 +1,4 @@
-"""`until_decided`: rows in random order until the run is decided against its base, and what is said of the others."""
+"""`until_decided`: rows in random order until the run is decided, and the remark on the rows left out."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ json_values = st.recursive(
 
 
 def finite(value: Any) -> Any:
-    """What a value is in strict JSON: NaN and the infinities are null."""
+    """A value after a round trip through strict JSON: NaN and the infinities are null."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):

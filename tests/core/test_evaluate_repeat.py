@@ -1,4 +1,4 @@
-"""`repeat`: each row is asked several times, and the metrics say how often at least one trial, or every one, passes."""
+"""`repeat`: each row gets several trials, and the metrics report how often at least one, or every one, passes."""
 
 from __future__ import annotations
 

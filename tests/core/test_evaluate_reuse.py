@@ -51,7 +51,7 @@ class Judges:
         return {"length": module.length, "at_least": module.AtLeast(least), "later": module.later}
 
     def calls(self) -> dict[str, list[str]]:
-        """What each evaluator was asked since the last time."""
+        """The calls of each evaluator since the last look."""
         calls, self.module.CALLS[:] = list(self.module.CALLS), []
         return {name: sorted(response for by, response in calls if by == name) for name, _ in calls}
 

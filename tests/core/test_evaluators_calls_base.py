@@ -1,4 +1,4 @@
-"""What all built-in evaluators share: the eight keys, arguments, pickling, and every policy by its name."""
+"""Shared behaviour of all built-in evaluators: the eight keys, arguments, pickling, and every policy by its name."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def rewrite(path: Path, version: Mapping[str, object]) -> None:
 
 @pytest.fixture
 def two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> tuple[Run, Run]:
-    """A run, and one after it that is ours to read."""
+    """A run, and a later one in a known version."""
     monkeypatch.chdir(workspace(tmp_path, rows(8)))
     turns = {"question": [[{"role": "user", "content": "x"}]], "ground_truth": [[]], "involved_classes": []}
     write_lines(tmp_path / "datasets" / "multi.jsonl", [{"id": "m", "initial_config": {}, **turns}])

@@ -1,4 +1,4 @@
-"""A fingerprint is the same for the same thing, another one for a changed thing, and None where nobody can tell."""
+"""Equal things have equal fingerprints, changed ones do not, and unknowable ones have None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What model families emit when no server parses it, read as calls by their marks and the row's tools."""
+"""Raw output of model families that no server parsed, read as calls by their marks and the row's tools."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.tables import cases
 
 from tunecheck import FunctionCallMatchEvaluator, PluginError, read_calls
 from tunecheck.calls import FunctionCall
-from tunecheck.evaluators import shown
-from tunecheck.formats import JsonCalls, NamedCalls, Profile, chosen, server_parsers
+from tunecheck.evaluators import input_text
+from tunecheck.formats import JsonCalls, NamedCalls, Profile, choose_profile, server_parsers
 from tunecheck.formats._collector import may_hold_marks
 from tunecheck.formats._families import ANSWERS
 from tunecheck.formats._marks import known_marks
@@ -117,7 +117,7 @@ def test_nor_is_data_that_is_no_text(data: Any) -> None:
     found = FunctionCallMatchEvaluator()(response=data, ground_truth="It is sunny.", tool_definitions=TOOLS)
     assert found["function_call_match"] == 1.0
     assert row_kind_reader({"default": {}})({"ground_truth": data, "tool_definitions": TOOLS}, {}) == "answer"
-    assert shown(data, TOOLS) == json.dumps(data, separators=(",", ":"))
+    assert input_text(data, TOOLS) == json.dumps(data, separators=(",", ":"))
 
 
 def test_a_bare_call_of_a_tool_is_one_wherever_a_row_is_read() -> None:
@@ -127,7 +127,7 @@ def test_a_bare_call_of_a_tool_is_one_wherever_a_row_is_read() -> None:
         == 1.0
     )
     assert row_kind_reader({"default": {}})({"ground_truth": text, "tool_definitions": TOOLS}, {}) == "call"
-    assert shown(text, TOOLS) == shown([{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}])
+    assert input_text(text, TOOLS) == input_text([{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}])
     answer = [{"get_weather": {"city": ["Paris"], "days": [3]}}]
     evaluator = CallCheckEvaluator(compat="strict")
     assert evaluator(response=text, tools=TOOLS, ground_truth=answer)["call_check"] == 1.0
@@ -264,7 +264,7 @@ def test_the_calls_of_a_beginning_are_the_first_calls_of_the_whole_text(name: st
 @given(st.dictionaries(st.sampled_from(["city", "text"]), st.text(max_size=60), max_size=2))
 @pytest.mark.parametrize("form", ["qwen3_coder", "glm", "minimax_m2", "deepseek_v32", "muse", "hunyuan_3"])
 def test_any_text_between_tags_comes_back_or_is_reported(form: str, arguments: dict[str, Any]) -> None:
-    profile = chosen(form)
+    profile = choose_profile(form)
     assert profile is not None and profile.prompt is not None
     schema = {"type": "object", "properties": {"city": {"type": "string"}, "text": {"type": "string"}}}
     reading = read_calls(
@@ -275,7 +275,7 @@ def test_any_text_between_tags_comes_back_or_is_reported(form: str, arguments: d
 
 
 def steps_of(text: str) -> int:
-    """How many Python lines of the readers run for a text: a measure of work that no clock disturbs."""
+    """The number of Python lines of the readers that run for a text: a measure of work that no clock disturbs."""
     count = 0
 
     def trace(frame: Any, event: str, argument: object) -> Any:

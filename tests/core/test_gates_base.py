@@ -1,4 +1,4 @@
-"""`--no-worse-than RUN --margin M`: a run is held against another one, row by row."""
+"""`--no-worse-than RUN --margin M`: a run is compared with another one, row by row."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def test_recorded_answers_pair_with_the_run_that_was_made_of_them(tunecheck: Tun
 
 
 def test_a_column_of_answers_tells_no_rows_apart_whichever_run_has_it(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    """One data set with the answers of two checkpoints, against each other and against a model that is asked."""
+    """One data set with the answers of two checkpoints, against each other and against a model."""
     two = [{**row, "ck1": row["answer"], "ck2": f"never {row['id']}"} for row in rows(COUNT)]
     write_lines(tmp_path / "datasets" / "small.jsonl", two)
     tunecheck(*recorded("ck1"))

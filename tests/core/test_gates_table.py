@@ -18,7 +18,7 @@ SIGNS = "=+-@\t\r\n"
 
 
 def cells(*values: JSON) -> list[str]:
-    """What a reader of CSV finds for values of a row."""
+    """The cells that a CSV reader finds for a row's values."""
     columns = [f"c{number}" for number in range(len(values))]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"

@@ -128,7 +128,7 @@ def test_a_value_that_holds_itself_is_refused_in_a_short_line() -> None:
     assert len(str(refusal.value)) < 300
 
 
-class Colour(str, enum.Enum):  # noqa: UP042 - whose own text is `Colour.RED`
+class Colour(str, enum.Enum):  # noqa: UP042 - its own text is `Colour.RED`
     RED = "red"
 
 

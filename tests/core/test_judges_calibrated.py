@@ -1,4 +1,4 @@
-"""Judges' errors are reckoned with: rates corrected by a calibration beside the runs, in gates and comparisons, too."""
+"""Rates corrected for judges' errors by a calibration next to the runs, in gates and comparisons, too."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tunecheck.statistics import LabelCounts, prediction_powered, rogan_gladen
 
 JUDGE, OTHER = "0123456789abcdef", "fedcba9876543210"
 
-# Of 50 good rows the judge passes 45, of 50 bad ones 10.
+# The judge passes 45 of 50 good rows and 10 of 50 bad ones.
 ERRORS = [("pass", "pass")] * 45 + [("pass", "fail")] * 5 + [("fail", "pass")] * 10 + [("fail", "fail")] * 40
 COUNTS = LabelCounts(45, 5, 10, 40)
 
@@ -45,7 +45,7 @@ def kept(judge: str, pairs: Sequence[tuple[str, str]], rows: str = "label") -> J
 
 
 def judged(folder: Path, name: str, outcomes: Sequence[bool], judge: str = JUDGE) -> Path:
-    """A run whose evaluator `match` is a judge."""
+    """A run with a judge as its evaluator `match`."""
     rows = [row(number, verdict_keys("match", passed)) for number, passed in enumerate(outcomes)]
     declared: Any = declares("match")
     declared["match"]["judge"] = judge
@@ -103,7 +103,7 @@ def test_labels_among_the_runs_own_rows_correct_it_where_there_are_enough(tmp_pa
     run = run_of(tmp_path, said)
     rows = [{"response": f"{said[n]} {n}", "label": "pass" if n < 50 else "fail"} for n in range(100)]
     calibrate(labels=rows[20:90], evaluator=Lenient(), results_dir=tmp_path, workers=0, save=True)
-    # Of rows 20 to 89, 30 are labelled pass, as the judge says, 10 fail that it passes, 30 fail that it fails.
+    # Rows 20 to 89: 30 are labelled pass, as the judge says, 10 fail that it passes, 30 fail that it fails.
     found = corrections(run)["lenient"]
     assert found.labels == 70
     assert found.corrected == prediction_powered(20, 30, LabelCounts(30, 0, 10, 30))

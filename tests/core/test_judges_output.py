@@ -13,7 +13,7 @@ from tunecheck import ConfigurationError, JudgementError, JudgeOutput, Metric, P
 
 
 def judging(folder: Path, outputs: str, *answers: str, judge: str = "{}", **arguments: Any) -> PromptyEvaluator:
-    """A judge whose prompt declares these outputs (YAML on one line), before a model that gives these answers."""
+    """A judge with these outputs in its prompt (YAML on one line) and a model that gives these answers."""
     text = QUALITY.replace(
         "outputs:\n  score: {type: integer, minimum: 1, maximum: 5}\n  reason: {type: string}\n",
         f"outputs: {outputs}\njudge: {judge}\n",

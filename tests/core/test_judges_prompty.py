@@ -87,7 +87,7 @@ def test_the_schema_is_asked_for_strictly_without_bounds_and_with_the_reason_bef
     assert list(schema["properties"]) == ["reason", "score"]
     assert schema["required"] == ["reason", "score"]
     assert schema["additionalProperties"] is False
-    # Some services refuse a schema with bounds, and a model that is held to a schema needs to be told them.
+    # Some services refuse a schema with bounds, and a schema's enum gives the bounds to the model.
     assert schema["properties"]["score"] == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
 
 

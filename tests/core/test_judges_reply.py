@@ -10,7 +10,7 @@ from hypothesis import example, given, strategies as st
 from tests.tables import cases
 
 from tunecheck import JudgementError
-from tunecheck.evaluators import AnswerForm, ResolvedOutput, shortened
+from tunecheck.evaluators import AnswerForm, ResolvedOutput, shorten_reply
 from tunecheck.prompts import Kind
 
 
@@ -94,7 +94,7 @@ def test_two_objects_agree_or_are_asked_for_again(first: int, second: int, one: 
 
 
 def test_a_long_reply_is_shown_by_its_beginning_and_its_end() -> None:
-    shown = shortened("begin\n" + "x" * 5_000 + " end")
+    shown = shorten_reply("begin\n" + "x" * 5_000 + " end")
     assert shown.startswith("begin xxx")
     assert shown.endswith(" end")
     assert "5,010 characters" in shown

@@ -1,4 +1,4 @@
-"""What judges do where things go wrong: odd inputs, hostile replies, calls that fail or are given up, secrets."""
+"""Judges when things go wrong: odd inputs, hostile replies, calls that fail or are given up, secrets."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tunecheck import (
 )
 from tunecheck.cli import Invocation, Options, make_evaluators
 from tunecheck.cli._evaluate.evaluator_choice import give_prices
-from tunecheck.cli._evaluate.job import PreparedRun, completed, prepare
+from tunecheck.cli._evaluate.job import PreparedRun, complete_options, prepare
 from tunecheck.endpoints import ChatRequest, Completion, EndpointTarget, Price, Prices, looks_secret
-from tunecheck.evaluators import data_mark, judge_endpoint, shown
+from tunecheck.evaluators import data_mark, input_text, judge_endpoint
 from tunecheck.pipeline import Budget, CachedResults, Journal, RunCalls
 from tunecheck.plugins import Trust
 from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
@@ -109,7 +109,7 @@ WEATHER = [{"id": "1", "type": "function", "function": {"name": "weather", "argu
 @pytest.mark.parametrize("said", [{"content": ""}, {"content": None}, {}])
 def test_a_conversation_shows_the_calls_of_a_message_without_text(said: dict[str, Any]) -> None:
     messages = [{"role": "user", "content": "Is it warm?"}, {"role": "assistant", **said, "tool_calls": WEATHER}]
-    assert shown(messages) == 'user: Is it warm?\nassistant: weather(city="Bern")'
+    assert input_text(messages) == 'user: Is it warm?\nassistant: weather(city="Bern")'
 
 
 def test_a_conversation_shows_what_was_said_beside_a_call() -> None:
@@ -117,12 +117,12 @@ def test_a_conversation_shows_what_was_said_beside_a_call() -> None:
         {"role": "user", "content": "Is it warm?"},
         {"role": "assistant", "content": "Let me look.", "tool_calls": WEATHER},
     ]
-    assert shown(messages) == 'user: Is it warm?\nassistant: Let me look.\nweather(city="Bern")'
+    assert input_text(messages) == 'user: Is it warm?\nassistant: Let me look.\nweather(city="Bern")'
 
 
 def test_a_question_of_one_message_is_shown_as_one() -> None:
-    assert shown([{"role": "user", "content": "Is it warm?"}]) == "user: Is it warm?"
-    assert shown([{"role": "assistant", "content": None, "tool_calls": WEATHER}]) == 'weather(city="Bern")'
+    assert input_text([{"role": "user", "content": "Is it warm?"}]) == "user: Is it warm?"
+    assert input_text([{"role": "assistant", "content": None, "tool_calls": WEATHER}]) == 'weather(city="Bern")'
 
 
 # -- calls
@@ -253,7 +253,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def prepared(options: Options) -> PreparedRun:
     trust, invocation = Trust(), Invocation()
-    return prepare(completed(options, trust, invocation), trust, invocation)
+    return prepare(complete_options(options, trust, invocation), trust, invocation)
 
 
 @pytest.mark.usefixtures("workspace")

@@ -217,7 +217,7 @@ def test_without_a_judge_the_command_says_what_to_add(tmp_path: Path) -> None:
 
 
 class _Counting(ThreadingHTTPServer):
-    """Judges, in a thread for each connection; `most` is how many requests were ever under way at once."""
+    """Judges, in a thread for each connection; `most` is the highest number of requests in flight at once."""
 
     daemon_threads = True
 
@@ -248,7 +248,7 @@ class _CountedRequest(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nobody wants to read of it."""
+        """Such news would only disturb the reader."""
 
 
 def test_rows_are_made_ready_ahead_and_the_endpoint_is_still_asked_no_more_at_once_than_it_takes(

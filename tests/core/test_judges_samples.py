@@ -1,4 +1,4 @@
-"""Repeated judging: mean or majority, how far the samples agree, and what becomes of those that cannot be read."""
+"""Repeated judging: mean or majority, the agreement of samples, and unreadable samples."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_prompt_may_say_how_often_and_how(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("broken", [ContentFilterError("declined"), "nothing to read"])
 def test_samples_that_cannot_be_read_are_left_out_and_the_row_says_so(tmp_path: Path, broken: Any) -> None:
-    # The repair of the broken one is asked for last: the three are under way at once.
+    # The repair of the broken one comes last: the three are in flight at once.
     found = judged(tmp_path, judgement(2), broken, judgement(4), "still nothing", samples=3)
     assert found["quality"] == 3
     assert found["quality_properties"]["samples"] == 2

@@ -103,7 +103,7 @@ def judged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         made = Judged(JudgedWorkspace(folder, url, ROWS, limits={"concurrency": 2}), url)
         rejected = made.counts.pop("rejected", 0)
         assert bool(rejected) == (request.param != "takes a schema")
-        # Two rows are asked at once and two more lie ready, and three formats may be refused each of them.
+        # Two rows are in flight, two more lie ready, and three formats may be refused for each of them.
         assert rejected <= 4 * 3 < 3 * len(ROWS), "what was rejected once is not sent with every row"
         yield made
 

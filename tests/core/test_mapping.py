@@ -129,7 +129,7 @@ DATA = [{"response": "from data", "answer": "the answer", "ground_truth": "gt co
 
 
 def seen(tmp_path: Path, config: dict[str, Any] | None = None, **arguments: Any) -> dict[str, Any]:
-    """What the evaluator `told` got in each parameter."""
+    """The arguments that the evaluator `told` got, by parameter."""
     result = run(tmp_path, arguments.pop("data", DATA), evaluators={"e": told}, evaluator_config=config, **arguments)
     (row,) = rows_of(result)
     assert not [key for key in row if key.startswith("error")], row

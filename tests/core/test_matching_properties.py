@@ -1,4 +1,4 @@
-"""What holds for all calls: reflexive, symmetric, the same in any order, optimal, and typed."""
+"""Properties of all calls: reflexive, symmetric, the same in any order, optimal, and typed."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_an_alignment_is_the_best_of_all_that_do_not_cross(costs: list[list[int 
 
 @given(VALUES, VALUES)
 def test_only_values_of_the_same_type_and_content_match(one: JSON, other: JSON) -> None:
-    # What Python writes down is the same only for the same types and contents; sorted keys, 0.0 for -0.0.
+    # Python's JSON text is equal only for equal types and contents; sorted keys, 0.0 for -0.0.
     def text(value: JSON) -> str:
         return json.dumps(value, sort_keys=True).replace("-0.0", "0.0")
 

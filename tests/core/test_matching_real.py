@@ -23,7 +23,7 @@ SINGLE_TURN = (
 
 
 def failing_rows(folder: Path) -> Iterator[dict[str, Any]]:
-    """What the leaderboard's own checker failed, with the calls it had read."""
+    """The rows that the leaderboard's own checker failed, with the calls it had read."""
     for category in SINGLE_TURN:
         for path in sorted(folder.glob(f"bfcl_runs/*/score/*/*/BFCL_v4_{category}_score.json")):
             for line in path.read_text(encoding="utf-8").splitlines()[1:]:

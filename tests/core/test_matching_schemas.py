@@ -1,4 +1,4 @@
-"""Tool definitions: every form is read, calls are held against them, and no schema can do harm."""
+"""Tool definitions: every form is read, calls are compared with them, and no schema can do harm."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tunecheck.views import Chart, Interval, Table, Text, View, html
 
 
 def words(html: str) -> str:
-    """What a reader sees; the markup is whole, else it cannot be read."""
+    """The text that a reader sees; the markup is whole, else it cannot be read."""
     return " ".join("".join(ElementTree.fromstring(html).itertext()).split())
 
 
@@ -63,7 +63,7 @@ def test_a_comparison_and_a_selection_say_what_the_command_line_says(tmp_path: P
 
 
 class Shell:
-    """As much of IPython as a kernel's output needs; keeps what is shown."""
+    """The part of IPython that a kernel's output needs; keeps what is shown."""
 
     def __init__(self) -> None:
         self.updates: list[str] = []

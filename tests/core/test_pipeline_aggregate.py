@@ -22,7 +22,7 @@ from tunecheck.plugins import Failure
 
 
 def echo(out: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An evaluator whose output stands in the data; a row that says so fails."""
+    """An evaluator that returns a column of the data; a row that says so fails."""
     if "raise" in out:
         raise ValueError(out["raise"])
     return out

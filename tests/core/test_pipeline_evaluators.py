@@ -48,7 +48,7 @@ async def coroutine(response: str) -> dict[str, int]:
 
 
 class Overloaded:
-    """As Azure AI Evaluation's: two ways to call it, declared as overloads."""
+    """An evaluator like Azure AI Evaluation's: two ways to call it, declared as overloads."""
 
     @overload
     def __call__(self, *, response: str) -> dict[str, int]: ...
@@ -97,7 +97,7 @@ def test_overloads_are_chosen_row_by_row(tmp_path: Path) -> None:
 
 
 class BothWays(Overloaded):
-    """As Azure AI Evaluation's, too: an asynchronous form that its own framework runs."""
+    """Another evaluator like Azure AI Evaluation's: an asynchronous form that its own framework runs."""
 
     loops: ClassVar[list[Any]] = []
 
@@ -257,7 +257,7 @@ def test_a_row_of_which_nothing_is_left_is_an_error_and_not_scored(
 
 @pytest.mark.parametrize("number", [float("nan"), np.float64("nan"), math.inf])
 def test_a_number_that_is_none_is_not_scored(tmp_path: Path, number: float) -> None:
-    """As a judge of Azure's says that it failed: nan, and `fail` because nothing is above a threshold by nan."""
+    """Azure's judges report their failure in this way: nan, and `fail` because nothing is above a threshold by nan."""
     judged = {"e": number, "e_result": "fail", "e_passed": False, "e_reason": "", "e_threshold": 3, "other": 0.5}
     for returned in (number, judged):
         result = run(tmp_path, DATA[:2], evaluators={"e": lambda response, r=returned: r if response == "a" else 1})

@@ -187,7 +187,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 class Ran:
-    """What a command left behind."""
+    """The files that a command left."""
 
     def __init__(self, workspace: Path, *arguments: str) -> None:
         command = [sys.executable, "-m", "tunecheck", "evaluate", "--dataset", "rows.jsonl", "--json", *arguments]

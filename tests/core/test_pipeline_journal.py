@@ -54,7 +54,7 @@ def recorded(
 
 
 def answers_in(path: Path, count: int, **options: Any) -> list[int]:
-    """The rows of which the journal has an answer."""
+    """The rows with an answer in the journal."""
     found = recorded(path, **options)
     present = [row for row in range(count) if found.answer(row, hashed(row)) is not None]
     found.close()
@@ -348,7 +348,7 @@ def test_somebody_who_only_looks_whether_it_is_held_does_not_keep_a_writer_out(p
 
 @pytest.fixture
 def locked_beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Windows, where nobody could read what is locked."""
+    """On Windows no other process can read a locked file."""
     monkeypatch.setattr("tunecheck._disk._BESIDE", True)
 
 

@@ -233,7 +233,7 @@ HANGING = """
 @posix_only
 @pytest.mark.parametrize("what", ["target", "evaluator"])
 def test_a_function_that_never_returns_does_not_keep_python_from_ending(tmp_path: Path, what: str) -> None:
-    """Two interruptions: one to stop in order, one that leaves what is under way."""
+    """Two interruptions: one stops in order, one abandons calls in flight."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(HANGING), str(tmp_path / "runs"), what],
         capture_output=True,

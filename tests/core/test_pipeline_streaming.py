@@ -1,4 +1,4 @@
-"""Rows stream: read as they are needed, everything overlapping, in flat memory, out in their order."""
+"""Rows stream: read when needed, all stages overlapping, in flat memory, written in order."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ DATA = [{"n": number} for number in range(30)]
 
 @pytest.fixture
 def released() -> Iterator[threading.Event]:
-    """What hanging functions wait for, so that none outlives its test."""
+    """An event that hanging functions wait for, so that none outlives its test."""
     event = threading.Event()
     yield event
     event.set()
@@ -231,7 +231,7 @@ def test_calls_of_coroutines_that_have_ended_hold_no_memory(tmp_path: Path) -> N
         gc.collect()
         return sum(type(kept) is asyncio.Task for kept in gc.get_objects())
 
-    held, others = [], tasks()  # those of other tests, whose loops never ended
+    held, others = [], tasks()  # those of other tests, with loops that never ended
 
     async def answer(q: str) -> str:
         if q == "200":
@@ -326,7 +326,7 @@ def test_the_progress_names_what_is_slow(tmp_path: Path, released: threading.Eve
 
 
 class LoadsLazily:
-    """As nltk's WordNet loads: the first call builds what later ones use, and whoever comes meanwhile fails."""
+    """Loads as nltk's WordNet does: the first call builds the state of later ones, and every call in between fails."""
 
     def __init__(self) -> None:
         self._state = "new"
@@ -429,7 +429,7 @@ Function = Callable[..., Any]
 
 
 class Blocking(Endpoint):
-    """An endpoint whose `async def` waits without `await`: at the third row until it is released."""
+    """An endpoint with an `async def` that blocks its loop: at the third row until it is released."""
 
     kind = "blocking"
     name = "mine"

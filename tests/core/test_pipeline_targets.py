@@ -1,4 +1,4 @@
-"""Functions and Targets that answer rows: what they are given, what becomes of their answers and of their errors."""
+"""Functions and Targets that answer rows: their inputs, their answers and their errors."""
 
 from __future__ import annotations
 
@@ -348,7 +348,7 @@ def test_a_synchronous_function_runs_in_as_many_threads_as_asked_for(tmp_path: P
     together = threading.Barrier(4, timeout=30)
 
     def answer(q: str) -> str:
-        together.wait()  # passes only if four calls are under way at once
+        together.wait()  # passes only if four calls are in flight at once
         return "x"
 
     result = run(tmp_path, DATA, target=answer, evaluators={"e": lambda response: 1}, concurrency=4)

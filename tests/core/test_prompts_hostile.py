@@ -91,7 +91,7 @@ LONG = {
 
 @pytest.mark.parametrize("body", LONG.values(), ids=LONG)
 def test_splitting_takes_no_longer_than_the_text_is_long(body: str) -> None:
-    # What takes the square of the length would not end before the test's time is up.
+    # Quadratic work would not end within the test's time limit.
     [(role, content)] = messages(f"system:\n{body}\nend")
     assert role == "system"
     assert str(content).endswith("end")

@@ -1,4 +1,4 @@
-"""Reading a `.prompty` file of the older dialect: what it says, and what is said about a broken one."""
+"""Reading a `.prompty` file of the older dialect: its contents, and the errors for a broken one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a prompt of the older dialect renders to: roles, names, images, whitespace, and errors of one row."""
+"""Rendered prompts of the older dialect: roles, names, images, whitespace, and errors of one row."""
 
 from __future__ import annotations
 

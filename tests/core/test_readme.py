@@ -1,4 +1,4 @@
-"""The README's path from an own data set to a comparison, walked as it is written."""
+"""The README's path from an own data set to a comparison, step by step."""
 
 from __future__ import annotations
 

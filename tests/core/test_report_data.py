@@ -1,4 +1,4 @@
-"""What a report says: figures, charts, how rows are compared, and how much room it takes."""
+"""Contents of a report: figures, charts, how rows are compared, and how much room it takes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def laid_out(ground_truth: Any, response: Any, judged: JudgedCalls | None = None
 
 
 def judged_by(evaluator: Evaluator, ground_truth: object, response: object) -> SideBySide:
-    """Both sides as they are shown where this evaluator has judged the row."""
+    """Both sides, as shown if this evaluator has judged the row."""
     said: Any = evaluator(response=response, ground_truth=ground_truth, tool_definitions=TOOLS)
     name = evaluator.primary
     verdict = VerdictReader("e", name).read({f"outputs.e.{key}": value for key, value in said.items()})

@@ -461,7 +461,7 @@ def test_the_page_begins_with_the_decision(browser: Browser, three_runs: str) ->
 def test_a_page_of_several_runs_opens_on_the_recommended_one_and_on_the_slice_that_got_worse(
     browser: Browser, tmp_path: Path
 ) -> None:
-    """Of 240 rows the first run fails 120, the second the first 30, the third the first 60 and all of one city."""
+    """The first run fails 120 of 240 rows, the second the first 30, the third the first 60 and all of one city."""
     folder, runs = tmp_path, []
     for name, lost, city in (("ck1", 120, ""), ("ck2", 30, ""), ("ck3", 60, "c5")):
         rows = []

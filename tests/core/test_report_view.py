@@ -1,4 +1,4 @@
-"""`tunecheck view`: the folder of runs on this machine, for nobody else, with a choice of two to compare."""
+"""`tunecheck view`: the folder of runs on this machine, only for its user, with a choice of two to compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs whose files were damaged: it is said before anybody is asked, and nothing that is not whole becomes a result."""
+"""Runs with damaged files: the damage is reported before the first call, and no broken record becomes a result."""
 
 from __future__ import annotations
 

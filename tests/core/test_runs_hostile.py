@@ -1,4 +1,4 @@
-"""Run folders that somebody else made: links, pipes and endless files are refused, whatever command reads them."""
+"""Run folders from other people: links, pipes and endless files are refused, whatever command reads them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.platforms import posix_only
 from tests.report_parts import make_run, small_rows
 
 from tunecheck import ConfigurationError, Run, RunError, find_run
-from tunecheck._records import sealed
+from tunecheck._records import seal_record
 from tunecheck.pipeline import Journal, JournalReader, ResultsWriter
 from tunecheck.plugins import read_object
 from tunecheck.report import running
@@ -235,7 +235,7 @@ def test_a_run_may_say_of_itself_that_it_has_any_number_of_rows(tmp_path: Path) 
     journal_of_far_rows(path := tmp_path / "journal.jsonl")
     found = JournalReader(path, by_row=True, evaluators=frozenset(), answers=True)
     tracemalloc.start()
-    path.with_suffix(".synced").write_bytes(sealed(b'{"k":"synced"}', 50))
+    path.with_suffix(".synced").write_bytes(seal_record(b'{"k":"synced"}', 50))
     told = JournalReader(path, by_row=True, evaluators=frozenset(), answers=True).told_loss(1 << 20)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -255,7 +255,7 @@ def test_a_count_that_no_file_reaches_is_refused(foreign: Path, key: str) -> Non
 
 def test_a_count_of_synced_records_that_no_file_reaches_counts_for_nothing(tmp_path: Path) -> None:
     journal_of_far_rows(path := tmp_path / "journal.jsonl")
-    path.with_suffix(".synced").write_bytes(sealed(b'{"k":"synced"}', 10**400))
+    path.with_suffix(".synced").write_bytes(seal_record(b'{"k":"synced"}', 10**400))
     assert JournalReader(path, by_row=True, evaluators=frozenset(), answers=True).lost == 0
 
 

@@ -1,4 +1,4 @@
-"""What run.json says of a run: who judged and answered, and what of it holds in a later run."""
+"""Statements of run.json on a run: who judged and answered, and what of it holds in a later run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.pipeline_parts import length
 from tunecheck import BleuScoreEvaluator, ConfigurationError
 from tunecheck.pipeline import bind_evaluator
 from tunecheck.plugins import EvaluatorEntry, RunFile
-from tunecheck.runs import _manifest as manifest, describe_evaluators, resumed, reusable, versions
+from tunecheck.runs import _manifest as manifest, describe_evaluators, resume_manifest, reusable, versions
 from tunecheck.runs._manifest import Reusable
 
 ENDPOINT: dict[str, Any] = {"kind": "openai", "parameters": {"temperature": 0, "top_p": 1}, "fingerprint": "a"}
@@ -70,7 +70,7 @@ def test_answers_of_a_target_without_a_fingerprint_are_reused_with_a_note_where_
 def test_a_run_that_goes_on_is_written_in_the_format_of_today() -> None:
     before = replace(of(ENDPOINT, e="1"), format_version=0, name="mine")
     now = of(ENDPOINT, e="1")
-    assert resumed("r", before, now, reuses_answers=True) == replace(
+    assert resume_manifest("r", before, now, reuses_answers=True) == replace(
         now, name="mine", status="running", format_version=now.format_version
     )
 
@@ -88,4 +88,4 @@ def test_a_run_that_goes_on_is_written_in_the_format_of_today() -> None:
 )
 def test_what_keeps_a_run_from_going_on_is_said_part_by_part(now: RunFile, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        resumed("r", of(ENDPOINT, e="1"), now, reuses_answers=True)
+        resume_manifest("r", of(ENDPOINT, e="1"), now, reuses_answers=True)

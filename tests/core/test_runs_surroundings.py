@@ -1,4 +1,4 @@
-"""What happens around a run: its folder is taken away or locked, the clock is set back, an evaluator goes elsewhere."""
+"""Events around a run: its folder is taken away or locked, the clock is set back, an evaluator goes elsewhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def length(response: str) -> int:
 
 
 class Meddling(Answering):
-    """Answers, and does something to the run's folder, which it is told, when it is asked for the last row."""
+    """A target that changes the run's folder, given to it, when the last row comes."""
 
     def __init__(self, folder: Path, meddle: object) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Meddling(Answering):
 
 
 def make_unwritable(folder: Path, undo: ExitStack) -> None:
-    """Nothing can be made or renamed in it; root is kept out by nothing less than `chattr`."""
+    """No file can be made or renamed in it; root is kept out by nothing less than `chattr`."""
     if not hasattr(os, "geteuid") or os.geteuid():
         folder.chmod(0o555)
         undo.callback(folder.chmod, 0o755)

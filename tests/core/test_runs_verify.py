@@ -66,7 +66,7 @@ def other_metrics(run: Run) -> None:
 
 
 def results_of_another_run(run: Run) -> None:
-    """With their digest, as somebody would do who wants them to be believed."""
+    """With their digest, as a forger would write it."""
     from tunecheck.plugins import sha256_of
 
     flip(run.results, b"answer to q7", b"answer to q8")

@@ -31,7 +31,7 @@ def check(name: str, content: object) -> None:
 
 
 def described(name: str) -> dict[str, Any]:
-    """What the committed schema of a file says of its keys."""
+    """The committed schema's entries for the keys of a file."""
     schema: Any = json.loads((FOLDER / f"{name}.schema.json").read_text())
     kind: str = schema["$ref"].rpartition("/")[2]
     keys: dict[str, Any] = schema["$defs"][kind]["properties"]

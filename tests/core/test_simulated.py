@@ -1,4 +1,4 @@
-"""The simulated endpoint: ground truth plus seeded mistakes, the same for a row whatever is asked around it."""
+"""The simulated endpoint: ground truth plus seeded mistakes; a row's answer does not depend on other rows."""
 
 from __future__ import annotations
 

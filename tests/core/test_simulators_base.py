@@ -1,4 +1,4 @@
-"""Backends and simulators of one's own: how calls are bound, what goes wrong quietly, what a state is."""
+"""User-written backends and simulators: how calls are bound, what goes wrong quietly, what a state is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page about simulators of one's own does what it says."""
+"""The page about user-written simulators is right."""
 
 from __future__ import annotations
 

@@ -63,9 +63,9 @@ def test_labels_that_say_nothing_of_its_errors_correct_nothing(labels: LabelCoun
 
 
 def test_labelled_rows_of_the_run_move_its_rate_by_what_the_judge_sees_in_the_others() -> None:
-    # Of 100 labelled rows 50 are good, and the judge passes 45 of them and 10 others; of 900 unlabelled ones 540.
+    # 50 of 100 labelled rows are good, and the judge passes 45 of them and 10 others; of 900 unlabelled ones 540.
     labels = LabelCounts(45, 5, 10, 40)
-    # Of all 1,000 verdicts 595 pass: their variance is 0.595 · 0.405 · 1000/999. cov = 0.45 - 0.5 · 0.55 = 0.175.
+    # 595 of all 1,000 verdicts pass: their variance is 0.595 · 0.405 · 1000/999. cov = 0.45 - 0.5 · 0.55 = 0.175.
     power = 0.175 / (0.595 * 0.405 * 1_000 / 999) / (1 + 100 / 900)
     found = prediction_powered(540, 900, labels)
     assert found.value == pytest.approx(0.5 + power * (0.6 - 0.55))

@@ -166,7 +166,7 @@ def test_where_most_rows_share_a_score_the_others_alone_say_how_far_to_trust_the
 
 
 def test_an_interval_is_cut_off_at_what_the_metric_can_give() -> None:
-    # Of 1, 0.8 and 0.6 the standard error is 0.2 / √3, and t(2) is 4.302653.
+    # For 1, 0.8 and 0.6 the standard error is 0.2 / √3, and t(2) is 4.302653.
     assert estimate_mean([1.0, 0.8, 0.6]).high == pytest.approx(0.8 + 4.302653 * 0.2 / 3**0.5, abs=1e-6)
     assert estimate_mean([1.0, 0.8, 0.6], bounds=(0, 1)).high == 1.0
 

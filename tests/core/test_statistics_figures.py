@@ -128,7 +128,7 @@ def test_of_many_rows_the_normal_limit_is_the_exact_p_value() -> None:
         values = random.integers(-40, 41, size=8_000).astype(numpy.float64) + shift
         found = flip_scores(values, seed=0)
         assert found.how == "normal limit"
-        # Sums of whole numbers come in steps, of which the limit counts half of the last one, as mid-p does.
+        # Sums of whole numbers come in steps; the limit counts half of the last step, as mid-p does.
         assert found.mid == pytest.approx(flip_counts(values).mid, abs=1e-4)
 
 

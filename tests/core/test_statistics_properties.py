@@ -1,4 +1,4 @@
-"""What must hold of every comparison: symmetry, order that does not matter, figures that are where they can be."""
+"""Properties of every comparison: symmetry, order that does not matter, figures that are where they can be."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_swapping_two_runs_turns_the_difference_of_scores_around(
 
 
 def plain(estimate: Estimate) -> list[float]:
-    """Value, low and high, as far as they are defined."""
+    """Value, low and high, without undefined ones."""
     return [end for end in (estimate.value, estimate.low, estimate.high) if end is not None]
 
 
@@ -153,7 +153,7 @@ def test_a_row_for_a_cluster_is_no_cluster(rows: list[tuple[bool, bool, str | No
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(2, 6))
 def test_rows_that_are_copies_are_worth_no_more_than_one_each(outcomes: list[bool], copies: int) -> None:
-    # Conversations whose turns are all alike: the clustered error is that of the conversations, a little larger.
+    # Conversations of equal turns: the clustered error is that of the conversations, a little larger.
     labels = [row for row in range(len(outcomes)) for _ in range(copies)]
     copied = estimate_proportion([outcome for outcome in outcomes for _ in range(copies)], labels)
     single = estimate_proportion(outcomes)

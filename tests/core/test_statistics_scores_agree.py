@@ -1,4 +1,4 @@
-"""How far two raters' scores agree: figures worked out by hand."""
+"""Agreement of two raters' scores: figures worked out by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_of_two_classes_weighted_kappa_is_cohens() -> None:
     first, second = (as_floats([pair[side] for pair in pairs]) for side in (0, 1))
     found = weighted_kappa(first, second)
     assert found.value == pytest.approx(0.4)
-    # Fleiss, Cohen and Everitt (1969): (0.10972 + 0.10188 - 0.01) / (50 · 0.5²) = 0.016128, whose root is 0.126996.
+    # Fleiss, Cohen and Everitt (1969): (0.10972 + 0.10188 - 0.01) / (50 · 0.5²) = 0.016128; its root is 0.126996.
     assert found.low == pytest.approx(0.151093, abs=1e-5)
     assert found.high == pytest.approx(0.648907, abs=1e-5)
     assert weighted_kappa(first, second, confidence=0.5).low == pytest.approx(0.4 - 0.67449 * 0.126996, abs=1e-5)

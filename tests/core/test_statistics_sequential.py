@@ -1,4 +1,4 @@
-"""Deciding early: bets that nobody can win on average, the complete run's verdict, no pair taken in vain."""
+"""Deciding early: bets that cannot win on average, the complete run's verdict, no pair taken in vain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPPOSITE: dict[Outcome, Outcome] = {"better": "worse", "worse": "better", "undec
 
 
 def drawn(fixed: float, broken: float, pairs: int, seed: int) -> list[tuple[float, float]]:
-    """Verdicts of which these shares change."""
+    """Verdicts; these shares of them change."""
     source = random.Random(seed)
     return [
         BETTER if chance < fixed else WORSE if chance < fixed + broken else SAME

@@ -290,7 +290,7 @@ def test_rouge_l_f_takes_word_forms_for_equal_with_a_stemmer() -> None:
 
 
 def run(code: str, *, path: Path | None = None, cwd: Path) -> str:
-    """What a fresh interpreter prints that has neither network nor nltk's data."""
+    """The output of a fresh interpreter that has neither network nor nltk's data."""
     package = path or Path(tunecheck.__file__).parents[1]
     offline = "import socket\ndef refuse(*a, **k): raise OSError('no network')\nsocket.socket.connect = refuse\n"
     environment = {"PYTHONPATH": str(package), "HOME": str(cwd), "NLTK_DATA": str(cwd)}

@@ -59,7 +59,7 @@ def test_a_text_is_tokenised_the_same_when_it_is_seen_again(text: str) -> None:
 
 @cases("scoring")
 def test_english_is_split_at_punctuation_and_clitics(text: str, tokens: list[str]) -> None:
-    # As the Penn Treebank has it: marks and clitics are tokens of their own, abbreviations keep their full stop.
+    # Rules of the Penn Treebank: marks and clitics are tokens of their own, abbreviations keep their full stop.
     assert list(tokens_of(text)) == tokens
 
 

@@ -1,4 +1,4 @@
-"""What nobody typed does not act: each test is an attack, with real files and a server that must not be asked."""
+"""Only names that the user typed may act: each test is an attack, with real files and a server without calls."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ TURNS: Mapping[str, Any] = {
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A workspace with one run of the user's own, so that nothing is said of its first time."""
+    """A workspace with one run of the user's own, so that the note on first use is not printed."""
     return workspace(tmp_path / "home")
 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """A folder that somebody else filled: a data set, and an endpoint definition that runs code."""
+    """A folder from another person: a data set, and an endpoint definition that runs code."""
     folder = tmp_path / "elsewhere"
     write_lines(folder / "data.jsonl", rows(2))
     (folder / "data.yaml").write_text(SIDECAR, "utf-8")
@@ -66,7 +66,7 @@ def server() -> Iterator[FaultServer]:
 
 
 def runs_code(definition: Path, mark: Path) -> Path:
-    """An endpoint definition, and beside it the code that it runs."""
+    """An endpoint definition and the code that it runs."""
     code = definition.with_suffix(".py")
     code.write_text(MARK.format(mark=str(mark)) + "def f(messages):\n    return 'hello'\n", "utf-8")
     definition.write_text(f"kind: python\nfunction: {code.name}:f\n", "utf-8")
@@ -102,7 +102,7 @@ def begun(folder: Path, *arguments: str) -> Path:
 
 
 def by_somebody_else(run: Path, **recorded: object) -> Path:
-    """The run as somebody else would hand it over, with what they would like to be done."""
+    """The run as an attacker would hand it over, with actions for the user's machine."""
     manifest = json.loads((run / "run.json").read_text("utf-8"))
     manifest["command"] |= recorded
     manifest["signature"] = "0" * 64
@@ -420,7 +420,7 @@ def test_a_run_of_somebody_else_is_read_without_anything_being_loaded(
 
 @pytest.fixture
 def with_facts(home: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run of the user's own whose rows failed, and which says that the API takes no `stop`."""
+    """A run of the user's own with failed rows; it records that the API takes no `stop`."""
     refused = ["stop"]
 
     def plan(seen: Request, attempt: int) -> Step:

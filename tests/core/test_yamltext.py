@@ -1,4 +1,4 @@
-"""YAML as plain data: what is read, what is refused, and where the fault is said to be."""
+"""YAML as plain data: values that are read, values that are refused, and the place of a fault."""
 
 from __future__ import annotations
 

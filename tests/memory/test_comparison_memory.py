@@ -1,4 +1,4 @@
-"""Two memory runs compared: what makes them another test is said first, then each data set with its spread and span."""
+"""Two memory runs compared: a difference of the tests comes first, then each data set with its spread and span."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The endpoint kind `memory_agent`: what goes over the wire, and what becomes of every sort of answer."""
+"""The endpoint kind `memory_agent`: the requests on the wire, and the results of every sort of answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model as a memory agent: the window that each prompt holds, and what becomes of every sort of answer."""
+"""A model as a memory agent: the window of each prompt, and the results of every sort of answer."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_without_a_limit_every_prompt_holds_the_whole_conversation() -> No
 
 async def test_the_oldest_exchange_goes_whole_where_a_message_finds_no_room() -> None:
     endpoint = Asked()
-    # An exchange takes 1 + 2 words and 2 · 4 tokens beside them: 11. Two of them and a message (5) make 27.
+    # An exchange takes 1 + 2 words and 2 · 4 tokens around them: 11. Two of them and a message (5) make 27.
     await say(EndpointAgent(endpoint, Words(), 27), "one", "two", "three", "four")
     assert endpoint.last == ["two", "reply 2", "three", "reply 3", "four"]
     await say(EndpointAgent(other := Asked(), Words(), 26), "one", "two", "three", "four")
@@ -127,7 +127,7 @@ def test_a_conversation_taken_over_from_a_journal_has_the_same_window(
 
 
 async def _prompts(talk: list[tuple[str, str, str]], journaled: int) -> list[list[str]]:
-    """The prompts of a conversation whose beginning is reused from a journal."""
+    """The prompts of a conversation that reuses its beginning from a journal."""
     endpoint = Asked()
     agent = EndpointAgent(endpoint, Words(), 40)
     for number, (message, reply, how) in enumerate(talk):
@@ -151,7 +151,7 @@ async def test_every_text_is_counted_once_however_long_the_conversation() -> Non
     endpoint = Asked()
     await say(EndpointAgent(endpoint, tokenizer, 60), *(f"message {number}" for number in range(300)))
     assert len(tokenizer.counted) == 600
-    # An exchange takes 12, a message 6: (60 - 6) // 12 exchanges beside the message.
+    # An exchange takes 12, a message 6: (60 - 6) // 12 exchanges and the message.
     assert max(len(request.messages) for request in endpoint.requests) == 2 * 4 + 1
 
 

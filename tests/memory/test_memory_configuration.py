@@ -1,4 +1,4 @@
-"""Configurations: the published ones as they are, and errors that name the line."""
+"""Configurations: the published ones, unchanged, and errors that name the line."""
 
 from __future__ import annotations
 

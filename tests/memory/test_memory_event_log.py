@@ -1,4 +1,4 @@
-"""The event log of a session: what was recorded is read back exactly, torn or not, and damage is said."""
+"""The event log of a session: recorded events are read back exactly, torn or not, and damage is reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.pipeline_parts import strict_lines
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, RunError
-from tunecheck._records import sealed
+from tunecheck._records import seal_record
 from tunecheck.plugins import dumps, loads
 from tunecheck_memory import (
     Begin,
@@ -174,14 +174,14 @@ def test_a_damaged_record_is_named_by_its_line(tmp_path: Path, record: bytes) ->
 @pytest.mark.parametrize("first", [b"{}", b'{"k":"session","start":"x"}'])
 def test_a_file_that_is_no_event_log_is_refused(tmp_path: Path, first: bytes) -> None:
     path_in(tmp_path).parent.mkdir()
-    path_in(tmp_path).write_bytes(sealed(first, 0))
+    path_in(tmp_path).write_bytes(seal_record(first, 0))
     with pytest.raises(RunError, match="at byte 0 cannot be read"):
         log_in(tmp_path)
 
 
 def test_a_log_of_a_later_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path_in(tmp_path).parent.mkdir()
-    content = sealed(b'{"k":"session","format_version":9,"start":1,"made_of":{}}', 0) + b'{"torn'
+    content = seal_record(b'{"k":"session","format_version":9,"start":1,"made_of":{}}', 0) + b'{"torn'
     path_in(tmp_path).write_bytes(content)
     with pytest.raises(
         ConfigurationError, match=r"events\.jsonl: written by a newer Tunecheck \(format_version 9; .*up"

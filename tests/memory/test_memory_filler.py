@@ -78,7 +78,7 @@ def test_the_size_is_that_of_the_whole_list_counted_at_once(
         answers = str([pairs[place][1] for place in entries])
         return tokenizer.count(words.filler.preface) + sum(map(tokenizer.count, lines)) + tokenizer.count(answers)
 
-    # As the reference stops: at the first entry with which preface, lines and answers come to what is wanted.
+    # The reference stops in the same way: at the first entry that brings preface, lines and answers to the size.
     assert size(filler.draws) >= tokens
     assert len(filler.draws) == 1 or size(filler.draws[:-1]) < tokens
     assert filler.suggested == str([pairs[place][1] for place in filler.draws])

@@ -86,7 +86,7 @@ MOVES = {"north": (0, 1), "south": (0, -1), "east": (1, 0), "west": (-1, 0)}
 
 @dataclass(frozen=True)
 class Told:
-    """What a line says: where one place is, seen from another."""
+    """The content of a line: where one place is, seen from another."""
 
     start: str
     kilometres: int

@@ -1,4 +1,4 @@
-"""The page about memory tests of one's own: its files make the tests that it says, which run and are scored."""
+"""The page about user-written memory tests: its files make the tests that it says, which run and are scored."""
 
 from __future__ import annotations
 

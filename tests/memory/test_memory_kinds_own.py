@@ -1,4 +1,4 @@
-"""Kinds of one's own: a class in a file, and what goes wrong with it."""
+"""User-written kinds: a class in a file, and what goes wrong with it."""
 
 from __future__ import annotations
 

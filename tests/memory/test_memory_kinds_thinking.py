@@ -1,4 +1,4 @@
-"""How to think: every problem's answer, worked out again in another way from the rule that is told."""
+"""How to think: every problem's answer, worked out again in another way from the stated rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody's own kind of test that is wrong: one line says what, and whose; a run that it stops can be gone on with."""
+"""Faulty user-written kinds: one line names the problem and its owner; a stopped run can be resumed."""
 
 from __future__ import annotations
 

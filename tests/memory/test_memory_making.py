@@ -1,4 +1,4 @@
-"""Definitions: made of a configuration, kept beside it, taken again, and made anew only when that is asked for."""
+"""Definitions: made from a configuration, kept next to it, reused, and made anew only on request."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_the_largest_message_of_a_run_is_found_from_its_log(shared_data: Path, s
     mine = replace(published, tests=tests, log=replace(published.log, events=tuple(events)))
     result, found = replay_run(mine, settings)
     assert result.difference is None
-    # What is found explains every message; where several sizes do, the roundest is taken.
+    # The found size explains every message; where several sizes do, the roundest is taken.
     assert abs(found - size) < 64
 
 

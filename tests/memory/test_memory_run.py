@@ -200,7 +200,7 @@ def test_a_finished_run_that_is_taken_up_again_asks_nobody_and_is_the_same() -> 
 
 
 def kept(outcome: MemoryOutcome) -> dict[str, bytes]:
-    """What a run's files below `memory/` hold, and its figures."""
+    """A run's files below `memory/`, and its figures."""
     folder = outcome.result.run_dir
     files = [*(each for each in sorted((folder / "memory").rglob("*")) if each.is_file()), folder / "metrics.json"]
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
@@ -318,7 +318,7 @@ def test_a_menu_that_is_not_there_is_found_before_anything_is_said(workspace: Pa
 
 
 class Judge(Recalling):
-    """A judge that always gives the same answer, whatever is asked."""
+    """A judge that always gives the same answer."""
 
     kind: ClassVar[str] = "judge"
 

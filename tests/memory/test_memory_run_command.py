@@ -105,7 +105,7 @@ def test_wrong_use_is_one_line_and_exit_code_2_and_leaves_nothing(
 
 
 def cut_off(workspace: Path, agent: Agent, number: signal.Signals | None = None) -> str:
-    """What a run says that is sent this signal in the middle, or killed."""
+    """The output of a run that gets this signal in the middle, or is killed."""
     with subprocess.Popen(
         command("memory", "run", *BEGIN), cwd=workspace, env=environment(), stderr=subprocess.PIPE, text=True
     ) as started:

@@ -1,4 +1,4 @@
-"""What holds for any tests, whatever they wait for and whatever the agent says."""
+"""Properties of any tests, for all their waits and any agent."""
 
 from __future__ import annotations
 

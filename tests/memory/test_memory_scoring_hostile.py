@@ -1,4 +1,4 @@
-"""Whatever stands in a test, its rules give a score or a reason: they never fail, and never take long."""
+"""For any content of a test, its rules give a score or a reason: they never fail, and never take long."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_replies_of_the_wrong_type_are_left_out(title: str) -> None:
 
 @pytest.mark.parametrize("title", TITLES[:-2])
 def test_long_repetitions_do_not_hang(title: str) -> None:
-    """Whatever doubles with each repetition would; what grows with their square, `checks/` finds in longer ones."""
+    """Exponential work would hang; what grows with their square, `checks/` finds in longer ones."""
     for text in repetitions(2_000):
         judge_both_ways(title, text)
 

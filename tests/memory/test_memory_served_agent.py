@@ -37,7 +37,7 @@ def served() -> Iterator[str]:
 
 
 def recalled(*talk: str | tuple[str, float], agent: NoteAgent | None = None, conversation: str = "c") -> list[str]:
-    """What an agent replies to messages, each with the hours after noon at which it is said."""
+    """An agent's replies to messages, each with its time in hours after noon."""
 
     async def through() -> list[str]:
         known = agent or NoteAgent()

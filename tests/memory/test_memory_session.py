@@ -1,4 +1,4 @@
-"""A session: what is asked is journaled first, and one that was cut off goes on as if nothing had happened."""
+"""A session: a request is journaled before it is sent, and a cut-off session goes on as if never interrupted."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def die_at(record: int, torn: int | None, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def check_taken_up(first: Scripted, second: Scripted, before: list[Any], where: str) -> None:
-    """Nothing that was journaled is asked again; of what was not, one message, in flight, under its key."""
+    """No journaled request is sent again; of what was not, one message, in flight, under its key."""
     journaled = {event.key for event in before if event.outcome is not None and event.key is not None}
     assert not journaled & {key for key, _ in second.asked}, where
     again = set(first.asked) & set(second.asked)

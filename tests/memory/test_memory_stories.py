@@ -1,4 +1,4 @@
-"""Sally-Anne stories, with beliefs worked out by a solver that reads nothing but the lines that are told."""
+"""Sally-Anne stories, with beliefs worked out by a solver that reads nothing but the story's lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NESTED = re.compile(r"Where does (\w+) think that (\w+) would look for the .+\?"
 
 
 def witnessed(story: Story) -> list[tuple[str, frozenset[str]]]:
-    """Where the thing was put, one after the other, and who saw it."""
+    """The places of the thing, in order, and the witnesses of each move."""
     present: set[str] = set()
     found: list[tuple[str, frozenset[str]]] = []
     for line in story.lines:

@@ -248,7 +248,7 @@ def test_the_agent_is_sent_no_more_than_its_prompt_size(tmp_path: Path) -> None:
 
 
 class Haiku(Colours):
-    """A kind of somebody's own, with rules of its own."""
+    """A user-written kind with rules of its own."""
 
     def score(self, given: FinishedTest) -> Score | None:
         return Score(0.25, (f"{len(given.responses)} reply",), sure=False)

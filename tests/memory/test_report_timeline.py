@@ -24,7 +24,7 @@ def entry(what: str, message: int, tokens: int, at: str = "2025-01-06T09:00:00Z"
 
 
 def log_of(number: int, text: str = "red") -> list[dict[str, object]]:
-    """A test whose statement is the `number`-th message, and whose question comes ten messages of filler later."""
+    """A test with its statement in the `number`-th message and its question ten messages of filler later."""
     start = number * 10
     return [
         entry("begin", number, start),
@@ -58,7 +58,7 @@ def drawn(*rows: tuple[Mapping[str, Any], float | None]) -> Any:
 
 
 def opened(log: Any) -> Any:
-    """What an opened row shows of its log."""
+    """The part of a row's log that its opened view shows."""
     return TIMELINE_PANEL.reader(None).add(0, {"outputs.log": log})
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from tunecheck import CallContext, ConfigurationError, Row, RunError, Target, evaluate
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
-from tunecheck.evaluation import Execution, prepared
+from tunecheck.evaluation import Execution, prepare_run
 from tunecheck.pipeline import Budget, CachedResults, Chunk, ChunkRunner, Journal, Plan, Portion
 from tunecheck.plugins import TargetOutput
 from tunecheck_ray import ChunkDriver, Flight
@@ -52,7 +52,7 @@ def same(text: str, ground_truth: str) -> dict[str, float]:
 
 
 class TasksHere(ChunkDriver):
-    """A driver whose tasks run one after the other in this process; `most` chunks, then it fails."""
+    """A driver that runs its tasks one after the other in this process; `most` chunks, then it fails."""
 
     def __init__(self, make: Callable[[], Execution], size: int, most: int | None, *run: Any) -> None:
         super().__init__(*run)
@@ -76,7 +76,7 @@ async def never() -> None:
 
 
 class TasksThatDie(ChunkDriver):
-    """A driver whose tasks, in this process, die where a row has called `die`."""
+    """A driver with tasks, in this process, that die at a row that has called `die`."""
 
     size = 8
 
@@ -117,7 +117,7 @@ class Runs:
 
     def elsewhere(self, size: int = 7, most: int | None = None, **more: Any) -> Any:
         arguments = {**self.arguments, **more}
-        recipe = partial(prepared, **{k: v for k, v in arguments.items() if k not in ("resume", "reuse")})
+        recipe = partial(prepare_run, **{k: v for k, v in arguments.items() if k not in ("resume", "reuse")})
 
         def made(plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> TasksHere:
             self.made.append(TasksHere(recipe, size, most, plan, journal, cached, execution))
@@ -229,7 +229,7 @@ def test_a_row_that_kills_its_process_has_the_error_in_the_stage_that_killed_it(
 
     runs = Runs(tmp_path, rows(16))
     runs.arguments |= {"target": Poisoned(runs.asked), "evaluators": {"same": poisoned}}
-    recipe = partial(prepared, **runs.arguments)
+    recipe = partial(prepare_run, **runs.arguments)
     made: list[TasksThatDie] = []
 
     def tasks(plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> TasksThatDie:

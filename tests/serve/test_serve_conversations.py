@@ -1,4 +1,4 @@
-"""`tunecheck serve` answers conversations: which row, turn and step is asked is seen from the messages."""
+"""`tunecheck serve` answers conversations: the messages identify the row, turn and step."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The whole circle: our own endpoint kinds ask `tunecheck serve`, which answers as the simulated model would."""
+"""The whole circle: our endpoint kinds call `tunecheck serve`, which answers like the simulated model."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scripted answers: rules over real HTTP, as the official client and our own endpoints meet them."""
+"""Scripted answers: rules over real HTTP, seen by the official client and our endpoints."""
 
 from __future__ import annotations
 

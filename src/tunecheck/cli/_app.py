@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import click
 
-from tunecheck._errors import ConfigurationError, PluginError, RunInterruptedError, TunecheckError, told
+from tunecheck._errors import ConfigurationError, PluginError, RunInterruptedError, TunecheckError, error_text
 from tunecheck._json import rare_collections
 from tunecheck._messages import LogStream, clean, command_line, did_you_mean
 from tunecheck._version import __version__
@@ -178,7 +178,7 @@ def _report_failure(error: Exception, invocation: Invocation) -> int:
         _say(f"error: {error}")
         return WRONG_USE if isinstance(error, ConfigurationError) else FAILED
     if isinstance(error, OSError):
-        _say(f"error: {told(error)}")
+        _say(f"error: {error_text(error)}")
         return FAILED if error.filename is None else WRONG_USE  # a path from the command line, or a link in the data
     hint = "" if invocation.debug else " (run with --debug to see where)"
     _say(f"internal error: {type(error).__name__}: {error}{hint}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from tunecheck._json import JSON
-from tunecheck._messages import counted, printable
+from tunecheck._messages import plural, printable
 from tunecheck._trust import Trust
 from tunecheck.cli._console import print_json
 from tunecheck.cli._named_endpoints import load_named
@@ -124,7 +124,7 @@ def _check_data(name: str, options: CheckOptions) -> CheckResult:
     checks = [cast("DataCheck", find("data_checks", each.name)) for each in discover("data_checks")]
     if not checks:
         rows = sum(1 for _ in dataset.rows())
-        return CheckResult(True, [f"read {counted(rows, 'row')}"], {"rows": rows, "problems": 0, "findings": []})
+        return CheckResult(True, [f"read {plural(rows, 'row')}"], {"rows": rows, "problems": 0, "findings": []})
     found = [check(dataset, options) for check in checks]
     lines = [line for each in found for line in each.lines]
     facts = {key: value for each in found for key, value in each.facts.items()}

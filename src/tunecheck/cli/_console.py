@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._errors import ConfigurationError, TunecheckError, told_as
+from tunecheck._errors import ConfigurationError, TunecheckError, raise_as
 from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import json_without_log_commands, printable
 
@@ -74,5 +74,5 @@ def write_output(name: str, content: str | bytes) -> None:
     """Write a file whole or not at all; characters that UTF-8 cannot hold are escaped."""
     from tunecheck._disk import write_file
 
-    with told_as(TunecheckError, name, "cannot be written"):
+    with raise_as(TunecheckError, name, "cannot be written"):
         write_file(Path(name), content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)

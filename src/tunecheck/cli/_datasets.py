@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._messages import clean, counted, did_you_mean
+from tunecheck._messages import clean, did_you_mean, plural
 from tunecheck.cli._options import CommandOptions, Invocation, argument, command, flag, option
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
 
 def _print_conversion(report: ConversionReport, form: Form) -> None:
     left_out = len(report.unreadable)
-    read = f"{report.conversations - left_out:,} of {counted(report.conversations, form.unit)}"
-    calls = f", {report.call_rows:,} with {counted(report.calls, 'function call')}" if report.calls else ""
-    print(f"{read}: {counted(report.rows, 'row')}{calls}")
+    read = f"{report.conversations - left_out:,} of {plural(report.conversations, form.unit)}"
+    calls = f", {report.call_rows:,} with {plural(report.calls, 'function call')}" if report.calls else ""
+    print(f"{read}: {plural(report.rows, 'row')}{calls}")
     for one in report.unreadable[:_MOST_SHOWN]:
         print(f"  left out number {one.number}: {clean(one.reason)}")
     if left_out > _MOST_SHOWN:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck._messages import clean, command_line, counted
+from tunecheck._messages import clean, command_line, plural
 from tunecheck._trust import Trust
 from tunecheck.cli._console import check_output, print_json, print_path, write_output
 from tunecheck.cli._options import DONE, FAILED, SCORING, SHOWING, Invocation, command, flag, option
@@ -174,17 +174,17 @@ def _sentences(calibration: Calibration) -> Iterator[Sentence]:
     share, run, errors = calibration.accuracy, calibration.run_dir.name, calibration.errors
     metric = f" ({calibration.metric})" if calibration.metric not in (None, calibration.evaluator) else ""
     kappa = "" if calibration.kappa.value is None else f", Cohen's kappa {calibration.kappa.value:.2f}"
-    agreed = f"agrees with people on {share.hits:,} of {counted(share.of, 'row')} ({_share(share)}{kappa})"
+    agreed = f"agrees with people on {share.hits:,} of {plural(share.of, 'row')} ({_share(share)}{kappa})"
     simulated = f"{_SIMULATED}. " if calibration.simulated else ""
     yield Words(f"{simulated}{clean(calibration.evaluator, 60)}{clean(metric, 60)} {agreed}.", "strong")
     kinds = Counter((each.label_class, each.verdict) for each in calibration.differences)
     if errors:
-        yield f"{counted(errors, 'row')} ended in an error: {next(run_errors(calibration.run_dir, 'row'), '')}."
+        yield f"{plural(errors, 'row')} ended in an error: {next(run_errors(calibration.run_dir, 'row'), '')}."
     elif kinds:
         (kind, count) = kinds.most_common(1)[0]
         example = next(each.row_id for each in calibration.differences if (each.label_class, each.verdict) == kind)
         words = f"label {clean(kind[0], 30)} but verdict {clean(kind[1], 30)}"
-        of = f"{count:,} of {counted(kinds.total(), 'disagreement')}, e.g. {clean(example, 60)}"
+        of = f"{count:,} of {plural(kinds.total(), 'disagreement')}, e.g. {clean(example, 60)}"
         yield f"Main disagreement: {words}, {of}. Say in the prompt how to judge such rows, or change the threshold."
     else:
         yield "No row differs."
@@ -203,7 +203,7 @@ def _figures(calibration: Calibration) -> Table:
         (calibration.errors, "with an error"),
     )
     left = [f"{count:,} {words}" for count, words in counts if count]
-    of = f"of {counted(calibration.rows, 'row')}" + (f"; left out: {', '.join(left)}" if left else "")
+    of = f"of {plural(calibration.rows, 'row')}" + (f"; left out: {', '.join(left)}" if left else "")
     of += f"; {calibration.confidence:.0%} intervals"
     rows: list[tuple[Cell, ...]] = [
         ("compared", f"{calibration.compared:,}", of),
@@ -267,7 +267,7 @@ def _differences(calibration: Calibration, out: str | None) -> Table:
     ]
     more = len(calibration.differences) - _MOST_ROWS
     where = f"in {clean(out, 200)}" if out is not None else "with --out FILE"
-    below = f"and {counted(more, 'row')} more, {where}" if more > 0 else ""
+    below = f"and {plural(more, 'row')} more, {where}" if more > 0 else ""
     return Table(("row", "label", "verdict", "reason"), rows, "l", below=below)
 
 

@@ -54,12 +54,12 @@ def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
 def list_endpoints(options: JsonOptions, invocation: Invocation) -> int:
     """List the endpoints of this workspace, with their kind, model and address."""
     from tunecheck.endpoints._definition import read_definition
-    from tunecheck.endpoints._masking import shown
+    from tunecheck.endpoints._masking import storable_settings
 
     listed: list[dict[str, JSON]] = []
     for path in sorted(WORKSPACE_SIMULATED.parent.glob("*.y*ml")):
         try:
-            data = shown(dict(read_definition(path).data))
+            data = storable_settings(dict(read_definition(path).data))
             assert isinstance(data, dict)
             model = data.get("model") or data.get("deployment")
             listed.append({"name": path.stem, "kind": data.get("kind"), "model": model, "url": data.get("url")})

@@ -8,13 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from tunecheck._faults import Side, cause_named, in_order
-from tunecheck._messages import clean, counted
+from tunecheck._faults import Side, cause_named, order_causes
+from tunecheck._messages import clean, plural
 from tunecheck._trust import Trust
 from tunecheck.cli._console import progress_bar
 from tunecheck.cli._options import DEFAULT_RESULTS, Invocation
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
-from tunecheck.cli._stored_options import as_recorded, options_of_run, resumed
+from tunecheck.cli._stored_options import as_recorded, merge_resumed_options, options_of_run
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import FailureGroup
 from tunecheck.views import Sentence, Table, Text, View, Words, console, print_view
@@ -61,7 +61,7 @@ def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
     if options.resume is None:
         return options, trust
     run = find_run(options.resume, options.folder)
-    return resumed(options, options_of_run(options, run, trust, invocation), run), trust
+    return merge_resumed_options(options, options_of_run(options, run, trust, invocation), run), trust
 
 
 def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArguments]) -> RunArguments:
@@ -113,9 +113,9 @@ def print_run(
     for note in result.notes[:_MOST_NOTES]:
         print(f"note: {clean(note, 300)}")
     if len(result.notes) > _MOST_NOTES:
-        print(f"note: {counted(len(result.notes) - _MOST_NOTES, 'more note')} in the report")
+        print(f"note: {plural(len(result.notes) - _MOST_NOTES, 'more note')} in the report")
     print(
-        f"files in {result.run_dir} · {counted(result.row_count, noun)}{about}",
+        f"files in {result.run_dir} · {plural(result.row_count, noun)}{about}",
         *(f"  {file}" for file in files),
         sep="\n",
     )
@@ -143,7 +143,7 @@ def failures_table(failures: Failures, rows: int) -> Table | None:
     told = {group.example: group.words for group in failures.errors.get("target", {}).values()}
     advised: set[str] = set()
     for side, head in _HEADS.items():
-        codes = [code for code in in_order(failures.causes) if cause_named(code).side == side]
+        codes = [code for code in order_causes(failures.causes) if cause_named(code).side == side]
         cells += [("", "", Words(head, "strong"))] if codes else []
         for code in sorted(codes, key=lambda code: -failures.causes[code].rows):
             cause, group = cause_named(code), failures.causes[code]
@@ -192,7 +192,7 @@ def usage_table(usage: Mapping[str, JSON]) -> Table:
 def run_errors(folder: Path, noun: str) -> Iterator[str]:
     """Yield the commonest kinds of errors of a run, with a row each."""
     for group in islice(_failures(folder).error_groups, _MOST_ERRORS):
-        yield f"{clean(group.words, 200)} ({counted(group.rows, noun)}, e.g. {clean(group.example, 60)})"
+        yield f"{clean(group.words, 200)} ({plural(group.rows, noun)}, e.g. {clean(group.example, 60)})"
 
 
 def _failures(folder: Path) -> Failures:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._errors import ConfigurationError, TunecheckError, told_as
-from tunecheck._messages import clean, counted
+from tunecheck._errors import ConfigurationError, TunecheckError, raise_as
+from tunecheck._messages import clean, plural
 from tunecheck.cli._console import print_json
 from tunecheck.cli._options import DONE, FAILED, Invocation, argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
@@ -86,7 +86,7 @@ def _remove(found: list[Run], options: RunsOptions) -> int:
     if running:
         raise ConfigurationError(f"run {running[0]} is running: stop it first")
     for run in found:
-        with told_as(TunecheckError, run.folder, "cannot be removed"):
+        with raise_as(TunecheckError, run.folder, "cannot be removed"):
             shutil.rmtree(run.folder)
         print(f"removed  {clean(run.folder, 500)}")
     return DONE
@@ -117,8 +117,8 @@ def _line_words(line: RunLine) -> Iterator[Words]:
     facts = [
         line.status,
         line.created,
-        counted(rows, "row") if isinstance(rows, int) else "",
-        f"{counted(failed, 'row')} with an error" if isinstance(failed, int) and failed else "",
+        plural(rows, "row") if isinstance(rows, int) else "",
+        f"{plural(failed, 'row')} with an error" if isinstance(failed, int) and failed else "",
         line.stopped,
         "SIMULATED" if line.simulated else "",
         f"from {line.parent}" if line.parent else "",
@@ -159,7 +159,7 @@ def _verified_view(found: list[Verified]) -> View:
             Words("whole" if each.whole else "DAMAGED", "" if each.whole else "bad"),
             Words(clean(each.run.id, 200), foreign=True),
             clean(each.status),
-            "" if each.rows is None else counted(each.rows, "row"),
+            "" if each.rows is None else plural(each.rows, "row"),
         )
         for each in found
     ]

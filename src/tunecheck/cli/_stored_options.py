@@ -56,7 +56,7 @@ def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
     return _read(kind, known, Document(f"the command recorded in run {run_id}", kept, {}))
 
 
-def resumed(options: R, recorded: R, run: Run) -> R:
+def merge_resumed_options(options: R, recorded: R, run: Run) -> R:
     """Return the options of a resumed run: the recorded ones, replaced by those that are given now.
 
     A fixed option must keep its value. Whether other values fit the finished rows, the run itself checks.

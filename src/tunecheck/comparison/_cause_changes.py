@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tunecheck._faults import cause_named, in_order
+from tunecheck._faults import cause_named, order_causes
 from tunecheck.comparison._comparison import CauseChange
-from tunecheck.comparison._families import corrected
+from tunecheck.comparison._families import correct_by_holm
 
 if TYPE_CHECKING:
     from tunecheck.comparison._pairs import RunPair
@@ -33,9 +33,9 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     for (had, has), count in alike.items():
         for counter, causes in ((before, had), (after, has), (gone, had - has), (come, has - had)):
             counter.update(dict.fromkeys(causes, count))
-    codes = in_order(before.keys() | after.keys())
+    codes = order_causes(before.keys() | after.keys())
     p_values = [mcnemar(gone[code], come[code])[1] for code in codes]
-    adjusted = corrected(
+    adjusted = correct_by_holm(
         [(p_value, gone[code] + come[code] > 0) for code, p_value in zip(codes, p_values, strict=True)]
     )
     changes = []

@@ -10,7 +10,7 @@ MATCH = "match"
 """The evaluator that decides where rows have calls."""
 
 
-def corrected(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:
+def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:
     """Holm's p-values of tests, given each with whether anything moved: what cannot show anything is no test.
 
     With every row alike in both runs the smallest p-value that there can be is 1: Tarone, "A modified Bonferroni method
@@ -28,7 +28,7 @@ def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | Non
     for primary in (True, False):
         places = [place for place, metric in enumerate(metrics) if metric.primary is primary]
         for place, p_value in zip(
-            places, corrected([(metrics[at].p_value, metrics[at].moved) for at in places]), strict=True
+            places, correct_by_holm([(metrics[at].p_value, metrics[at].moved) for at in places]), strict=True
         ):
             adjusted[place] = p_value
     return adjusted

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck._files import JudgeCalibration
-from tunecheck._messages import clean, counted
+from tunecheck._messages import clean, plural
 from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import MetricComparison, RawFigures
 from tunecheck.comparison._verdicts import JUDGES_DIFFER
@@ -134,7 +134,7 @@ def _worth(rate: Estimate) -> float:
 # -- two runs
 
 
-def reckoned(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
+def correct_judge_errors(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
     """Correct a metric for its judge's known errors. Uncalibrated judges are marked, different judges refused."""
     before, after = (table.evaluators[metric.evaluator].judge for table in (base, new))
     if before is None or after is None:
@@ -179,7 +179,7 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
         return f"{start}; no labels of both runs test that", False
     against = p_value < _ALPHA
     shown = "show that it does not" if against else "do not speak against it"
-    labels = f"{counted(before.total, 'label')} of the base and {after.total:,} of the new run"
+    labels = f"{plural(before.total, 'label')} of the base and {after.total:,} of the new run"
     return f"{start}; {labels} {shown} (p {p_text(p_value)})", against
 
 
@@ -256,4 +256,4 @@ def _how_they_differ(evaluator: str, base: RunTable, new: RunTable) -> str:
     interval = "" if kappa.low is None or kappa.high is None else f", {kappa.low:.2f} to {kappa.high:.2f}"
     value = "not defined" if kappa.value is None else f"{kappa.value:.2f}{interval}"
     share = f"{both.agreed / both.total:.1%}"
-    return f"the judges agree on {share} of {counted(both.total, 'labelled row')} (kappa {value}); {remedy}"
+    return f"the judges agree on {share} of {plural(both.total, 'labelled row')} (kappa {value}); {remedy}"

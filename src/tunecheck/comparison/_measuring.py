@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunecheck._files import DecidedMetric
-from tunecheck._messages import counted
+from tunecheck._messages import plural
 from tunecheck.comparison._comparison import Counts, MetricComparison, OneSided
 from tunecheck.comparison._pairing import Pairing
 from tunecheck.comparison._verdicts import ALONE, BETTER, NO_DIFFERENCE, TOO_LITTLE, WORSE, Verdict
@@ -151,7 +151,7 @@ def measure(
     from tunecheck.statistics._decisions import non_inferiority, smallest_difference
 
     both = sides.both
-    found = compared(sides, both, settings, tested=chosen.tested)
+    found = compare_pairs(sides, both, settings, tested=chosen.tested)
     decided = decided_metric(chosen.key, base, new, settings.confidence)
     if decided is not None:
         found = _as_decided(found, decided)
@@ -193,7 +193,7 @@ def measure(
     )
 
 
-def compared(
+def compare_pairs(
     sides: PairedValues, both: Mask, settings: ComparisonSettings, *, tested: bool = True, most_draws: int | None = None
 ) -> PairedBinary | PairedScores:
     """The statistics of some of the pairs that have both numbers; at `most_draws` of them at random, or of signs."""
@@ -316,9 +316,9 @@ def decide(
         return verdict, ""
     what = "row" if difference.clusters is None else "cluster"
     if units < FEWEST:
-        return TOO_LITTLE, counted(units, what)
+        return TOO_LITTLE, plural(units, what)
     if _too_coarse(verdicts, difference, units, smallest, bounds):
-        return TOO_LITTLE, f"with {counted(units, what)}, {_detectable(smallest, verdicts=verdicts)}"
+        return TOO_LITTLE, f"with {plural(units, what)}, {_detectable(smallest, verdicts=verdicts)}"
     if not difference.excludes_zero:
         return NO_DIFFERENCE, ""
     return NO_DIFFERENCE, ALONE if p_value < alpha else AT_THE_EDGE

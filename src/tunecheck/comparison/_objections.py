@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tunecheck import plugins
 from tunecheck._faults import cause_named
-from tunecheck._messages import clean, counted
+from tunecheck._messages import clean, plural
 from tunecheck.comparison._cause_changes import causes_by_item
 from tunecheck.comparison._common_metrics import choose_metrics
 from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
-from tunecheck.comparison._families import corrected
+from tunecheck.comparison._families import correct_by_holm
 from tunecheck.comparison._judged import assumption_of
-from tunecheck.comparison._measuring import FEWEST, Chosen, compared, rows_needed, shown_verdict
+from tunecheck.comparison._measuring import FEWEST, Chosen, compare_pairs, rows_needed, shown_verdict
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._parts import FEWEST_OF_A_SLICE
 from tunecheck.comparison._verdicts import BETTER, TOO_LITTLE, WORSE
@@ -209,7 +209,7 @@ class _Weighed:
         others = [pair.measured(each) for each in self._secondary()]
         slices = [part for part in self.parts if part.difference.n >= FEWEST_OF_A_SLICE]
         tests = [(each.p_value, each.moved) for each in others]
-        adjusted = corrected([*tests, *((part.p_value, part.moved) for part in slices)])
+        adjusted = correct_by_holm([*tests, *((part.p_value, part.moved) for part in slices)])
         for each, p_adjusted in zip(others, adjusted, strict=False):
             if self._is_worse(each.difference, p_adjusted, up=each.higher_is_better):
                 text = difference_of(each.kind, each.base, each.new, each.difference)
@@ -222,7 +222,7 @@ class _Weighed:
         alpha = 1 - pair.settings.confidence
         for cause in self.causes:
             if cause.new > cause.base and cause.p_adjusted < alpha:
-                yield Objection("cause_grew", f"{cause.title}: {counted(cause.new, 'row')}, {cause.base:,} in the base")
+                yield Objection("cause_grew", f"{cause.title}: {plural(cause.new, 'row')}, {cause.base:,} in the base")
 
     def _secondary(self) -> list[Chosen]:
         pair = self.pair
@@ -277,7 +277,7 @@ class _Weighed:
             text = f"rows without a verdict on {clean(metric.name, 60)}: {where}; {self._range_text(base, new)}"
             yield Objection("missing_verdicts", text, effect)
         if neither:
-            yield Objection("errors", f"{counted(neither, 'row')} failed in both runs", effect)
+            yield Objection("errors", f"{plural(neither, 'row')} failed in both runs", effect)
         served = self._serving_faults()
         if served is not None:
             had, has = (each & (side != self._best) for each, side in zip(served, (sides.base, sides.new), strict=True))
@@ -344,7 +344,7 @@ class _Weighed:
         known = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
         for favours_new in (True, False):
             sides = self._fill(base, new, favours_new=favours_new)
-            found = compared(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
+            found = compare_pairs(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
             p_adjusted = None if found.p_value is None else min(1.0, self._correction * found.p_value)
             if self._choice_of(found.difference, p_adjusted) != known:
                 return True
@@ -365,11 +365,11 @@ class _Weighed:
         pair, difference = self.pair, self.metric.difference
         units, what = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
         if units < FEWEST or self.metric.verdict == TOO_LITTLE:
-            yield Objection("few_rows", f"{counted(units, what)} are too few for a verdict", "undecided")
+            yield Objection("few_rows", f"{plural(units, what)} are too few for a verdict", "undecided")
         contents = pair.base.items.contents
         repeated = len(contents) - len(set(contents))
         if repeated and all(contents) and pair.clusters is None:
-            yield Objection("repeated_rows", f"{counted(repeated, 'row')} repeat another row's content")
+            yield Objection("repeated_rows", f"{plural(repeated, 'row')} repeat another row's content")
         if pair.base.info.simulated or pair.new.info.simulated:
             yield Objection("simulated", "answers are simulated: they say nothing about a model")
 

@@ -12,7 +12,7 @@ from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import MetricComparison
-from tunecheck.comparison._judged import reckoned
+from tunecheck.comparison._judged import correct_judge_errors
 from tunecheck.comparison._measuring import Chosen, ComparisonSettings, PairedValues, measure, sides_of
 from tunecheck.comparison._pairing import pair
 from tunecheck.results import NONE, Clusters, RunTable
@@ -112,7 +112,7 @@ class RunPair:
         known = chosen.key, chosen.tested
         if known not in self._measured:
             figures = measure(chosen, self.sides(chosen.key), self.base, self.new, self.settings)
-            self._measured[known] = reckoned(figures, self.base, self.new)
+            self._measured[known] = correct_judge_errors(figures, self.base, self.new)
         return self._measured[known]
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tunecheck import plugins
 from tunecheck.comparison._comparison import MetricComparison, Part
-from tunecheck.comparison._families import corrected
-from tunecheck.comparison._measuring import compared, shown_verdict
+from tunecheck.comparison._families import correct_by_holm
+from tunecheck.comparison._measuring import compare_pairs, shown_verdict
 from tunecheck.comparison._pairs import RunPair
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
             told = {value: which for value, which in told.items() if which.tobytes() not in seen}
         seen |= {which.tobytes() for which in told.values()}
         parts = [
-            part_of(column, value, compared(sides, which, pair.settings, most_draws=_DRAWS), named=column in named)
+            part_of(column, value, compare_pairs(sides, which, pair.settings, most_draws=_DRAWS), named=column in named)
             for value, which in told.items()
         ]
         found += with_verdicts(parts, metric.higher_is_better)
@@ -85,7 +85,7 @@ def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Par
     total = [part for part in parts if part.value == "overall"]
     rest = [part for part in parts if part.value != "overall"]
     for family in (total, rest):
-        adjusted = corrected([(part.p_value, part.moved) for part in family])
+        adjusted = correct_by_holm([(part.p_value, part.moved) for part in family])
         for part, p_value in zip(family, adjusted, strict=True):
             verdict = shown_verdict(part.difference, p_value, higher_is_better=higher_is_better)
             yield replace(part, p_adjusted=p_value, verdict=verdict)

@@ -66,7 +66,7 @@ def judges_labels(chosen: Chosen, runs: Runs) -> LabelCounts | None:
     return known if all(pair.measured(chosen).judge == "corrected" for pair in runs.against_base.values()) else None
 
 
-def ranked(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> list[Ranked]:
+def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> list[Ranked]:
     """Each run in order, and how far it is from the best of the others; a judge's errors do not change the order."""
     from tunecheck.statistics._best import multiple_comparisons_with_the_best
     from tunecheck.statistics._corrected import corrected_difference

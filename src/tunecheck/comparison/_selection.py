@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._messages import counted
+from tunecheck._messages import plural
 from tunecheck.comparison._comparison import Choice, Decision, RunComparison, Selection
 from tunecheck.comparison._measuring import Chosen
 from tunecheck.comparison._pairs import Runs
-from tunecheck.comparison._rankings import CommonRows, common_rows, judges_labels, ranked
+from tunecheck.comparison._rankings import CommonRows, common_rows, judges_labels, rank_runs
 from tunecheck.comparison._row_histories import rows_over_runs
 from tunecheck.comparison._wording import size_text
 from tunecheck.runs._store import stopped_text
@@ -53,7 +53,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
     common = common_rows(chosen.key, runs)
     if not len(common.items):
         raise ConfigurationError(f"no row has {chosen.name} in every run: there is nothing to rank them on")
-    ranking = ranked(common, runs, judges_labels(chosen, runs))
+    ranking = rank_runs(common, runs, judges_labels(chosen, runs))
     best = choose(against)
     told, optimism = _with_optimism(best, common, len(tables))
     last = [*runs.against_base][-1]
@@ -94,7 +94,7 @@ def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[D
 def _notes(runs: Runs, rows: int, against: Sequence[RunComparison]) -> Iterator[str]:
     left_out = len(runs.base.items.ids) - rows
     if left_out:
-        yield f"{counted(left_out, 'row')} of {runs.base.info.id} left out of the ranking: a run has no figure for them"
+        yield f"{plural(left_out, 'row')} of {runs.base.info.id} left out of the ranking: a run has no figure for them"
     for table in runs.tables:
         if table.info.stopped is not None:
             said = "the intervals of a run that stopped early are too narrow"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tunecheck import plugins
-from tunecheck._messages import clean, counted
+from tunecheck._messages import clean, plural
 from tunecheck.comparison._verdicts import ALONE, BETTER, WORSE
 from tunecheck.comparison._wording import (
     decision_lines,
@@ -86,7 +86,7 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     notes = [*comparison_notes(comparison)]
     if details:
         return View(title, [*_comparison_parts(comparison, rows)], notes, checks)
-    more = f"and {counted(len(notes) - _NOTES, 'more note')}" if len(notes) > _NOTES else ""
+    more = f"and {plural(len(notes) - _NOTES, 'more note')}" if len(notes) > _NOTES else ""
     notes = [*notes[:_NOTES], *filter(None, [more])]
     return View(title, [*_brief_parts(comparison, min(rows, _ROWS))], notes, checks)
 
@@ -118,7 +118,7 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     if rows and primary.regressed:
         yield _row_list(primary, "regressed", "bad", rows)
     others = Counter(each.verdict for each in last.tested if not each.primary)
-    told = [f"{counted(others.total(), 'other metric')}: {others[BETTER]:,} better, {others[WORSE]:,} worse"]
+    told = [f"{plural(others.total(), 'other metric')}: {others[BETTER]:,} better, {others[WORSE]:,} worse"]
     more = "--details shows all metrics, slices, causes and rows"
     yield Text([Words("; ".join([*told * bool(others), more]), "dim")])
 
@@ -152,8 +152,8 @@ def _runs_table(comparison: Comparison) -> Table:
     for number, run in enumerate(comparison.runs, 1):
         label = f"run {number}" if many else "base" if number == 1 else "new"
         trials = f", {run.trials} trials each" if run.trials > 1 else ""
-        failed = f", {counted(run.errors, 'row')} with an error" if run.errors else ""
-        rows.append((Words(label, "dim"), _name(run.id, "strong"), f"{counted(run.rows, 'row')}{trials}{failed}"))
+        failed = f", {plural(run.errors, 'row')} with an error" if run.errors else ""
+        rows.append((Words(label, "dim"), _name(run.id, "strong"), f"{plural(run.rows, 'row')}{trials}{failed}"))
         if run.stopped is not None:
             rows.append(("", Words(stopped_text(run.stopped), "warn"), ""))
     if comparison.simulated:
@@ -283,7 +283,7 @@ def _causes_table(against: RunComparison, comparison: Comparison, causes: Sequen
             ]
         )
     left = len(against.causes) - len(causes)
-    return Table(heads, rows, "lrrrrrrl", below=f"and {counted(left, 'more cause')}" if left else "")
+    return Table(heads, rows, "lrrrrrrl", below=f"and {plural(left, 'more cause')}" if left else "")
 
 
 def _iterations_table(comparison: Comparison) -> Table:
@@ -378,12 +378,12 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
     stopped = comparison.new.stopped is not None
     for names, where in ((pairs.only_in_base, "base"), (pairs.only_in_new, "new run")):
         if names and not (stopped and where == "base"):
-            yield f"{counted(len(names), 'row')} only in the {where}, in no figure: {_first_names(names)}"
+            yield f"{plural(len(names), 'row')} only in the {where}, in no figure: {_first_names(names)}"
     if pairs.other_content:
-        ids = counted(len(pairs.other_content), "id")
+        ids = plural(len(pairs.other_content), "id")
         yield f"{ids} in both runs with other content: {_first_names(pairs.other_content)}"
     if pairs.by_content:
-        yield f"{counted(pairs.by_content, 'row')} paired by content: the runs call them otherwise"
+        yield f"{plural(pairs.by_content, 'row')} paired by content: the runs call them otherwise"
     if pairs.by_id_alone and not _are_of_one_plugin(comparison.base, comparison.new):
         yield "rows are paired by id alone: their contents cannot be compared"
     yield from _failures(against)
@@ -441,9 +441,9 @@ def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPar
 
 
 def _ranking(selection: Selection) -> Table:
-    kind, units = selection.kind, counted(selection.rows, "row")
+    kind, units = selection.kind, plural(selection.rows, "row")
     if selection.clusters is not None:
-        units += f" in {counted(selection.clusters, 'cluster')}"
+        units += f" in {plural(selection.clusters, 'cluster')}"
     rows: list[list[Cell]] = []
     for each in selection.ranking:
         difference = difference_text(kind, each.difference.value, unit=False)

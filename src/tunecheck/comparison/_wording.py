@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tunecheck._files import EarlyStop
-from tunecheck._messages import counted
+from tunecheck._messages import plural
 from tunecheck.results import Kind, RunInfo
 from tunecheck.runs._store import given_name, stopped_text
 from tunecheck.statistics._results import Estimate
@@ -134,7 +134,7 @@ def margin_text(metric: MetricComparison) -> str:
 def sentences_of(decision: EarlyStop, run_id: str) -> Iterator[str]:
     """Yield the sentences about a run that may stop early; `run_id` is its id."""
     if not decision.stopped:
-        yield f"not decided early: all {counted(decision.of, 'row')} were asked, and all figures are an ordinary run's"
+        yield f"not decided early: all {plural(decision.of, 'row')} were asked, and all figures are an ordinary run's"
         return
     beyond = f"{decision.asked_beyond:,} more were under way then, " if decision.asked_beyond else ""
     rest = f"{beyond}{decision.not_asked:,} were not asked: journal.jsonl names them, --resume {run_id} --all asks them"
@@ -153,7 +153,7 @@ def shared_text(against: RunComparison, base: RunInfo) -> str:
     if stopped is not None or not (pairs.only_in_base or pairs.only_in_new):
         return ""
     of_base, of_new = (pairs.paired + len(alone) for alone in (pairs.only_in_base, pairs.only_in_new))
-    share = f"{pairs.paired:,} of {counted(of_base, 'row')} of {base.id} and of {of_new:,} of {against.new.id}"
+    share = f"{pairs.paired:,} of {plural(of_base, 'row')} of {base.id} and of {of_new:,} of {against.new.id}"
     return f"not the same data: {share} are the same, and only they are compared"
 
 
@@ -171,7 +171,7 @@ def decision_lines(decision: Decision, most: int | None = None) -> Iterator[tupl
         yield f"- {effect}{objection.text}", objection.effect
     left = 0 if most is None else len(decision.objections) - most
     if left > 0:
-        yield f"- and {counted(left, 'more objection')}", "none"
+        yield f"- and {plural(left, 'more objection')}", "none"
     if not decision.objections:
         yield "No objection found (checked: slices, other metrics, errors, data, evaluators).", "none"
     if decision.next is not None:
@@ -200,7 +200,7 @@ def needed_text(pairs: int, rows: int | None) -> str:
         return "no number of rows like these would decide it; another margin would"
     more = max(1, rows - pairs)
     unit = 10 ** max(0, len(str(more)) - 2)
-    return f"about {counted(-(-more // unit) * unit, 'more row')} like these would decide it"
+    return f"about {plural(-(-more // unit) * unit, 'more row')} like these would decide it"
 
 
 def regression_text(selection: Selection, last: str) -> str:

@@ -39,6 +39,6 @@ from ._training.turns import (
     MAX_GROWTH as MAX_GROWTH,
     ConversationError as ConversationError,
     Turns as Turns,
+    as_object_list as as_object_list,
     as_tools as as_tools,
-    listed as listed,
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunecheck._disk import replacing, write_file
-from tunecheck._errors import ConfigurationError, DataError, told_as
+from tunecheck._errors import ConfigurationError, DataError, raise_as
 from tunecheck._json import JSON, dumps_line, loads
 from tunecheck.datasets._defaults import sidecar_path, sidecar_text
 from tunecheck.datasets._reading import SUFFIXES, file_source, locate, training_form
@@ -61,7 +61,7 @@ def convert(
     if not overwrite and (there := [name for name in form.files if Path(name).exists()]):
         raise ConfigurationError(f"{there[0]} exists; rename the grader, or ask to overwrite it")
     report = ConversionReport(source, out, sidecar_path(out))
-    with told_as(ConfigurationError, out, "cannot be written"):
+    with raise_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
         with replacing(out) as temporary:
             _write(report, form, temporary)

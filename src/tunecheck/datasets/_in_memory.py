@@ -29,7 +29,7 @@ class ListSource(Source):
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
         for number, row in enumerate(self._rows, 1):
-            record = checked(self, row, number)
+            record = copy_row(self, row, number)
             _feed(digest, record)
             yield number, record
 
@@ -79,7 +79,7 @@ class StreamSource(Source):
             except Exception as error:  # noqa: BLE001 - a user's generator may raise anything
                 self.refuse(f"reading the next row failed with {type(error).__name__}: {error}", self._number + 1)
             self._number += 1
-            yield self._number, checked(self, row, self._number)
+            yield self._number, copy_row(self, row, self._number)
 
 
 class FrameSource(Source):
@@ -111,7 +111,7 @@ class FrameSource(Source):
                 yield number, record
 
 
-def checked(source: Source, row: object, number: int) -> Record:
+def copy_row(source: Source, row: object, number: int) -> Record:
     """Return a copy of a row made in memory.
 
     Raises:

@@ -10,7 +10,7 @@ from ._answers import (
     says_error as says_error,
 )
 from ._api_facts import ApiFacts as ApiFacts
-from ._auth import installed as installed
+from ._auth import can_import as can_import
 from ._azure_ml import AzureMLEndpoint as AzureMLEndpoint
 from ._base import (
     ChatRequest as ChatRequest,
@@ -26,7 +26,7 @@ from ._base import (
     Text as Text,
     Usage as Usage,
     content_parts as content_parts,
-    masked as masked,
+    mask_answer as mask_answer,
     read_prices as read_prices,
     time_text as time_text,
 )

@@ -75,7 +75,7 @@ class EntraAuth(Auth):
     def __init__(
         self, scope: str, redactor: Redactor, *, credential: TokenCredential | None = None, clock: Clock | None = None
     ) -> None:
-        if credential is None and not installed("azure.identity"):
+        if credential is None and not can_import("azure.identity"):
             raise MissingExtraError("sign-in with Microsoft Entra (auth type entra)", "azure")
         self._scope = scope
         self._redactor = redactor
@@ -183,7 +183,7 @@ def is_header_name(text: str) -> bool:
     return text.isascii() and text.replace("-", "").replace("_", "").isalnum()
 
 
-def installed(package: str) -> bool:
+def can_import(package: str) -> bool:
     """Whether a package can be imported, its parents included."""
     try:
         return importlib.util.find_spec(package) is not None

@@ -88,7 +88,7 @@ ON_UNANSWERED: ContextVar[Callable[[Usage], object] | None] = ContextVar("on_una
 """Called with the usage of each attempt of the current call that was sent and brought no answer; None: not counted."""
 
 
-def unanswered(usage: Usage) -> None:
+def count_unanswered(usage: Usage) -> None:
     """Count an attempt that was sent and brought no answer.
 
     Raises:
@@ -188,7 +188,7 @@ class Completion:
 _TEXTS = ("text", "finish_reason", "request_id", "reasoning", "raw_text")
 
 
-def masked(answer: Completion, redactor: Redactor) -> Completion:
+def mask_answer(answer: Completion, redactor: Redactor) -> Completion:
     """The answer with secrets that it repeats masked.
 
     Raises:

@@ -21,7 +21,7 @@ from tunecheck._messages import clean, printable
 from tunecheck._targets import Load
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage
 from tunecheck.endpoints._auth import Auth
-from tunecheck.endpoints._base import ConcurrencyLimit, Usage, unanswered
+from tunecheck.endpoints._base import ConcurrencyLimit, Usage, count_unanswered
 from tunecheck.endpoints._limits import (
     TOKEN_BURST_S,
     AdaptiveGate,
@@ -209,7 +209,7 @@ class Client:
                 outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
             except asyncio.CancelledError:
                 with contextlib.suppress(StopRunError):
-                    unanswered(Usage())
+                    count_unanswered(Usage())
                 raise
             end(_tokens_used(outcome, call.tokens))
             if isinstance(outcome, Exchange):
@@ -218,7 +218,7 @@ class Client:
                 return outcome
             failures += 1
             if outcome.usage is not None:
-                unanswered(outcome.usage)
+                count_unanswered(outcome.usage)
             if outcome.overload:
                 live.gate.overloaded(cuts)
                 live.overloads[outcome.error.status or 0] += 1

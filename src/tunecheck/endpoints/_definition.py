@@ -13,7 +13,7 @@ from tunecheck._json import plain
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.endpoints._base import Definition, Endpoint, Place
-from tunecheck.formats._reading import AUTO, chosen
+from tunecheck.formats._reading import AUTO, choose_profile
 
 if TYPE_CHECKING:
     from tunecheck._yaml import Document
@@ -56,7 +56,7 @@ def _choose_form(endpoint: Endpoint, definition: Definition, trust: Trust | None
     """Set the format of the endpoint's calls in text, and whether its prompt describes the tools."""
     form = definition.data.get("format", AUTO)
     try:
-        endpoint.profile = chosen(str(form), trust=trust)
+        endpoint.profile = choose_profile(str(form), trust=trust)
     except PluginError as error:
         raise definition.at("format").error(str(error)) from error.__cause__
     endpoint.tools_as_text = definition.data.get("tools") == "text"

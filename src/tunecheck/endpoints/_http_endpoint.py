@@ -39,7 +39,7 @@ from tunecheck.endpoints._base import (
     Price,
     SentBack,
     Text,
-    masked,
+    mask_answer,
     output_limit,
     time_text,
 )
@@ -140,7 +140,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         )
         self._url = self._address(url, definition)
         self._parameters = cast(
-            "dict[str, JSON]", masking.resolved(config.parameters, definition.at("parameters"), self._redactor)
+            "dict[str, JSON]", masking.resolve(config.parameters, definition.at("parameters"), self._redactor)
         )
         self._template = self._request_template(definition)
         self.depends_on_row = self._template is not None and "data" in self._template.references
@@ -163,7 +163,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             clock=clock or Clock(),
             rng=rng or random.Random(),
         )
-        self._data = cast("dict[str, JSON]", masking.shown(dict(definition.data)))
+        self._data = cast("dict[str, JSON]", masking.storable_settings(dict(definition.data)))
         self._hides_address = any(masking.hides(self._data.get(key)) for key in _ADDRESS)
         if secrets.key is not None:
             self._data["auth"] = {"type": "key", "value": f"${{env:{self.key_variable}}}"}
@@ -358,7 +358,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     def _completion(self, reply: JSON) -> Completion:
         """The answer in a reply; a service may echo a secret, and what is nested too deeply to be stored is refused."""
-        return masked(self._answer(reply), self._redactor)
+        return mask_answer(self._answer(reply), self._redactor)
 
 
 def cut_off_thinking(completion: Completion) -> bool:

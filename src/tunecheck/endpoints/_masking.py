@@ -290,16 +290,16 @@ def hides(value: JSON) -> bool:
     return isinstance(value, str) and any(not match[2] for match in ENV_REFERENCE.finditer(value))
 
 
-def resolved(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool = False) -> JSON:
+def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool = False) -> JSON:
     """A value of a request's body with the references to the environment in all its texts replaced.
 
     The inserted values are masked in errors. They are masked in answers too if `in_answers`, or if the key's name marks
     a secret.
     """
     if isinstance(value, list):
-        return [resolved(item, place.at(at), redactor, in_answers=in_answers) for at, item in enumerate(value)]
+        return [resolve(item, place.at(at), redactor, in_answers=in_answers) for at, item in enumerate(value)]
     if isinstance(value, dict):
-        return {name: resolved(item, place.at(name), redactor, in_answers=in_answers) for name, item in value.items()}
+        return {name: resolve(item, place.at(name), redactor, in_answers=in_answers) for name, item in value.items()}
     if not isinstance(value, str):
         return value
     key = next((step for step in reversed(place.path) if isinstance(step, str)), "")
@@ -309,16 +309,16 @@ def resolved(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool 
     return environment(value, place, redactor, in_answers=in_answers or secretive)
 
 
-def shown(value: JSON, key: str = "", above: str = "") -> JSON:
+def storable_settings(value: JSON, key: str = "", above: str = "") -> JSON:
     """Settings as a file may keep them.
 
     Plain references to the environment stand as their values, the others as they were written. Values under names of
     secrets are masked, and so are credentials in addresses.
     """
     if isinstance(value, list):
-        return [shown(item, key, above) for item in value]
+        return [storable_settings(item, key, above) for item in value]
     if isinstance(value, dict):
-        return {name: shown(item, name, key) for name, item in value.items()}
+        return {name: storable_settings(item, name, key) for name, item in value.items()}
     if not isinstance(value, str) or not value:
         return value
     named = SECRET_FIELD.search(key) or (above in _HEADERS and looks_secret(key, value)) or (key, above) == _AUTH_VALUE

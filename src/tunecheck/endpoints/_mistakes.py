@@ -142,7 +142,7 @@ def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng
     return SimulatedAnswer(calls=(FunctionCall(name, _object(arguments)),))
 
 
-def reworded(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
+def reword_answer(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
     """A text answer says the same in other words."""
     text = paraphrase(draft.text or "", rng)
     return None if text is None else replace(draft, text=text)
@@ -163,7 +163,7 @@ CALL_MISTAKES: Mapping[str, Mistake] = MappingProxyType(
 """Mistakes of a row whose ground truth calls, by the name of their rate."""
 
 ANSWER_MISTAKES: Mapping[str, Mistake] = MappingProxyType(
-    {"called_instead_of_answered": called_instead_of_answered, "paraphrase": reworded}
+    {"called_instead_of_answered": called_instead_of_answered, "paraphrase": reword_answer}
 )
 """Mistakes of a row whose ground truth is text."""
 

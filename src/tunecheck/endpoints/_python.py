@@ -29,7 +29,7 @@ from tunecheck.endpoints._base import (
     Endpoint,
     EndpointConfig,
     Text,
-    masked,
+    mask_answer,
 )
 from tunecheck.endpoints._function_process import FunctionError, FunctionPlace, FunctionProcess
 from tunecheck.endpoints._limits import Clock
@@ -139,8 +139,8 @@ class PythonEndpoint(Endpoint):
     def _completion(self, value: object, latency_ms: float) -> Completion:
         try:
             if isinstance(value, Completion):
-                return masked(value, self._redactor)
-            return replace(masked(read_answer(plain(value)), self._redactor), latency_ms=latency_ms)
+                return mask_answer(value, self._redactor)
+            return replace(mask_answer(read_answer(plain(value)), self._redactor), latency_ms=latency_ms)
         except FilteredError as error:
             raise ContentFilterError(f"{self._reference}: {error}") from None
         except (ValueError, TypeError) as error:

@@ -250,7 +250,7 @@ async def ask(endpoint: Endpoint, request: ChatRequest) -> Completion:
     if profile is None:
         return await endpoint.complete(request)
     told = profile.prompt if endpoint.tools_as_text else None
-    asked = request if told is None else in_text(request, told)
+    asked = request if told is None else put_tools_in_text(request, told)
     return with_calls(await endpoint.complete(asked), profile, request.tools)
 
 
@@ -277,7 +277,7 @@ def with_calls(completion: Completion, profile: Profile | str, tools: object) ->
     )
 
 
-def in_text(request: ChatRequest, prompt: ToolPrompt) -> ChatRequest:
+def put_tools_in_text(request: ChatRequest, prompt: ToolPrompt) -> ChatRequest:
     """Return the request with tools in its system message, and calls and results as the model family writes them."""
     messages: list[Message] = []
     results: list[str] = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from tunecheck._json import JSON, Missing, dumps, find_value, parse_path
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._base import ChatRequest, Place, time_text
-from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, resolved
+from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, resolve
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _NAMES = ("messages", "parameters", "time", "tools")
@@ -65,14 +65,14 @@ class RequestTemplate:
             return {key: self._check_part(item, place.at(key)) for key, item in value.items()}
         if isinstance(value, str) and "${" in value:
             return _REFERENCE.sub(lambda match: self._reference(match, place), value)
-        return resolved(value, place, self._redactor)
+        return resolve(value, place, self._redactor)
 
     def _reference(self, match: re.Match[str], place: Place) -> str:
         inner = match[1]
         if inner is None:
             return match[0]
         if ENV_REFERENCE.fullmatch(match[0]):
-            return str(resolved(match[0], place, self._redactor)).replace("${", "$${")
+            return str(resolve(match[0], place, self._redactor)).replace("${", "$${")
         try:
             first, *columns = parse_path(inner)
         except ValueError:

@@ -71,8 +71,8 @@ from ._state_check import (
     missing_result as missing_result,
     no_call as no_call,
     results_of as results_of,
-    shown as shown,
-    unscored as unscored,
+    unscored_verdict as unscored_verdict,
+    value_text as value_text,
     wrong_state as wrong_state,
 )
 from ._states import (
@@ -80,7 +80,7 @@ from ._states import (
     Change as Change,
     Path as Path,
     changes as changes,
-    copied as copied,
+    copy_state as copy_state,
     deviations as deviations,
     leaves as leaves,
     path_text as path_text,

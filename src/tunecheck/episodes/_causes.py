@@ -18,7 +18,7 @@ from tunecheck.calls.matching import MatchPolicy, argument_faults, as_value, cal
 from tunecheck.episodes._decoding import source_text
 from tunecheck.episodes._episode import Called, Episode
 from tunecheck.episodes._playing import Attempt, GroundTruth, Player, Services, play
-from tunecheck.episodes._states import copied, leaves
+from tunecheck.episodes._states import copy_state, leaves
 from tunecheck.pipeline._row_causes import name_fault
 from tunecheck.simulators._backend import Backend, OperationResult
 from tunecheck.simulators._base import ArgumentError
@@ -167,7 +167,7 @@ class TurnComparison:
         last = [call for call in self._turns[-1] if call.name != name]
         turns = [*self._turns[:-1], last]
         episode = play(self._services.play(self._asked), turns, compared=[self.turn - 1])
-        return bool(episode.turns[-1].states != copied(self._right.states()))
+        return bool(episode.turns[-1].states != copy_state(self._right.states()))
 
 
 def _bound(backend: Backend, made: FunctionCall) -> tuple[FunctionCall, bool]:

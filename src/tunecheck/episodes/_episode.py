@@ -16,7 +16,7 @@ from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.endpoints._base import Completion, Usage
 from tunecheck.episodes._decoding import decode_step
-from tunecheck.episodes._speakers import Message, at
+from tunecheck.episodes._speakers import Message, step_item
 from tunecheck.episodes._states import Change
 from tunecheck.simulators._backend import OperationResult
 
@@ -180,7 +180,7 @@ class Episode:
             episode.add(Said())
             lists = [each[turn] for each in (made, reasons) if turn < len(each) and isinstance(each[turn], list)]
             for step in range(max(map(len, lists), default=0)):
-                episode.add(Answered(made=at(made, turn, step), finish_reason=at(reasons, turn, step)))
+                episode.add(Answered(made=step_item(made, turn, step), finish_reason=step_item(reasons, turn, step)))
         if forced_quit is True:
             episode.add(TurnEnded(ended_by if isinstance(ended_by, str) and ended_by in _FORCED else "force"))
         return episode

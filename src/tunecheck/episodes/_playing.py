@@ -17,7 +17,7 @@ from tunecheck.datasets._judging import Judging
 from tunecheck.episodes._benchmark import registered_constants
 from tunecheck.episodes._episode import Called, Episode, Said, StateSeen
 from tunecheck.episodes._scenario import configuration_of, simulators_of
-from tunecheck.episodes._states import changes, copied
+from tunecheck.episodes._states import changes, copy_state
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backend, Backends, OperationResult, failure
 from tunecheck.simulators._base import Simulator
@@ -166,7 +166,7 @@ class Player:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.start = self.state = copied(backend.states())
+        self.start = self.state = copy_state(backend.states())
         self._held = self._all_held()
 
     def call(self, call: FunctionCall) -> Called:
@@ -176,7 +176,7 @@ class Player:
         self._held = self._all_held()
         if held is not None and held == self._held:
             return Called(call, result)
-        before, self.state = self.state, copied(states)
+        before, self.state = self.state, copy_state(states)
         found = list(islice(changes(before, self.state), MAX_CHANGES))
         return Called(call, result, found, acted=bool(found) or held is not None)
 

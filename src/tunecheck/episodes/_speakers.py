@@ -148,20 +148,20 @@ class RecordedModel:
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
     ) -> Completion | None:
-        recorded_step = at(self._turns, turn, step)
+        recorded_step = step_item(self._turns, turn, step)
         if recorded_step is None:
             return None
-        seconds = real_number(at(self._by_step["latency"], turn, step))
+        seconds = real_number(step_item(self._by_step["latency"], turn, step))
         return Completion(
             text=recorded_step if isinstance(recorded_step, str) else None,
             tool_calls=tuple(_tool_calls(recorded_step, f"{turn}_{step}")),
             usage=Usage(
-                whole_number(at(self._by_step["input_token_count"], turn, step)),
-                whole_number(at(self._by_step["output_token_count"], turn, step)),
+                whole_number(step_item(self._by_step["input_token_count"], turn, step)),
+                whole_number(step_item(self._by_step["output_token_count"], turn, step)),
             ),
             latency_ms=None if seconds is None else 1000 * seconds,
-            reasoning=text_or_none(at(self._by_step["reasoning_content"], turn, step)),
-            finish_reason=text_or_none(at(self._by_step["finish_reason"], turn, step)),
+            reasoning=text_or_none(step_item(self._by_step["reasoning_content"], turn, step)),
+            finish_reason=text_or_none(step_item(self._by_step["finish_reason"], turn, step)),
         )
 
     @property
@@ -187,7 +187,7 @@ def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
     return calls
 
 
-def at(value: JSON, turn: int, step: int) -> JSON:
+def step_item(value: JSON, turn: int, step: int) -> JSON:
     """Return the item of a step in a list of turns, each a list of steps, or None."""
     steps = value[turn] if isinstance(value, list) and turn < len(value) else None
     return steps[step] if isinstance(steps, list) and step < len(steps) else None

@@ -76,12 +76,12 @@ class RowVerdict:
         )
 
 
-def unscored(message: str) -> RowVerdict:
+def unscored_verdict(message: str) -> RowVerdict:
     """Return the verdict on a row that no answer could pass."""
     return RowVerdict(None, INVALID_ENTRY, None, message)
 
 
-def shown(value: object, most: int = 200) -> str:
+def value_text(value: object, most: int = 200) -> str:
     """Return a value for a message: as Python writes it, on one line, at most this many characters."""
     try:
         text = repr(value)
@@ -117,7 +117,7 @@ _EXPLAINED = (_WRONG_STATE, _MISSING_RESULT, "multi_turn:force_terminated")
 """Errors of which a comparison of the calls says more."""
 
 
-def failed(error_type: str, message: str, turn: int | None = None, path: str | None = None) -> RowVerdict:
+def failed_verdict(error_type: str, message: str, turn: int | None = None, path: str | None = None) -> RowVerdict:
     """Return the verdict on a failed conversation."""
     return RowVerdict(False, error_type, turn, message, path, code=_CODES[error_type])
 
@@ -199,7 +199,9 @@ class StateCheck:
         try:
             return self.verdict(given)
         except (PluginError, DataError) as error:
-            return replace(unscored(f"the entry cannot be replayed: {error}"), valid=None if self.strict else False)
+            return replace(
+                unscored_verdict(f"the entry cannot be replayed: {error}"), valid=None if self.strict else False
+            )
 
     def decode(self, step: object, mode: CallMode) -> Reading:
         """Return the calls of a step."""
@@ -208,7 +210,9 @@ class StateCheck:
     def verdict(self, given: Given) -> RowVerdict:
         """Return the verdict by the ground truth, or by the first of its alternatives by which the row passes."""
         if given.episode.forced_quit:
-            return failed("multi_turn:force_terminated", "the conversation was ended by force", len(given.turns) - 1)
+            return failed_verdict(
+                "multi_turn:force_terminated", "the conversation was ended by force", len(given.turns) - 1
+            )
         verdict = self._judge_by_truth(given)
         for turns in given.truth.judging.alternatives if verdict.valid is False else ():
             if self._judge_by_truth(replace(given, truth=replace(given.truth, turns=turns))).valid:
@@ -237,7 +241,7 @@ class StateCheck:
             elif some_work:
                 break
         if not some_work:
-            return unscored("every call of the ground truth fails")
+            return unscored_verdict("every call of the ground truth fails")
         return failure or PASSED
 
     def _turns(self, result: Sequence[object], mode: CallMode, episode: Episode) -> list[Turn]:
@@ -265,17 +269,17 @@ class StateCheck:
 def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
     """Return the failure of a result without a list of steps for each turn."""
     if not isinstance(result, list):
-        return failed("multi_turn:inference_error", f"no list of turns was recorded: {shown(result)}")
+        return failed_verdict("multi_turn:inference_error", f"no list of turns was recorded: {value_text(result)}")
     if len(result) != len(truth.turns):
         recorded = "1 turn was" if len(result) == 1 else f"{len(result)} turns were"
         text = f"{recorded} recorded; the ground truth has {len(truth.turns)}"
         at = len(result) - 1 if 0 < len(result) < len(truth.turns) else None
-        return failed("multi_turn:force_terminated", text, at)
+        return failed_verdict("multi_turn:force_terminated", text, at)
     unreadable = next((at for at, turn in enumerate(result) if not isinstance(turn, (list, str, dict))), None)
     if unreadable is None:
         return None
-    text = f"the turn is {shown(result[unreadable], 60)}, no list of steps"
-    return failed("multi_turn:inference_error", text, unreadable)
+    text = f"the turn is {value_text(result[unreadable], 60)}, no list of steps"
+    return failed_verdict("multi_turn:inference_error", text, unreadable)
 
 
 def _turn_failure(
@@ -287,7 +291,9 @@ def _turn_failure(
     made = next((call for call in calls if not (judging.reads_are_free or call.name in judging.free)), None)
     if made is None:
         return wrong_state(truth, answered, judging) if calls else None
-    return failed("multi_turn:irrelevance_error", f"called {shown(source_text(made))}; this turn asks for no call")
+    return failed_verdict(
+        "multi_turn:irrelevance_error", f"called {value_text(source_text(made))}; this turn asks for no call"
+    )
 
 
 def _key(result: OperationResult) -> str | bytes:
@@ -309,7 +315,7 @@ def no_call(turn: Turn) -> RowVerdict | None:
     """Return a failure if the model made no call in a turn that asks for some."""
     if any(turn):
         return None
-    return failed("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
+    return failed_verdict("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
 
 
 def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdict | None:
@@ -321,11 +327,13 @@ def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdi
     if not wrong:
         return None
     path, expected, actual = wrong[0]
-    return replace(failed(_WRONG_STATE, f"{path} is {actual}; expected {expected}", path=path), differences=(*wrong,))
+    return replace(
+        failed_verdict(_WRONG_STATE, f"{path} is {actual}; expected {expected}", path=path), differences=(*wrong,)
+    )
 
 
 def _text(value: object) -> str:
-    return "missing" if value is ABSENT else shown(value, _SHOWN)
+    return "missing" if value is ABSENT else value_text(value, _SHOWN)
 
 
 def missing_result(expected: Sequence[OperationResult], had: Results) -> RowVerdict | None:
@@ -336,4 +344,4 @@ def missing_result(expected: Sequence[OperationResult], had: Results) -> RowVerd
     first = next(result.text for result in expected if _key(result) in missing)
     others = missing.total() - 1
     more = f" (and {others} more)" if others else ""
-    return failed(_MISSING_RESULT, f"missing the result {shown(first)}{more}")
+    return failed_verdict(_MISSING_RESULT, f"missing the result {value_text(first)}{more}")

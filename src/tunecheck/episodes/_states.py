@@ -87,12 +87,12 @@ def _step_text(step: object) -> str:
 _LONGEST_KEY = 120
 
 
-def copied(value: object) -> object:
+def copy_state(value: object) -> object:
     """Return a copy of a state that later calls do not change."""
     if isinstance(value, Mapping):
-        return {key: copied(item) for key, item in value.items()}
+        return {key: copy_state(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [copied(item) for item in value]
+        return [copy_state(item) for item in value]
     return frozenset(value) if isinstance(value, set) else value
 
 

@@ -30,7 +30,7 @@ from tunecheck.episodes._playing import Services
 from tunecheck.episodes._scenario import COLUMNS, Offer, Scenario, read_scenario
 from tunecheck.episodes._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User, question_row
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import AUTO, chosen
+from tunecheck.formats._reading import AUTO, choose_profile
 
 MakeUser: TypeAlias = Callable[[Row], User]
 
@@ -109,7 +109,7 @@ class ConversationTarget(EndpointTargetBase):
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*OUTPUT_COLUMNS, *SOME_COLUMNS, REASONING])
         self.mode: CallMode = mode
-        self._profile = chosen(format)
+        self._profile = choose_profile(format)
         if self._profile is None and mode == "text":
             self._profile = endpoint.profile
         elif self._profile is not None and mode != "text":

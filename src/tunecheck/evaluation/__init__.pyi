@@ -2,7 +2,7 @@
 
 from ._evaluate import (
     is_driver as is_driver,
-    prepared as prepared,
+    prepare_run as prepare_run,
     result_or_unanswered as result_or_unanswered,
     run_execution as run_execution,
     uploader_to as uploader_to,

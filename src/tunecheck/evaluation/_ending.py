@@ -11,16 +11,23 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, ValidationError, to_builtins
 from msgspec.structs import replace
 
-from tunecheck._errors import ConfigurationError, MissingExtraError, RunError, RunInterruptedError, TunecheckError, told
+from tunecheck._errors import (
+    ConfigurationError,
+    MissingExtraError,
+    RunError,
+    RunInterruptedError,
+    TunecheckError,
+    error_text,
+)
 from tunecheck._files import RunFile, Summary
-from tunecheck._json import JSON, converted
+from tunecheck._json import JSON, convert_value
 from tunecheck._targets import Target
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._plan import Tally
 from tunecheck.pipeline._scoring import BoundEvaluator
-from tunecheck.runs._store import Run, began_here, signed, utc_now
+from tunecheck.runs._store import Run, began_here, sign_manifest, utc_now
 
 if TYPE_CHECKING:
     import pandas
@@ -101,7 +108,7 @@ def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseExcepti
     interrupted = isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError))
     expected = isinstance(error, (TunecheckError, OSError))
     status = "interrupted" if interrupted else "stopped" if expected else "failed"
-    reason = "interrupted" if interrupted else told(error) if expected else f"{type(error).__name__}: {error}"
+    reason = "interrupted" if interrupted else error_text(error) if expected else f"{type(error).__name__}: {error}"
     with contextlib.suppress(OSError):  # the disk may be full, which is why it stopped
         run.write(replace(manifest, status=status, reason=reason, ended=now()))
     if interrupted:
@@ -160,7 +167,7 @@ class EndpointFacts:
     def added_to(self, manifest: RunFile) -> RunFile:
         """Return the manifest with what is known now, so that a resumed run knows it."""
         found = replace(manifest, api=self.known())
-        return signed(found) if began_here(manifest) else found
+        return sign_manifest(found) if began_here(manifest) else found
 
     def recall_from(self, manifest: RunFile) -> None:
         """Restore the facts of this run's earlier part; facts in other people's manifests would change requests."""
@@ -170,7 +177,7 @@ class EndpointFacts:
         """Restore facts by endpoint."""
         for name, endpoint in self.endpoints.items():
             with contextlib.suppress(ValidationError):  # written by another version: it is found out again
-                endpoint.facts = converted(found[name], ApiFacts) if name in found else endpoint.facts
+                endpoint.facts = convert_value(found[name], ApiFacts) if name in found else endpoint.facts
 
     def sentences(self) -> Iterator[str]:
         """Yield the known facts as sentences."""

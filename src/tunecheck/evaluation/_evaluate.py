@@ -22,7 +22,7 @@ from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.evaluation._ending import EvaluationResult, UnansweredError
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
 from tunecheck.evaluation._settings import EvaluateArguments, RunLike, RunSettings, ScoreArguments
-from tunecheck.formats._reading import chosen
+from tunecheck.formats._reading import choose_profile
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
 from tunecheck.pipeline._results import check_output_path, write_azure_results
@@ -88,7 +88,7 @@ def evaluate(
     return run_execution(execution, uploading, output_path)
 
 
-def prepared(
+def prepare_run(
     *,
     data: Data,
     evaluators: Mapping[str, object],
@@ -411,7 +411,7 @@ def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: 
         ConfigurationError: A parameter is wrong, or names a file that it may not.
     """
     if isinstance(parameters.get("format"), str):
-        chosen(str(parameters["format"]), trust=trust)
+        choose_profile(str(parameters["format"]), trust=trust)
     driver = plugins.find(_TARGETS, name)
     target = driver(endpoint, **parameters) if callable(driver) else None
     if not isinstance(target, Target):

@@ -41,11 +41,11 @@ from tunecheck.runs._manifest import (
     describe_mapping,
     describe_target,
     kept_settings,
-    resumed,
+    resume_manifest,
     reusable,
     versions,
 )
-from tunecheck.runs._store import Run, began_here, create_run, damaged, dumps_readably, find_run, signed
+from tunecheck.runs._store import Run, began_here, create_run, damage_error, dumps_readably, find_run, sign_manifest
 
 if TYPE_CHECKING:
     from tunecheck.comparison._deciding import Deciding
@@ -112,12 +112,12 @@ class Execution:
             source = parent.id if at_home else str(parent.folder.resolve())
         run, created_ns = create_run(settings.folder, self.name)
         begun = replace(described, id=run.id, created=now(), created_ns=created_ns, parent=source)
-        return _Work(self, run, signed(begun), scan, notes).finish(earlier, resumed=False)
+        return _Work(self, run, sign_manifest(begun), scan, notes).finish(earlier, resumed=False)
 
     def _resumed_manifest(self, run: Run, described: RunFile) -> RunFile:
         """Return the manifest of a run that goes on."""
         before, target = run.manifest(), self.target
-        manifest = resumed(
+        manifest = resume_manifest(
             run.id,
             before,
             described,
@@ -127,7 +127,7 @@ class Execution:
         if self.settings.question is None:  # it runs to its end now, also if it is resumed once more
             command = {name: value for name, value in manifest.command.items() if name != "until_decided"}
             manifest = replace(manifest, command=command)
-        return signed(manifest) if began_here(before) else replace(manifest, command=described.command)
+        return sign_manifest(manifest) if began_here(before) else replace(manifest, command=described.command)
 
     # -- before
 
@@ -289,7 +289,7 @@ def recorded_results(
     if loss is not None:
         if not accept_damage:
             recorded.close()
-            raise damaged(source, loss)
+            raise damage_error(source, loss)
         notes.append(f"run {source.id} is damaged: {loss}")
     return recorded
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tunecheck._messages import counted
+from tunecheck._messages import plural
 from tunecheck.comparison._judged import corrections
 from tunecheck.comparison._wording import value_text
 from tunecheck.results import PASS_RATE, main_figure_of
@@ -23,7 +23,7 @@ def result_html(result: EvaluationResult) -> str:
     """Return each evaluator's pass rate, else its mean, as HTML; a judge's rate is corrected by its calibration."""
     run = Run(result.run_dir)
     errors = f", {result.failed_row_count:,} with an error" if result.failed_row_count else ""
-    said = [f"{run.id} · {counted(result.row_count, 'row')}{errors}"]
+    said = [f"{run.id} · {plural(result.row_count, 'row')}{errors}"]
     said += [SIMULATED] if result.simulated else []
     metrics = result["metrics"]
     assert isinstance(metrics, dict)

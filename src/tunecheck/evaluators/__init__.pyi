@@ -1,7 +1,7 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._calls import FAULTS as FAULTS, CallEvaluator as CallEvaluator
-from ._judges.answer import AnswerForm as AnswerForm, shortened as shortened
+from ._judges.answer import AnswerForm as AnswerForm, shorten_reply as shorten_reply
 from ._judges.asking import (
     JudgeClient as JudgeClient,
     JudgeLoop as JudgeLoop,
@@ -14,7 +14,7 @@ from ._judges.output import (
     judge_settings as judge_settings,
     resolve_output as resolve_output,
 )
-from ._judges.prompty import data_mark as data_mark, given as given, shown as shown
+from ._judges.prompty import data_mark as data_mark, input_text as input_text, none_if_nan as none_if_nan
 from ._judges.shipped import KINDS as KINDS
 from ._multi_turn_state import MODES as MODES, AnyMode as AnyMode
 from ._text import (

@@ -28,7 +28,15 @@ from tunecheck.calls.matching import (
 )
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import AUTO, cached_per_row, cached_reading, cached_tools, chosen, read_calls, text_of
+from tunecheck.formats._reading import (
+    AUTO,
+    cached_per_row,
+    cached_reading,
+    cached_tools,
+    choose_profile,
+    read_calls,
+    text_of,
+)
 
 _MOST_DATA_SHOWN = 200
 
@@ -170,7 +178,7 @@ class CallEvaluator(Evaluator):
 
     def __init__(self, *, format: str | Profile = AUTO, **policies: bool | float) -> None:
         self._policy = MatchPolicy.of(policies)
-        self._format = chosen(format) or AUTO
+        self._format = choose_profile(format) or AUTO
         self._task = f"compare by {self._policy}, read as {format}"
         super().__init__(**self._policy.options())
         if format != AUTO:

@@ -10,7 +10,7 @@ from ._reading import (
     cached_per_row as cached_per_row,
     cached_reading as cached_reading,
     cached_tools as cached_tools,
-    chosen as chosen,
+    choose_profile as choose_profile,
     read_calls as read_calls,
     read_python_calls as read_python_calls,
     thought_of as thought_of,

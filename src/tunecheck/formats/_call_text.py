@@ -25,7 +25,7 @@ _TEXT_END = {quote: re.compile(quote + _AFTER_TEXT) for quote in "'\""}
 _TOKEN = re.compile(r"\\.|[\"'()\[\]{}]", re.DOTALL)
 
 
-def closed(text: str, start: int) -> int | None:
+def find_close(text: str, start: int) -> int | None:
     """Return where the first bracket or quote after `start` is closed, or None if it never is."""
     depth, quote = 0, ""
     for token in _TOKEN.finditer(text, start):

@@ -217,7 +217,7 @@ class CallCollector:
         self.calls.append(call)
 
 
-def failed(text: str, collector: CallCollector, error: UnreadableError) -> Reading:
+def failed_reading(text: str, collector: CallCollector, error: UnreadableError) -> Reading:
     """Return the reading of a text with an unreadable call, and the calls before it."""
     problem, cause = " ".join(str(error).split()), None
     if isinstance(error, CutOffError):

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import UnreadableError, kind_of
-from tunecheck.formats._collector import CallCollector, failed
+from tunecheck.formats._collector import CallCollector, failed_reading
 from tunecheck.formats._spellings import (
     ANSWERING,
     ReadText,
@@ -228,7 +228,7 @@ def read_value(value: object, tools: ToolDefinitions | None, read_text: ReadText
         return collector.reading() if take_value(value, collector, read_text) else None
     except UnreadableError as error:
         collector.calls.clear()  # an API's list of calls is read whole or not at all
-        return failed("\n".join(collector.texts), collector, error)
+        return failed_reading("\n".join(collector.texts), collector, error)
 
 
 def take_value(value: object, collector: CallCollector, read_text: ReadText) -> bool:

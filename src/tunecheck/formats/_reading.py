@@ -42,7 +42,7 @@ AUTO = "auto"
 """Recognise the family by unmistakable marks."""
 
 
-def chosen(format: str | Profile, *, trust: Trust | None = None) -> Profile | None:
+def choose_profile(format: str | Profile, *, trust: Trust | None = None) -> Profile | None:
     """Return the profile of that name, or None for "auto". `trust`: what the name may load (default: all).
 
     Raises:
@@ -93,7 +93,7 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
         PluginError: there is no format of that name.
     """
     definitions = tools if tools is None or isinstance(tools, ToolDefinitions) else ToolDefinitions.read(tools)
-    profile = None if format == AUTO else chosen(format)
+    profile = None if format == AUTO else choose_profile(format)
     if isinstance(value, UnreadText):
         return Reading(text=str(value))
     if isinstance(value, str):
@@ -144,7 +144,7 @@ def read_python_calls(text: str) -> Reading:
     Use it for data in which a bare call is not prose, such as BFCL's ground truth. It never raises.
     """
     from tunecheck.calls._python_text import PythonScanner
-    from tunecheck.formats._collector import CallCollector, failed
+    from tunecheck.formats._collector import CallCollector, failed_reading
 
     collector = CallCollector()
     collector.format = "bfcl_text"
@@ -154,9 +154,9 @@ def read_python_calls(text: str) -> Reading:
         for call in scanner.all_calls():
             collector.add("bfcl_text", call.name, call.arguments)
     except UnreadableError as error:
-        return failed(text, collector, error)
+        return failed_reading(text, collector, error)
     except RecursionError:
-        return failed(text, collector, UnreadableError("nested too deeply"))
+        return failed_reading(text, collector, UnreadableError("nested too deeply"))
     return collector.reading()
 
 

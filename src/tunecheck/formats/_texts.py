@@ -20,8 +20,8 @@ from tunecheck.calls._strict_json import (
     quoted,
 )
 from tunecheck.formats._bare import take_bare
-from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner, closed
-from tunecheck.formats._collector import CallCollector, failed, may_hold_calls, without_end_marks
+from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner, find_close
+from tunecheck.formats._collector import CallCollector, failed_reading, may_hold_calls, without_end_marks
 from tunecheck.formats._families import ANSWERS
 from tunecheck.formats._json_shapes import take_value
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
@@ -86,9 +86,9 @@ class TextReader:
         try:
             held = self._take_text(text, collector)
         except UnreadableError as error:
-            return failed(text, collector, error)
+            return failed_reading(text, collector, error)
         except RecursionError:  # the caller's stack is nearly full
-            return failed(text, collector, UnreadableError("nested too deeply"))
+            return failed_reading(text, collector, UnreadableError("nested too deeply"))
         if held and (collector.calls or collector.texts):
             return collector.reading()
         return Reading((), text, collector.format, reasoning="\n".join(collector.thoughts))
@@ -352,5 +352,5 @@ def _refuse_cut(text: str, collector: CallCollector) -> None:
     """
     for begun in islice(_BEGUN.finditer(text), _MOST_BEGUN):
         name = begun["called"] or begun["keyed"] or begun["named"]
-        if collector.knows(name) and closed(text, begun.start("opening")) is None:
+        if collector.knows(name) and find_close(text, begun.start("opening")) is None:
             raise CutOffError(f"the call of {quoted(name)} at {place(text, begun.start('opening'))} is not closed")

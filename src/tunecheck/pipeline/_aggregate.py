@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import CAUSE_METRIC, in_order
+from tunecheck._faults import CAUSE_METRIC, order_causes
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread
@@ -373,7 +373,7 @@ def _shares_of_causes(cells: Sequence[_Cell]) -> Metrics:
     """Return `cause.<code>`, the share of all rows, for each cause that a row has."""
     rows = sum(cell.count for cell in cells)
     counts = sum((cell.causes for cell in cells), Counter[str]())
-    return {f"{CAUSE_METRIC}{code}": counts[code] / rows for code in in_order(counts)}
+    return {f"{CAUSE_METRIC}{code}": counts[code] / rows for code in order_causes(counts)}
 
 
 def _keys(tallies: Iterable[_Tally]) -> list[str]:

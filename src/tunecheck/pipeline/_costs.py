@@ -235,7 +235,7 @@ class Budget:
 
 
 @contextlib.contextmanager
-def charged(charge: Callable[[Usage], object]) -> Iterator[None]:
+def charge_unanswered(charge: Callable[[Usage], object]) -> Iterator[None]:
     """Call a function with the usage of each attempt around here that brought no answer."""
     loop, waiting, counted = asyncio.get_running_loop(), list[Usage](), False
 
@@ -337,7 +337,7 @@ class EndpointCosts:
                 reservation.cost = (reservation.cost or 0.0) + cost
                 self._budget.check()
 
-            with charged(charge):
+            with charge_unanswered(charge):
                 yield count
 
     def record(self, made: CallsMade) -> None:

@@ -22,7 +22,7 @@ import msgspec
 
 from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError
-from tunecheck._faults import Fault, cause_named, checked, read_faults, sentence, title
+from tunecheck._faults import Fault, as_faults, cause_named, read_faults, sentence, title
 from tunecheck._json import JSON, loads, loads_part
 from tunecheck._messages import clean
 
@@ -338,7 +338,7 @@ def evidence_of(row: Mapping[str, JSON]) -> str:
     """Return the evidence of a row's cause in words, or an empty text."""
     evidence = row.get("cause_evidence")
     listed = [{**evidence, "code": row.get("cause")}] if isinstance(evidence, dict) else []
-    return sentence(checked(listed)) or ""
+    return sentence(as_faults(listed)) or ""
 
 
 def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:

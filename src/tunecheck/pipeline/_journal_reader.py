@@ -12,10 +12,10 @@ from typing import Generic, NamedTuple, TypeVar, cast
 import msgspec
 
 from tunecheck._disk import open_regular
-from tunecheck._errors import ConfigurationError, told_as
+from tunecheck._errors import ConfigurationError, raise_as
 from tunecheck._files import Count, Failure, RowVerdicts, check_first_record
 from tunecheck._json import JSON, dumps, loads
-from tunecheck._messages import counted
+from tunecheck._messages import plural
 from tunecheck._records import Damage, WholeRecords
 from tunecheck.pipeline._scoring import Output
 
@@ -151,7 +151,7 @@ class JournalReader:
             ConfigurationError: there is none, or a later version of Tunecheck wrote it.
         """
         check_first_record(path)
-        with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
+        with raise_as(ConfigurationError, path, "what the run has recorded cannot be read"):
             self._file = open_regular(path)
         make = _ByRow if by_row else _ByContent
         self._answers: _ByRow | _ByContent = make()
@@ -166,7 +166,7 @@ class JournalReader:
         self._failed: set[int] = set()
         self._settled: Sequence[int] = ()
         self._asked = answers
-        with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
+        with raise_as(ConfigurationError, path, "what the run has recorded cannot be read"):
             self._damage = self._index(answers, WholeRecords(path, self._file, at_least))
 
     def _index(self, answers: bool, records: WholeRecords) -> Damage:
@@ -306,7 +306,7 @@ class JournalReader:
         calls = damage.lost - sum(any(kind in piece for kind in _NO_CALLS) for piece in damage.pieces)
         more = " and others" if len(lost) > _MOST_NAMES else ""
         names = f", of rows {', '.join([*lost.values()][:_MOST_NAMES])}{more}" if lost else ""
-        return f"{damage}, which takes up to {counted(calls, 'call')} again{names}"
+        return f"{damage}, which takes up to {plural(calls, 'call')} again{names}"
 
     def _rows_without_answer(self, rows: int) -> Iterator[int]:
         """Yield the rows without an answer that must have had one: they have verdicts, or the run was finished."""
@@ -336,7 +336,7 @@ def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output
         ConfigurationError: there is no journal, or it cannot be read.
     """
     found: dict[int, tuple[str, Output]] = {}
-    with told_as(ConfigurationError, path, "what the run has recorded cannot be read"), open_regular(path) as file:
+    with raise_as(ConfigurationError, path, "what the run has recorded cannot be read"), open_regular(path) as file:
         for _, line in WholeRecords(path, file):
             for index, verdicts in _read_leniently(line).rows if line.startswith(_VERDICTS) else ():
                 inputs, output = verdicts.get(evaluator, (None, None))

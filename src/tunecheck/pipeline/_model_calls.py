@@ -31,7 +31,7 @@ from tunecheck.pipeline._costs import (
     Reservation,
     Spending,
     charge_of,
-    charged,
+    charge_unanswered,
     charged_usage,
     cost_of,
     expected_usage,
@@ -156,7 +156,7 @@ class RunCalls:
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         async with self._budget.reserved(evaluator, cost_of(expected, price) if price else 0.0) as reservation:
-            with charged(functools.partial(self._charge_unanswered, evaluator, price, expected, reservation)):
+            with charge_unanswered(functools.partial(self._charge_unanswered, evaluator, price, expected, reservation)):
                 completion = await endpoint.complete(replace(request, idempotency_key=digest))
             columns = completion.columns()
             estimate = expected_usage(asked, limit, _length(columns)) if price else expected
@@ -222,7 +222,7 @@ class RunCalls:
             def count(answer: Mapping[str, JSON]) -> None:
                 reservation.cost = _sum(reservation.cost, self.count_target(target, row, answer))
 
-            with charged(functools.partial(self._charge_unanswered, "target", price, expected, reservation)):
+            with charge_unanswered(functools.partial(self._charge_unanswered, "target", price, expected, reservation)):
                 yield count
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunecheck._messages import counted
+from tunecheck._messages import plural
 from tunecheck._targets import Row, Target
 from tunecheck.pipeline._read_calls import CallsChoice, ReadCallsCount
 from tunecheck.pipeline._results import RowState
@@ -135,9 +135,9 @@ class Remarks:
         """Return the notes for the user."""
         limit = f"{evaluator_timeout:g} s (--evaluator-timeout)"
         return [
-            *(f"refused on {counted(c, 'row')}: {said}" for said, c in self.refused.most_common(_MOST_REFUSED)),
-            *(f"evaluator {n!r} took longer than {limit} on {counted(c, 'row')}" for n, c in self.late.items()),
-            *(f"{why}: null on {counted(count, 'row')}" for why, count in self.lost.most_common(_MOST_LOST)),
+            *(f"refused on {plural(c, 'row')}: {said}" for said, c in self.refused.most_common(_MOST_REFUSED)),
+            *(f"evaluator {n!r} took longer than {limit} on {plural(c, 'row')}" for n, c in self.late.items()),
+            *(f"{why}: null on {plural(count, 'row')}" for why, count in self.lost.most_common(_MOST_LOST)),
         ]
 
     def add(self, counts: Mapping[str, Mapping[str, int]]) -> None:
@@ -171,7 +171,7 @@ class Tally:
         said = self.remarks.sentences(evaluator_timeout)
         if self.masked:
             said.append(
-                f"{counted(self.masked, 'answer')} repeated a value from the environment, masked as ***; "
+                f"{plural(self.masked, 'answer')} repeated a value from the environment, masked as ***; "
                 "${env:NAME:plain} in the definition or prompt marks one that is no secret"
             )
         return said

@@ -18,7 +18,7 @@ from msgspec import to_builtins
 
 from tunecheck._disk import open_regular, put_in_place, replacing
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Fault, stored
+from tunecheck._faults import Fault, fault_json
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps, dumps_line
 from tunecheck._targets import Row
@@ -78,7 +78,7 @@ def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
         result["row_kind"] = state.kind
     result["cause"] = None
     if state.cause is not None:
-        evidence = stored(state.cause)
+        evidence = fault_json(state.cause)
         result["cause"] = evidence.pop("code")
         if evidence:
             result["cause_evidence"] = evidence

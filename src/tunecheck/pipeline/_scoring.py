@@ -214,7 +214,7 @@ def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner
     """
     process = os.getpid()
     try:
-        values = guarded(evaluator, arguments)
+        values = copy_unless_pure(evaluator, arguments)
         result = evaluator.function(**values) if evaluator.awaited is None else runner.run(evaluator.awaited(**values))
         return result if isinstance(result, (Partial, Failure)) else as_output(result, evaluator.name)
     except BaseException as error:  # noqa: BLE001 - it may even ask the interpreter to exit; that is this row's error
@@ -232,7 +232,7 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
     """
     process = os.getpid()
     try:
-        values = guarded(evaluator, arguments)
+        values = copy_unless_pure(evaluator, arguments)
         if calls is None:
             result = evaluator.function(**values)
         else:
@@ -260,7 +260,7 @@ def is_our_own(error: BaseException) -> bool:
     return cancelled or isinstance(error, LeftAtOnceError)
 
 
-def guarded(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object]:
+def copy_unless_pure(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object]:
     """Return the arguments, with nested values copied unless the evaluator is pure."""
     return arguments if evaluator.pure else private_copies(arguments)
 

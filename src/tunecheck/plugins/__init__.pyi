@@ -12,14 +12,14 @@ from .._disk import (
     sha256_of as sha256_of,
     write_file as write_file,
 )
-from .._errors import MissingExtraError as MissingExtraError, told_as as told_as
+from .._errors import MissingExtraError as MissingExtraError, raise_as as raise_as
 from .._faults import (
     MAX_FAULTS as MAX_FAULTS,
     Verdict as Verdict,
     cause_named as cause_named,
     causes as causes,
     fault_titles as fault_titles,
-    in_order as in_order,
+    order_causes as order_causes,
     read_faults as read_faults,
     refuses as refuses,
     sentence as sentence,
@@ -46,7 +46,7 @@ from .._json import (
     Missing as Missing,
     canonical as canonical,
     content_hash as content_hash,
-    converted as converted,
+    convert_value as convert_value,
     dumps as dumps,
     dumps_line as dumps_line,
     find_value as find_value,
@@ -62,9 +62,9 @@ from .._loops import LoopThread as LoopThread, UserLoop as UserLoop
 from .._messages import (
     clean as clean,
     command_line as command_line,
-    counted as counted,
     did_you_mean as did_you_mean,
     how_it_ended as how_it_ended,
+    plural as plural,
     printable as printable,
 )
 from .._progress import (
@@ -124,9 +124,9 @@ from ._names import (
     kinds as kinds,
     load as load,
     load_file as load_file,
+    load_offer as load_offer,
     mirror as mirror,
     objection_rules as objection_rules,
-    offered_by as offered_by,
     panels as panels,
     runner as runner,
     sources as sources,

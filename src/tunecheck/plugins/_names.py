@@ -95,7 +95,7 @@ def command_groups() -> Mapping[str, str]:
     return {word: line for installed in installed_plugins() for word, line in installed.plugin.command_groups.items()}
 
 
-def registered(kind: str) -> list[EntryPoint]:
+def registered_entry_points(kind: str) -> list[EntryPoint]:
     """Return what small packages register under `tunecheck.<kind>`, without a Plugin."""
     points = _environment(tuple(sys.path)).select(group=f"tunecheck.{kind}")
     return sorted(points, key=lambda point: (point.name, point.value))
@@ -267,7 +267,7 @@ def _plugin_candidates(kind: str) -> Iterator[Candidate]:
 
 
 def _package_candidates(kind: str) -> Iterator[Candidate]:
-    for point in registered(kind):
+    for point in registered_entry_points(kind):
         yield Candidate(kind, point.name, f"{point.value} of {distribution_of(point)}", point.load)
 
 
@@ -276,7 +276,7 @@ def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
     if own or kind in _OFFERED_BY_FILES:
         for path in _files(workspace, f"{kind}/*.py"):
             if path.stem.isidentifier() and not path.stem.startswith("_"):
-                yield Candidate(kind, path.stem, str(path), partial(offered_by, path), path)
+                yield Candidate(kind, path.stem, str(path), partial(load_offer, path), path)
     if kind == "evaluators":
         for maker in _plugin_candidates("evaluator_files"):
             for path in _files(workspace, maker.name):
@@ -418,7 +418,7 @@ def _file_state(path: Path) -> tuple[str, int, int]:
     return str(path), status.st_mtime_ns, status.st_size
 
 
-def offered_by(path: Path) -> object:
+def load_offer(path: Path) -> object:
     """Load a file of the workspace and return what it offers.
 
     Raises:

@@ -211,14 +211,14 @@ def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
         suffix = Path(name).suffix.lower()
         if suffix in (".yaml", ".yml"):
             return parse_document(content, name).value
-        value: JSON = loads(content) if suffix == ".json" else decoded(content)
+        value: JSON = loads(content) if suffix == ".json" else decode_text(content)
         _check_depth(value)
     except (ValueError, ConfigurationError) as error:
         raise front.error(path, f"{'' if name in str(error) else f'{name!r}: '}{error}") from None
     return value
 
 
-def decoded(content: bytes) -> str:
+def decode_text(content: bytes) -> str:
     """Decode a text file, with line feeds as line ends."""
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")

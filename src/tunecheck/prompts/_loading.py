@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from tunecheck._errors import PromptError
-from tunecheck.prompts._front_matter import MAX_BYTES, PromptFolder, decoded, split
+from tunecheck.prompts._front_matter import MAX_BYTES, PromptFolder, decode_text, split
 from tunecheck.prompts._prompt import Prompt, PromptFile
 
 _SHIPPED = Path(__file__).parent / "files"
@@ -52,6 +52,6 @@ def _read(path: Path) -> str:
     if len(content) > MAX_BYTES:
         raise PromptError(f"{path}: larger than {MAX_BYTES >> 10} KiB, which no prompt is")
     try:
-        return decoded(content)
+        return decode_text(content)
     except ValueError as error:
         raise PromptError(f"{path}, {error}") from None

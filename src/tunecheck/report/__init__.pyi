@@ -2,8 +2,8 @@
 
 from ._local_pages import (
     NOT_THIS_MACHINE as NOT_THIS_MACHINE,
-    guarded as guarded,
     is_of_this_machine as is_of_this_machine,
+    refuse_other_hosts as refuse_other_hosts,
     running as running,
     serve_pages as serve_pages,
     stopped_by_signals as stopped_by_signals,

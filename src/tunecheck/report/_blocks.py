@@ -13,7 +13,7 @@ BLOCK_BYTES = 1 << 18
 _LEVEL = 6
 
 
-def packed(text: bytes) -> str:
+def compress_text(text: bytes) -> str:
     """Compress text with raw deflate and encode it in base64, which is safe anywhere in HTML."""
     squeezer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -15)
     return base64.b64encode(squeezer.compress(text) + squeezer.flush()).decode("ascii")
@@ -47,7 +47,7 @@ class Blocks:
         """Write the records that are not written yet."""
         if self._waiting:
             block = b"[" + b",".join(self._waiting) + b"]"
-            self._write(f"{self._name}-{len(self.starts) - 1}", packed(block))
+            self._write(f"{self._name}-{len(self.starts) - 1}", compress_text(block))
             self._waiting.clear()
             self._size = 0
 

@@ -74,7 +74,7 @@ class Outcomes:
     def written(self, evaluator: Evaluated, most: int = MOST_ROWS) -> dict[str, JSON]:
         """Return the first rows for the page: results in one text, and the first graded metric's numbers."""
         numbers = self.scores.get(evaluator.graded[0].name) if evaluator.graded else None
-        return {"results": self.results[:most], "scores": None if numbers is None else rounded(numbers[:most])}
+        return {"results": self.results[:most], "scores": None if numbers is None else round_numbers(numbers[:most])}
 
     def reordered(self, places: Sequence[int | None]) -> Outcomes:
         """Return the outcomes in the order of another run's rows; None is a row that this run lacks."""
@@ -173,13 +173,13 @@ class RowIndex:
         figures = {"latency": "latency_ms", "input_tokens": "input_tokens", "output_tokens": "output_tokens"}
         for called, name in figures.items():
             if any(map(math.isfinite, self.figures[name])):
-                lists[called] = rounded(self.figures[name][:most])
+                lists[called] = round_numbers(self.figures[name][:most])
         pairs = zip(evaluators, self.outcomes, strict=True)
         lists["outcomes"] = [{"name": each.name, **outcomes.written(each, most)} for each, outcomes in pairs]
         return lists
 
 
-def rounded(numbers: Iterable[float]) -> list[JSON]:
+def round_numbers(numbers: Iterable[float]) -> list[JSON]:
     """Return numbers for the page: few digits, null for none, whole numbers without a point."""
     return [_round(number) for number in numbers]
 

@@ -78,7 +78,7 @@ async def serve_pages(app: web.Application, port: int, on_ready: Callable[[str],
 
 
 @web.middleware
-async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuse requests that do not name this machine. Errors are replies of plain text."""
     if not is_of_this_machine(request):
         response: web.StreamResponse = web.Response(status=403, text=NOT_THIS_MACHINE)

@@ -74,7 +74,7 @@ _UNSAFE = re.compile(r"[<\x7f-\x9f\u2028\u2029]")
 """Characters that a browser or a terminal could interpret; JSON escapes other control characters."""
 
 
-def embedded(name: str, text: str) -> str:
+def embed_json(name: str, text: str) -> str:
     """Return JSON text as one piece of data that a browser neither runs nor ends early."""
     safe = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return f'<script type="application/json" id="{name}">{safe}</script>\n'

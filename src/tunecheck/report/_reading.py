@@ -120,11 +120,13 @@ def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
             simulated=info.simulated,
             created=info.created,
         )
-        return ReportedRun(info.id, manifest, {}, evaluated(table, {}), _ForeignRows(table), table, notes=info.notes)
+        return ReportedRun(
+            info.id, manifest, {}, list_evaluators(table, {}), _ForeignRows(table), table, notes=info.notes
+        )
     manifest, measured = folder.manifest(), folder.metrics()
     noted = measured.get("notes")
     notes = [*info.notes, *map(str, noted if isinstance(noted, list) else ())]
-    evaluators = evaluated(table, manifest.evaluators)
+    evaluators = list_evaluators(table, manifest.evaluators)
     return ReportedRun(folder.id, manifest, measured, evaluators, folder.rows(), table, folder, notes)
 
 
@@ -146,7 +148,7 @@ def facts_of(run: ReportedRun) -> Iterator[JSON]:
         yield ["tunecheck", version]
 
 
-def evaluated(table: RunTable, declared: Mapping[str, EvaluatorEntry]) -> list[Evaluated]:
+def list_evaluators(table: RunTable, declared: Mapping[str, EvaluatorEntry]) -> list[Evaluated]:
     """Return a run's evaluators in order."""
     own = (each for each in table.evaluators.values() if not declared or each.name not in table.derived)
     return [_describe_evaluator(each, table, declared.get(each.name)) for each in own]

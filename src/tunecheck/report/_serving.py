@@ -21,8 +21,8 @@ import msgspec
 from aiohttp import web
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.report._local_pages import Handler, guarded, serve_pages
-from tunecheck.report._page import RUNS, as_data, embedded, page
+from tunecheck.report._local_pages import Handler, refuse_other_hosts, serve_pages
+from tunecheck.report._page import RUNS, as_data, embed_json, page
 from tunecheck.report._writing import write_report
 from tunecheck.results import describe_run
 from tunecheck.runs._store import Run, list_runs
@@ -40,7 +40,7 @@ def runs_page(results_dir: Path) -> str:
     runs = [*list_runs(results_dir)][::-1]
     listed = [msgspec.to_builtins(describe_run(run)) for run in runs[:_MOST_LISTED]]
     whole, data = page(RUNS), as_data({"folder": str(results_dir), "runs": listed, "all": len(runs)})
-    return whole.start("Runs · Tunecheck") + embedded("head", data) + whole.end()
+    return whole.start("Runs · Tunecheck") + embed_json("head", data) + whole.end()
 
 
 def make_app(results_dir: Path, token: str) -> web.Application:
@@ -57,7 +57,7 @@ def make_app(results_dir: Path, token: str) -> web.Application:
         response.set_cookie(cookie, token, httponly=True, samesite="Strict")
         return response
 
-    app = web.Application(middlewares=[guarded, with_token])
+    app = web.Application(middlewares=[refuse_other_hosts, with_token])
     app.add_routes([web.get("/", pages.index), web.get("/runs/{run}", pages.report)])
     return app
 

@@ -63,7 +63,7 @@ def _lines(
         yield {"label": label, "kind": "rate", "cells": _cells(table, f"{name}.{PASS_RATE}", groups, is_rate=True)}
     if judged and judge is not None and judge.corrected is not None:
         others: list[JSON] = [None] * (len(groups) - 1)
-        yield {"label": judge.corrected_label, "kind": "rate", "cells": [estimated(judge.corrected), *others]}
+        yield {"label": judge.corrected_label, "kind": "rate", "cells": [estimate_json(judge.corrected), *others]}
     for metric in evaluator.graded if judged else evaluator.metrics:
         column = table.columns.get(f"{name}.{metric.name}")
         if column is not None and column.figures:
@@ -87,11 +87,11 @@ def _cells(table: RunTable, column: str, groups: Sequence[_RowGroup], *, is_rate
             cells.append(None)
         else:
             passed: dict[str, JSON] = {"passed": round((found.value or 0.0) * found.n)} if is_rate else {}
-            cells.append(estimated(found) | passed)
+            cells.append(estimate_json(found) | passed)
     return cells
 
 
-def estimated(figures: Estimate) -> dict[str, JSON]:
+def estimate_json(figures: Estimate) -> dict[str, JSON]:
     """Return a figure for the page."""
     written: dict[str, JSON] = {"value": figures.value, "low": figures.low, "high": figures.high, "n": figures.n}
     return written | {"method": figures.method} | ({"remark": figures.remark} if figures.remark else {})

@@ -13,12 +13,12 @@ from tunecheck._json import JSON, dumps
 from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairing import PAIR_BY
 from tunecheck.comparison._settings import open_runs
-from tunecheck.report._blocks import Blocks, Shared, packed
+from tunecheck.report._blocks import Blocks, Shared, compress_text
 from tunecheck.report._charts import charts
 from tunecheck.report._details import DetailReader
 from tunecheck.report._index import MOST_ROWS, RowIndex
 from tunecheck.report._other_runs import OtherRuns
-from tunecheck.report._page import REPORT, as_data, embedded, page
+from tunecheck.report._page import REPORT, as_data, embed_json, page
 from tunecheck.report._reading import ReportedRun, ShapeReader, facts_of, read_run
 from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
@@ -92,13 +92,13 @@ class _Report:
         self._read_rows()
         for blocks in (self._shared, self._rows):
             blocks.flush()
-        self._file.write(embedded("head", as_data(self._head() | {"home": home})))
-        self._file.write(embedded("index", as_data(packed(dumps(self._table.written(self._run.evaluators))))))
+        self._file.write(embed_json("head", as_data(self._head() | {"home": home})))
+        self._file.write(embed_json("index", as_data(compress_text(dumps(self._table.written(self._run.evaluators))))))
         self._file.write(whole.end())
 
     def _block(self, name: str, text: str) -> None:
         self._size += len(text)
-        self._file.write(embedded(name, as_data(text)))
+        self._file.write(embed_json(name, as_data(text)))
 
     def _read_rows(self) -> None:
         shapes = ShapeReader(self._run.evaluators)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import CAUSE_METRIC, cause_named, in_order
+from tunecheck._faults import CAUSE_METRIC, cause_named, order_causes
 from tunecheck._files import RunFile
 from tunecheck._json import JSON
-from tunecheck._messages import clean, command_line, counted
+from tunecheck._messages import clean, command_line, plural
 from tunecheck.pipeline._finished_rows import Failures, read_failures
 from tunecheck.results._run_lines import MainFigure, main_figure_of
 from tunecheck.runs._store import Run, command_of, is_uncalibrated, list_runs, stopped_text
@@ -52,7 +52,7 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     manifest, summary = run.manifest(), run.metrics()
     metrics, rows = _mapping(summary.get("metrics")), _count(summary.get("rows"))
     kinds = _mapping(_mapping(summary.get("by")).get("row_kind"))
-    groups = [_Group(f"all {counted(rows, 'row')}", metrics, rows)]
+    groups = [_Group(f"all {plural(rows, 'row')}", metrics, rows)]
     for kind, of in sorted(kinds.items(), reverse=True) if len(kinds) > 1 else ():  # calls before answers
         count = _count(_mapping(of).get("row_count"))
         groups.append(_Group(f"{clean(kind, 20)} ({count:,})", _mapping(of), count))
@@ -64,13 +64,13 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     said = [f"{stopped_text(manifest.stopped)}."] if manifest.stopped is not None else []
     if summary.get("simulated") is True:
         some = 0 < failures.simulated_answers < rows
-        said.append(f"SIMULATED answers in {counted(failures.simulated_answers, 'row')}." if some else f"{SIMULATED}.")
+        said.append(f"SIMULATED answers in {plural(failures.simulated_answers, 'row')}." if some else f"{SIMULATED}.")
     for name in _shown_first(figures, metrics):
         by_judge = manifest.evaluators[name].judge is not None
         said.append(_passed_sentence(figures[name][0], metrics, by_judge=by_judge))
     if failed := _count(summary.get("failed_rows")):
-        said.append(f"{counted(failed, 'row')} ended in an error.")
-    causes = sorted(in_order(failures.causes), key=lambda code: cause_named(code).side == "model")
+        said.append(f"{plural(failed, 'row')} ended in an error.")
+    causes = sorted(order_causes(failures.causes), key=lambda code: cause_named(code).side == "model")
     causes.sort(key=lambda code: -failures.causes[code].rows)
     words, aim = _next_step(run, manifest, summary, causes)
     next_step = f"Next, {aim}:  {command_line([*words, *where])}"
@@ -105,11 +105,11 @@ def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) ->
     if figure.value is None:
         return f"{clean(name, 60)} scored no row."
     unit = "answer" if f"{name}.pass_at_1" in metrics else "row"
-    said = f"mean {figure.text} over {counted(scored, unit)}"
+    said = f"mean {figure.text} over {plural(scored, unit)}"
     if figure.is_rate:
-        said = f"{round(figure.value * scored):,} of {counted(scored, unit)} passed ({figure.value:.1%})"
+        said = f"{round(figure.value * scored):,} of {plural(scored, unit)} passed ({figure.value:.1%})"
     judge = ", by an uncalibrated judge" if figure.is_uncalibrated else ", as judged" * by_judge
-    return f"{clean(name, 60)}: {said}{judge}{f'; not applicable to {counted(left, unit)}' if left else ''}."
+    return f"{clean(name, 60)}: {said}{judge}{f'; not applicable to {plural(left, unit)}' if left else ''}."
 
 
 def _main_cause(failures: Failures, causes: Sequence[str]) -> str:
@@ -121,13 +121,13 @@ def _main_cause(failures: Failures, causes: Sequence[str]) -> str:
     if first is None or (groups and groups[0].rows > first.rows):
         if not groups:
             return "No row failed."
-        example = f"{counted(groups[0].rows, 'row')}, e.g. {clean(groups[0].example, 60)}"
+        example = f"{plural(groups[0].rows, 'row')}, e.g. {clean(groups[0].example, 60)}"
         return f"Main reason of failures: {clean(groups[0].title, 200).rstrip('.')} ({example})."
     cause, failed = cause_named(causes[0]), sum(each.rows for each in failures.causes.values())
     told = {each.example: each.words for each in failures.errors.get("target", {}).values()}.get(first.example)
     error = "" if told is None else f" ({clean(told, 200)})"
     side = ", a problem of serving" if cause.side == "serving" else ""
-    example = f"{first.rows:,} of {counted(failed, 'failed row')}, e.g. {clean(first.example, 60)}{side}"
+    example = f"{first.rows:,} of {plural(failed, 'failed row')}, e.g. {clean(first.example, 60)}{side}"
     advice = f"{cause.advice[:1].upper()}{cause.advice[1:]}"
     return f"Main cause of failures: {clean(cause.title, 100)}, {example}{error}. {advice}."
 

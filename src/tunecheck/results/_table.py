@@ -14,10 +14,10 @@ from msgspec import UNSET
 from msgspec.structs import astuple
 
 from tunecheck._disk import lines, open_regular
-from tunecheck._errors import DataError, told_as
+from tunecheck._errors import DataError, raise_as
 from tunecheck._files import CallsRead, EarlyStop
 from tunecheck._json import JSON, dumps, loads
-from tunecheck._messages import counted
+from tunecheck._messages import plural
 from tunecheck.pipeline._finished_rows import ResultRow, read_row
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Clusters:
 
     def __str__(self) -> str:
         why = {"named": "", "declared": ", as the data says", "found": ", whose values repeat"}[self.how]
-        start = f"{counted(self.count, 'cluster')} by {self.by}{why}"
+        start = f"{plural(self.count, 'cluster')} by {self.by}{why}"
         return f"{start}: the rows of one are not independent; --cluster none takes them to be"
 
 
@@ -121,7 +121,7 @@ class ResultsFile:
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield the lines that are not blank, with their numbers from 0."""
         starts, start = array("Q"), 0
-        with told_as(DataError, self.path), open_regular(self.path, buffering=_BLOCK) as file:
+        with raise_as(DataError, self.path), open_regular(self.path, buffering=_BLOCK) as file:
             for number, line in enumerate(lines(file)):
                 starts.append(start)
                 start += len(line)
@@ -132,7 +132,7 @@ class ResultsFile:
     def picked(self, numbers: Sequence[int], keys: Collection[str]) -> Iterator[ResultRow]:
         """Yield some rows, in order, with these keys alone; the whole file has been read before."""
         decoder = row_decoder(dict.fromkeys(keys, Any), only_these=False)
-        with told_as(DataError, self.path), open_regular(self.path) as file:
+        with raise_as(DataError, self.path), open_regular(self.path) as file:
             for number in numbers:
                 file.seek(self._starts[number])
                 line = file.readline()
@@ -168,7 +168,7 @@ class AzureFile:
 
     def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
         """As `RowSource.records`."""
-        with told_as(DataError, self.path):
+        with raise_as(DataError, self.path):
             content = self.path.read_bytes()
         try:
             value = loads(content)

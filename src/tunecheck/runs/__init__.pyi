@@ -3,7 +3,7 @@
 from ._manifest import (
     describe_evaluators as describe_evaluators,
     kept_settings as kept_settings,
-    resumed as resumed,
+    resume_manifest as resume_manifest,
     reusable as reusable,
     value_reader as value_reader,
     versions as versions,

@@ -18,7 +18,7 @@ from tunecheck._messages import cut_apart
 from tunecheck._targets import Target
 from tunecheck._version import is_shipped
 from tunecheck.endpoints._base import deciding
-from tunecheck.endpoints._masking import ALL_SECRETS, shown
+from tunecheck.endpoints._masking import ALL_SECRETS, storable_settings
 from tunecheck.pipeline._mapping import Constant, Mapped, Reference, parse_mapping
 from tunecheck.pipeline._scoring import BoundEvaluator, MetricDeclaration
 
@@ -99,7 +99,7 @@ def describe_target(target: Target | None) -> dict[str, JSON] | None:
 
 def kept_settings(settings: Mapping[str, JSON] | None) -> dict[str, JSON]:
     """Return settings with secrets masked: values under a secret's name, and credentials in addresses."""
-    return {name: shown(ALL_SECRETS.answer(value), name) for name, value in (settings or {}).items()}
+    return {name: storable_settings(ALL_SECRETS.answer(value), name) for name, value in (settings or {}).items()}
 
 
 def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, dict[str, JSON]]:
@@ -133,7 +133,7 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
     return Reusable(evaluators, same, (note,) if same else ())
 
 
-def resumed(
+def resume_manifest(
     run_id: str, before: RunFile, now: RunFile, *, reuses_answers: bool, evaluators_may_change: bool = False
 ) -> RunFile:
     """Return the manifest of a run that goes on in its own folder.

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from tunecheck import plugins
 from tunecheck._describe import read_as
 from tunecheck._disk import cache_folder, is_held, odd_file, write_file
-from tunecheck._errors import ConfigurationError, RunError, told_as
+from tunecheck._errors import ConfigurationError, RunError, raise_as
 from tunecheck._files import (
     EarlyStop,
     EvaluatorEntry,
@@ -32,7 +32,7 @@ from tunecheck._files import (
     read_object,
 )
 from tunecheck._json import JSON, content_hash, dumps, loads, plain
-from tunecheck._messages import counted, did_you_mean
+from tunecheck._messages import did_you_mean, plural
 from tunecheck._trust import is_signed, signature
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Run:
                     f"run {self.id} has no results: it is finished, and {self.results.name} is gone"
                 )
             raise ConfigurationError(f"run {self.id} has no results yet: finish it with --resume {self.id}")
-        with told_as(ConfigurationError, self.results):
+        with raise_as(ConfigurationError, self.results):
             return RowsView(self.results)
 
     def write(self, description: RunFile) -> None:
@@ -281,7 +281,7 @@ def given_name(run_id: str) -> str:
     return _NAMED.sub("", run_id)
 
 
-def damaged(run: Run, what: str) -> RunError:
+def damage_error(run: Run, what: str) -> RunError:
     """Return the error for a run with damaged files."""
     return RunError(
         f"run {run.id} is damaged: {what}. Put back whole files (`tunecheck runs {run.id} --verify` checks them), or "
@@ -307,7 +307,7 @@ def stopped_text(decision: EarlyStop | None) -> str:
     """
     if decision is None or not decision.stopped:
         return ""
-    return f"STOPPED EARLY: {_outcome_text(decision)}, {decision.rows:,} of {counted(decision.of, 'row')}"
+    return f"STOPPED EARLY: {_outcome_text(decision)}, {decision.rows:,} of {plural(decision.of, 'row')}"
 
 
 def _outcome_text(decision: EarlyStop) -> str:
@@ -330,7 +330,7 @@ def _outcome_text(decision: EarlyStop) -> str:
 # -- whose run it is
 
 
-def signed(manifest: RunFile) -> RunFile:
+def sign_manifest(manifest: RunFile) -> RunFile:
     """Return the manifest with the signature of this user; without one if no key can be kept."""
     return replace(manifest, signature=signature(_content(manifest)))
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from msgspec import UNSET
 
 from tunecheck._disk import open_regular, sha256_of
-from tunecheck._errors import ConfigurationError, RunError, told_as
+from tunecheck._errors import ConfigurationError, RunError, raise_as
 from tunecheck._files import RunFile
-from tunecheck._messages import counted
+from tunecheck._messages import plural
 from tunecheck._records import WholeRecords
 from tunecheck.pipeline._journal_reader import JournalReader
-from tunecheck.runs._store import Run, damaged, digest_of
+from tunecheck.runs._store import Run, damage_error, digest_of
 
 _LOGS = "*/*/events.jsonl"  # of sessions, below a plug-in's folder
 _MOST_NAMES = 5
@@ -64,7 +64,7 @@ def verify(run: Run) -> Verified:
 def _damaged_logs(run: Run) -> Iterator[str]:
     """Check the event logs of a run's sessions."""
     for path in sorted(run.folder.glob(_LOGS)):
-        with told_as(ConfigurationError, path), open_regular(path) as file:
+        with raise_as(ConfigurationError, path), open_regular(path) as file:
             damage = WholeRecords(path, file).read()
         if damage.lost:
             yield f"{path.relative_to(run.folder).as_posix()}: {damage}"
@@ -95,7 +95,7 @@ def _damaged_results(run: Run, manifest: RunFile, recorded: JournalReader) -> It
             if answer is None or any(row.get(f"outputs.{name}") != value for name, value in answer.items()):
                 others.append(str(row.get("row_id")))
     if count != manifest.row_count:
-        yield f"eval_results.jsonl has {counted(count, 'row')}, and the run has {manifest.row_count}"
+        yield f"eval_results.jsonl has {plural(count, 'row')}, and the run has {manifest.row_count}"
     if others:
         more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
         named = f"{', '.join(others[:_MOST_NAMES])}{more}"
@@ -110,7 +110,7 @@ def refuse_changed(run: Run, manifest: RunFile) -> None:
     """
     changed = _change_of_file(run.results, manifest)
     if changed is not None:
-        raise damaged(run, changed)
+        raise damage_error(run, changed)
 
 
 def changed_since(run: Run, manifest: RunFile) -> str | None:
@@ -131,7 +131,7 @@ def _change_of_file(path: Path, manifest: RunFile) -> str | None:
     written = (manifest.sha256 or {}).get(path.name)
     if written is None:
         return None
-    with told_as(ConfigurationError, path):  # a file that has grown to gigabytes is not read to its end
+    with raise_as(ConfigurationError, path):  # a file that has grown to gigabytes is not read to its end
         if _has_other_size(path, manifest) or sha256_of(path) != written:
             return f"{path.name} is not as the run wrote it"
     return None

@@ -13,9 +13,9 @@ from ._base import (
     Operation as Operation,
     Simulator as Simulator,
     SimulatorError as SimulatorError,
-    copied as copied,
+    copy_json as copy_json,
+    log_value as log_value,
     operations_of as operations_of,
-    shown as shown,
     tool as tool,
     tool_definition as tool_definition,
 )

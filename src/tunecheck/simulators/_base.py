@@ -105,7 +105,7 @@ class Simulator:
 
     def state_text(self) -> dict[str, JSON]:
         """Return a copy of the state for an inference log: JSON values, or texts of values without a JSON form."""
-        return {name: shown(value) for name, value in self.state().items()}
+        return {name: log_value(value) for name, value in self.state().items()}
 
     @classmethod
     def sample(cls) -> Mapping[str, JSON]:
@@ -123,20 +123,20 @@ class Simulator:
         return [tool_definition(operation) for operation in cls.operations().values()]
 
 
-def copied(value: _Value) -> _Value:
+def copy_json(value: _Value) -> _Value:
     """Return a copy of JSON data that shares no list and no object with it."""
     if isinstance(value, list):
         return [  # type: ignore[return-value]
-            copied(each) if isinstance(each, (list, dict)) else each for each in value
+            copy_json(each) if isinstance(each, (list, dict)) else each for each in value
         ]
     if isinstance(value, dict):
         return {  # type: ignore[return-value]
-            key: copied(each) if isinstance(each, (list, dict)) else each for key, each in value.items()
+            key: copy_json(each) if isinstance(each, (list, dict)) else each for key, each in value.items()
         }
     return value
 
 
-def shown(value: object) -> JSON:
+def log_value(value: object) -> JSON:
     """Return a state's value for a log: a copy through JSON, or its text if it has no JSON form."""
     try:
         copy: JSON = json.loads(json.dumps(value, allow_nan=False))

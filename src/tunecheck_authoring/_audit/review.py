@@ -26,8 +26,8 @@ from aiohttp import web
 
 from tunecheck import ConfigurationError
 from tunecheck.datasets import Dataset, sidecar_path, sidecar_text
-from tunecheck.plugins import JSON, counted, dumps_line, loads, replacing, told_as, write_file
-from tunecheck.report import guarded, serve_pages
+from tunecheck.plugins import JSON, dumps_line, loads, plural, raise_as, replacing, write_file
+from tunecheck.report import refuse_other_hosts, serve_pages
 from tunecheck_authoring._audit.dialogue import KINDS, AuditFinding, Replacement
 from tunecheck_authoring._audit.rows import entry_name
 
@@ -90,18 +90,18 @@ class Review:
         if self.out.exists() and not self._written:
             raise ConfigurationError(f"{self.out} has appeared since the review began; it is left as it is")
         kept = left_out = 0
-        with told_as(ConfigurationError, self.out, "cannot be written"):
+        with raise_as(ConfigurationError, self.out, "cannot be written"):
             self.out.parent.mkdir(parents=True, exist_ok=True)
             with replacing(self.out) as temporary, temporary.open("wb") as file:
                 for name, values in self._rows():
-                    row = edited[name] if name in edited else mended(values, accepted.get(name, ()))
+                    row = edited[name] if name in edited else apply_fixes(values, accepted.get(name, ()))
                     kept, left_out = kept + (row is not None), left_out + (row is None)
                     if row is not None:
                         file.write(dumps_line(row))
             words = f"{self.dataset.name} after a review of its audit."
             write_file(sidecar_path(self.out), sidecar_text(self.dataset.defaults, description=words).encode())
         self._written = True
-        return f"written {self.out}: {counted(kept, 'row')}, {left_out:,} left out"
+        return f"written {self.out}: {plural(kept, 'row')}, {left_out:,} left out"
 
     def _rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for number, row in enumerate(self.dataset.rows(), 1):
@@ -115,7 +115,7 @@ def remedy(row: dict[str, Any], finding: AuditFinding) -> Remedy:
     return "leave out the call" if finding.replacement.new is None else "replace the call"
 
 
-def mended(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[str, Any] | None:
+def apply_fixes(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[str, Any] | None:
     """Return a copy of the row with these findings fixed, or None if the row is deleted."""
     row = copy.deepcopy(row)
     for finding in accepted:
@@ -169,7 +169,7 @@ def make_app(review: Review) -> web.Application:
             raise web.HTTPBadRequest(text=str(error)) from None
         return web.Response(text=await asyncio.to_thread(review.save, decisions))
 
-    app = web.Application(middlewares=[guarded], client_max_size=_MOST_BYTES)
+    app = web.Application(middlewares=[refuse_other_hosts], client_max_size=_MOST_BYTES)
     app.add_routes([web.get("/", page), web.get("/findings", findings), web.post("/save", save)])
     return app
 

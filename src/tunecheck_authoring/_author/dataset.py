@@ -12,7 +12,7 @@ import msgspec
 
 from tunecheck import ConfigurationError
 from tunecheck.datasets import DatasetDefaults, sidecar_path, sidecar_text
-from tunecheck.plugins import counted, dumps_line, told_as, write_file
+from tunecheck.plugins import dumps_line, plural, raise_as, write_file
 from tunecheck_authoring._author.files import GraphFile, Line, RowLine, Weakness
 from tunecheck_authoring._author.paths import Coverage
 
@@ -89,7 +89,7 @@ def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[P
             continue
         write_rows(path, rows, f"{what}: {name}.")
         written += [path, sidecar_path(path)]
-    with told_as(ConfigurationError, card_path(out), "cannot be written"):
+    with raise_as(ConfigurationError, card_path(out), "cannot be written"):
         write_file(card_path(out), card.encode())
     return [*written, card_path(out)]
 
@@ -103,7 +103,7 @@ def write_rows(path: Path, rows: Sequence[Line], description: str) -> None:
     talk = isinstance(rows[0], RowLine)
     target, evaluator = ("conversation", "multi_turn_state") if talk else (None, "call_check")
     defaults = DatasetDefaults(target=target, evaluators=[evaluator], cluster="task")
-    with told_as(ConfigurationError, path, "cannot be written"):
+    with raise_as(ConfigurationError, path, "cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, b"".join(dumps_line(msgspec.to_builtins(row)) for row in rows))
         write_file(sidecar_path(path), sidecar_text(defaults, description=description).encode())
@@ -129,11 +129,11 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
         "",
         f"Conversations with {', '.join(world)}, authored with Tunecheck: `{command}`",
         "",
-        f"* {counted(len({row.task for row in rows}), 'conversation')}: "
-        f"{counted(len(authored.rows), 'row')} to test with, {len(authored.train):,} to train on.",
+        f"* {plural(len({row.task for row in rows}), 'conversation')}: "
+        f"{plural(len(authored.rows), 'row')} to test with, {len(authored.train):,} to train on.",
         *(["* No path and no configuration stands in both of these parts."] if authored.train else []),
-        f"* {counted(sum(row.turn_count for row in rows), 'turn')}, "
-        f"{counted(sum(row.call_count for row in rows), 'call')}.",
+        f"* {plural(sum(row.turn_count for row in rows), 'turn')}, "
+        f"{plural(sum(row.call_count for row in rows), 'call')}.",
         f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
         f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
         f"* Error replies that a first attempt gets: {len(used.errors):,} different ones.",
@@ -154,7 +154,7 @@ def plain_turns(plain: Counter[str]) -> list[str]:
     """Return a line with the number of turns that keep the plain request, and the reasons."""
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in plain.most_common())
     return (
-        [f"In {counted(plain.total(), 'turn')} the plain request stands in place of the writer's words: {reasons}."]
+        [f"In {plural(plain.total(), 'turn')} the plain request stands in place of the writer's words: {reasons}."]
         if plain
         else []
     )

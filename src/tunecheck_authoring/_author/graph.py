@@ -30,7 +30,7 @@ _KEYS = frozenset(("id", "name", "number"))
 _SAYS_LITTLE = frozenset("message status name type result value data description content text title success".split())
 
 
-def succeeded(name: str, step: Called) -> bool:
+def call_succeeded(name: str, step: Called) -> bool:
     """True if a call succeeded, judged by its reply and the state."""
     value = step.result.value
     if step.result.error or reports_failure(name, value):
@@ -102,7 +102,7 @@ class _Search:
         before = tuple(session.calls)
         call = FunctionCall(function.name, arguments)
         step = session.call(call)
-        if succeeded(function.name, step):
+        if call_succeeded(function.name, step):
             witness = self._without_needless(Witness(configuration, before, call, step))
             self.found.setdefault(function.name, []).append(witness)
             self.results.setdefault(function.name, atoms(step.result.value))
@@ -111,7 +111,7 @@ class _Search:
         for at in reversed(range(len(witness.before))):
             fewer = replace(witness, before=(*witness.before[:at], *witness.before[at + 1 :]))
             step = self.again(fewer)
-            if succeeded(witness.call.name, step) and bool(step.changes) == bool(witness.step.changes):
+            if call_succeeded(witness.call.name, step) and bool(step.changes) == bool(witness.step.changes):
                 witness = replace(fewer, step=step)
         return witness
 
@@ -139,7 +139,7 @@ class _Search:
         return session.call(_change_call(witness.call, arguments))
 
     def works(self, witness: Witness) -> bool:
-        return succeeded(witness.call.name, self.again(witness))
+        return call_succeeded(witness.call.name, self.again(witness))
 
     def owner(self, name: str) -> str:
         return self.world.functions[name].simulator
@@ -261,7 +261,7 @@ def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
     """True if a parameter does not accept every value of its type."""
     schema = search.world.functions[witness.call.name].parameters[parameter]
     junk = _JUNK.get(str(schema.get("type")))
-    return junk is not None and not succeeded(witness.call.name, search.again(witness, **{parameter: junk}))
+    return junk is not None and not call_succeeded(witness.call.name, search.again(witness, **{parameter: junk}))
 
 
 def _change_call(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionCall:
@@ -314,7 +314,7 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
         for pattern, values in by_pattern.items():
             own = witness.call.arguments.get(parameter)
             for value in dict.fromkeys([*(each for each in values if each == own), *values[:_TRIED_VALUES]]):
-                works = succeeded(function.name, session.call(_change_call(witness.call, {parameter: value})))
+                works = call_succeeded(function.name, session.call(_change_call(witness.call, {parameter: value})))
                 session.take_back(made)
                 if works:
                     found.add(pattern)

@@ -9,9 +9,9 @@ from random import Random
 
 from tunecheck import ConfigurationError
 from tunecheck.episodes import Called
-from tunecheck.plugins import JSON, counted
+from tunecheck.plugins import JSON, plural
 from tunecheck_authoring._author.files import Argument, AuthoredTask, GraphFile, PlannedCall, Weakness
-from tunecheck_authoring._author.graph import available, succeeded
+from tunecheck_authoring._author.graph import available, call_succeeded
 from tunecheck_authoring._author.values import Atom, Held, fits, free_values, places_in
 from tunecheck_authoring._author.world import Function, World, require_known
 
@@ -101,7 +101,7 @@ def sample_tasks(
         else:
             why = "".join(f" ({most:,} fell because: {reason})" for reason, most in reasons.most_common(1))
             raise ConfigurationError(
-                f"only {counted(number - 1, 'task')} of {count:,} can be found{why}; ask for fewer --tasks, or give "
+                f"only {plural(number - 1, 'task')} of {count:,} can be found{why}; ask for fewer --tasks, or give "
                 "world.yaml more values and configurations"
             )
 
@@ -159,7 +159,7 @@ class _Walk:
             self._step(0, self._candidates())
         for call in self._turns[0]:
             self._session.take_back(0)
-            if not succeeded(call.function, self._session.call(call.call)):
+            if not call_succeeded(call.function, self._session.call(call.call)):
                 return None
         return self._task(task_id) if len(self._turns[0]) == wanted else None
 
@@ -209,7 +209,7 @@ class _Walk:
 
     def _is_worth(self, name: str, step: Called, texts: set[str]) -> bool:
         """True if a call had a new effect or a new result."""
-        if not succeeded(name, step):
+        if not call_succeeded(name, step):
             return False
         return bool(step.changes) if self._graph.functions[name].writes else step.result.text not in texts
 

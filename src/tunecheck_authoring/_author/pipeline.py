@@ -17,11 +17,11 @@ from tunecheck.plugins import (
     check_version,
     content_hash,
     dumps_line,
+    raise_as,
     read_as,
     read_object,
     read_yaml,
     sha256_of,
-    told_as,
     write_file,
 )
 from tunecheck.runs import dumps_readably
@@ -44,8 +44,8 @@ from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, 
 from tunecheck_authoring._author.paths import check_tasks, sample_tasks
 from tunecheck_authoring._author.trial import Trial
 from tunecheck_authoring._author.variants import RowAuthor, question_row, render_task
-from tunecheck_authoring._author.world import World, described, find_world, shipped
-from tunecheck_authoring._author.writing import reworded, set_aside
+from tunecheck_authoring._author.world import World, describe_world, find_world, load_shipped
+from tunecheck_authoring._author.writing import reword_tasks, set_aside
 
 if TYPE_CHECKING:
     from tunecheck_authoring._author.writing import EndpointModels
@@ -70,7 +70,7 @@ class Workbench:
         self.folder = folder
         self.notes: dict[str, str] = {}
         self.input = content_hash(name)
-        with told_as(ConfigurationError, folder, "cannot be made"):
+        with raise_as(ConfigurationError, folder, "cannot be made"):
             folder.mkdir(parents=True, exist_ok=True)
         known = folder / RECORD
         self._record = AuthorFile(name=name)
@@ -86,7 +86,7 @@ class Workbench:
         """
         path, known = self.folder / file, self._record.stages.get(file)
         needed = content_hash([self.input, inputs])
-        with told_as(ConfigurationError, path):
+        with raise_as(ConfigurationError, path):
             there = sha256_of(path) if path.is_file() else None
         edited = there is not None and (known is None or known.made != there)
         if there is not None and ((known is not None and known.input == needed) or (edited and merge is None)):
@@ -97,7 +97,7 @@ class Workbench:
         old = _read(path, kind) if there is not None and merge is not None else None
         content = make()
         content = content if old is None or merge is None else merge(old, content)
-        with told_as(ConfigurationError, path, "cannot be written"):
+        with raise_as(ConfigurationError, path, "cannot be written"):
             write_file(path, _text(content))
             self._record.stages[file] = StageRecord(needed, sha256_of(path))
             write_file(self.folder / RECORD, dumps_readably(self._record))
@@ -201,13 +201,15 @@ class AuthorPipeline:
     def make_world(self) -> None:
         classes = find_world(self._plan.simulators, self._backends)
         inputs: JSON = [[*classes], World(classes, WorldFile(simulators=[])).fingerprint()]
-        file = self._bench.content("world.yaml", WorldFile, inputs, lambda: described(classes))
+        file = self._bench.content("world.yaml", WorldFile, inputs, lambda: describe_world(classes))
         if {*file.simulators} != {*classes}:
             raise ConfigurationError(
                 f"{self._plan.work / 'world.yaml'} is about {', '.join(file.simulators)}, and the command about "
                 f"{', '.join(classes)}: name the same, or delete the file"
             )
-        self._world = World.of(classes, file, {name: self._backends.find(name) for name in shipped().configurations})
+        self._world = World.of(
+            classes, file, {name: self._backends.find(name) for name in load_shipped().configurations}
+        )
 
     def make_graph(self) -> None:
         world, seed = self._world, self._plan.seed
@@ -216,13 +218,13 @@ class AuthorPipeline:
         )
         check_graph(self._graph, world)
         if self._plan.draw is not None:
-            with told_as(ConfigurationError, self._plan.draw, "cannot be written"):
+            with raise_as(ConfigurationError, self._plan.draw, "cannot be written"):
                 write_file(self._plan.draw, drawing(self._graph).encode())
 
     def make_tasks(self) -> None:
         plan, models = self._plan, self._plan.models
         self._trial = Trial(self._world, plan.seed)
-        self._personas = plan.personas or shipped().personas
+        self._personas = plan.personas or load_shipped().personas
         inputs: list[JSON] = [plan.tasks, [*plan.turns], plan.seed]
         if models is not None:
             inputs += [models.writer, dict(self._personas)]
@@ -244,7 +246,7 @@ class AuthorPipeline:
 
         sampled = sample_tasks(self._world, self._graph, plan.tasks, plan.turns, plan.seed, weakness)
         tasks = [render_task(self._world, task, plan.seed) for task in sampled]
-        return tasks if models is None else reworded(tasks, self._personas, plan.seed, models)
+        return tasks if models is None else reword_tasks(tasks, self._personas, plan.seed, models)
 
     def make_variants(self) -> None:
         kinds = self._plan.variants

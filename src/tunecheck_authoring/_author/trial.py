@@ -16,7 +16,7 @@ from tunecheck_authoring._audit.conversations import PROBLEMS, findings
 from tunecheck_authoring._audit.rows import right_calls
 from tunecheck_authoring._author.files import Line, QuestionLine, RowLine, Weakness
 from tunecheck_authoring._author.values import free_values, others
-from tunecheck_authoring._author.wording import said
+from tunecheck_authoring._author.wording import mentions_value
 from tunecheck_authoring._author.world import World
 
 Turns: TypeAlias = Sequence[Sequence[FunctionCall]]
@@ -153,6 +153,6 @@ class Trial:
 
 def _unsaid(call: FunctionCall, words: str) -> Iterator[Weakness]:
     for name, value in call.arguments.items():
-        if not said(value, words):
+        if not mentions_value(value, words):
             detail = f"{name}={value!r} of {call.name}"
             yield Weakness(reason="nobody says a value", detail=detail, function=call.name)

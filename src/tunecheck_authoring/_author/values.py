@@ -12,7 +12,7 @@ from typing import cast
 
 from tunecheck.plugins import JSON
 from tunecheck_authoring._author.wording import singular, words_of
-from tunecheck_authoring._author.world import Function, Schema, World, shipped
+from tunecheck_authoring._author.world import Function, Schema, World, load_shipped
 
 Place = tuple["str | int", ...]
 Held = Mapping[str, Sequence[JSON]]
@@ -130,11 +130,11 @@ def plain_values(
     description = str(schema.get("description") or "") if schema.get("type") == "string" else ""
     described: list[JSON] = [double or single for double, single in _QUOTED.findall(description)]
     described = described or [*_AS.findall(description)]
-    by_format = shipped().by_format.get(str(schema.get("format")), [])
+    by_format = load_shipped().by_format.get(str(schema.get("format")), [])
     known: list[Sequence[JSON]] = [[schema.get("example")], _as_list(schema.get("examples")), by_format, described]
     of = [f"{singular(each)} " for each in words_of(function)]
     words = [each for word in words_of(name) for each in (word, singular(word))]
-    known += (shipped().by_word.get(about + word, []) for about in (*of, "") for word in words)
+    known += (load_shipped().by_word.get(about + word, []) for about in (*of, "") for word in words)
     for values in known:
         fitting = [value for value in values if value is not None and fits(schema, value)]
         if fitting:

@@ -10,12 +10,20 @@ import msgspec
 
 from tunecheck.calls import FunctionCall, write_calls
 from tunecheck.plugins import JSON
-from tunecheck.simulators import shown
+from tunecheck.simulators import log_value
 from tunecheck_authoring._author.files import AuthoredTask, GraphFile, PlannedCall, QuestionLine, RowLine, Variant
 from tunecheck_authoring._author.graph import available
 from tunecheck_authoring._author.values import free_values
-from tunecheck_authoring._author.wording import VOICES, Ask, details_of, format_targets, format_values, place_text, said
-from tunecheck_authoring._author.world import Function, World, functions_of, shipped
+from tunecheck_authoring._author.wording import (
+    VOICES,
+    Ask,
+    details_of,
+    format_targets,
+    format_values,
+    mentions_value,
+    place_text,
+)
+from tunecheck_authoring._author.world import Function, World, functions_of, load_shipped
 
 _ALIKE = 0.3
 
@@ -42,7 +50,9 @@ def execute(world: World, task: AuthoredTask) -> TaskOutcome:
         outcome.calls.append([call_text(planned.call) for planned in turn])
         outcome.results.append([session.call(planned.call).result.text for planned in turn])
         state = session.state()
-        outcome.states.append({name: {key: shown(each) for key, each in held.items()} for name, held in state.items()})
+        outcome.states.append(
+            {name: {key: log_value(each) for key, each in held.items()} for name, held in state.items()}
+        )
     return outcome
 
 
@@ -332,10 +342,12 @@ class VariantBuilder:
         texts = [turn.text or "" for turn in draft.turns[: place.at]]
         earlier = self.outcome.results[: place.number]
         request = self._words().turn(place.number, without=[name])
-        if said(argument.value, " ".join([*texts, *(result for each in earlier for result in each), request])):
+        if mentions_value(
+            argument.value, " ".join([*texts, *(result for each in earlier for result in each), request])
+        ):
             return True
         if argument.edge is None:
-            return said(argument.value, str(self.task.configuration))
+            return mentions_value(argument.value, str(self.task.configuration))
         session = self.world.session(self.task.simulators, self.task.configuration)
         return len({atom.value for atom, _ in available(session) if atom.pattern == argument.edge}) < 2
 
@@ -364,7 +376,7 @@ class VariantBuilder:
 
 def note(random: Random, number: int) -> str:
     """Return a line of notes without a request."""
-    parts = {name: random.choice(choices) for name, choices in shipped().notes.items()}
+    parts = {name: random.choice(choices) for name, choices in load_shipped().notes.items()}
     return f"{number}. {parts['day']}: {parts['thing']} {parts['place']} {parts['event']}."
 
 

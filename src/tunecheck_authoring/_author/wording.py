@@ -244,15 +244,15 @@ def _first_of(things: str) -> str:
     return " ".join(["first", *before, one])
 
 
-def said(value: JSON, words: str) -> bool:
+def mentions_value(value: JSON, words: str) -> bool:
     """True if a text contains all parts of a value. Booleans are not checked: there are too many ways to say them."""
     match value:
         case bool() | None:
             return True
         case list():
-            return all(said(each, words) for each in value)
+            return all(mentions_value(each, words) for each in value)
         case dict():
-            return all(said(each, words) for each in value.values())
+            return all(mentions_value(each, words) for each in value.values())
         case str():
             return value.lower() in words.lower()
     shown = {str(value), f"{value:g}", f"{value:,}"}

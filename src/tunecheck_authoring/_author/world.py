@@ -14,8 +14,8 @@ import msgspec
 from tunecheck import ConfigurationError, PluginError
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called, Player
-from tunecheck.plugins import JSON, canonical, converted, did_you_mean, fingerprint, parse_yaml
-from tunecheck.simulators import Backend, Backends, Simulator, shown
+from tunecheck.plugins import JSON, canonical, convert_value, did_you_mean, fingerprint, parse_yaml
+from tunecheck.simulators import Backend, Backends, Simulator, log_value
 from tunecheck_authoring._author.files import WorldFile
 from tunecheck_authoring._author.wording import request_of
 
@@ -39,14 +39,14 @@ class Shipped(msgspec.Struct, frozen=True):
 
 
 @functools.cache
-def shipped() -> Shipped:
+def load_shipped() -> Shipped:
     text = files("tunecheck_authoring._author").joinpath("shipped.yaml").read_bytes()
-    return converted(parse_yaml(text, "shipped.yaml"), Shipped)
+    return convert_value(parse_yaml(text, "shipped.yaml"), Shipped)
 
 
 def request_values(classes: Collection[str]) -> Mapping[str, list[JSON]]:
     """Return users' values for the built-in simulators' parameters, if one of these simulators is used."""
-    return shipped().values if shipped().configurations.keys() & {*classes} else {}
+    return load_shipped().values if load_shipped().configurations.keys() & {*classes} else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,8 @@ class World:
 
     def configuration(self, simulators: Sequence[str], random: Random) -> dict[str, JSON]:
         """Draw a configuration for these simulators from the file's."""
-        known = {**shipped().configurations, **self.file.configurations}
-        return {name: drawn(known.get(name, {}), random) for name in simulators}
+        known = {**load_shipped().configurations, **self.file.configurations}
+        return {name: draw_value(known.get(name, {}), random) for name in simulators}
 
     def fingerprint(self) -> JSON:
         """Return the fingerprints of the simulators."""
@@ -189,7 +189,7 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
     return classes
 
 
-def described(classes: Mapping[str, type[Simulator]]) -> WorldFile:
+def describe_world(classes: Mapping[str, type[Simulator]]) -> WorldFile:
     """Return the world file of simulators: an initial configuration, and a request for each function."""
     functions = functions_of(classes, {})
     parameters = {name for each in functions.values() for name in each.parameters}
@@ -225,26 +225,26 @@ def functions_of(classes: Mapping[str, type[Simulator]], requests: Mapping[str, 
     return functions
 
 
-def drawn(value: JSON, random: Random) -> JSON:
+def draw_value(value: JSON, random: Random) -> JSON:
     """Draw the random parts of a configuration's value: `$one_of`, `$some`, `$between`."""
     if isinstance(value, list):
-        return [drawn(each, random) for each in value]
+        return [draw_value(each, random) for each in value]
     if not isinstance(value, dict):
         return value
     match value:
         case {"$one_of": [*choices]} if choices:
-            return drawn(random.choice(choices), random)
+            return draw_value(random.choice(choices), random)
         case {"$some": [*items]} if items:
             chosen = sorted(random.sample(range(len(items)), random.randint((len(items) + 1) // 2, len(items))))
-            return [drawn(items[at], random) for at in chosen]
+            return [draw_value(items[at], random) for at in chosen]
         case {"$some": dict() as entries} if entries:
             kept = random.sample([*entries], random.randint((len(entries) + 1) // 2, len(entries)))
-            return {name: drawn(each, random) for name, each in entries.items() if name in kept}
+            return {name: draw_value(each, random) for name, each in entries.items() if name in kept}
         case {"$between": [int() as low, int() as high]}:
             return random.randint(low, high)
         case {"$between": [int() | float() as low, int() | float() as high]}:
             return round(random.uniform(low, high), 2)
-    return {name: drawn(each, random) for name, each in value.items()}
+    return {name: draw_value(each, random) for name, each in value.items()}
 
 
 def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
@@ -252,12 +252,12 @@ def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
 
     The state is used only if a simulator loaded from it has the same state.
     """
-    sample = simulator.sample() or shipped().configurations.get(name)
+    sample = simulator.sample() or load_shipped().configurations.get(name)
     if sample:
         return dict(sample)
     try:
-        state = {key: shown(value) for key, value in _load(simulator, {}).state().items()}
-        again = {key: shown(value) for key, value in _load(simulator, state).state().items()}
+        state = {key: log_value(value) for key, value in _load(simulator, {}).state().items()}
+        again = {key: log_value(value) for key, value in _load(simulator, state).state().items()}
     except Exception:  # noqa: BLE001 - a user's simulator may refuse the configuration with any exception
         return {}
     return state if canonical(again) == canonical(state) else {}

@@ -21,7 +21,7 @@ from tunecheck.plugins import JSON, Trust, read_as, read_yaml, refuses
 from tunecheck.runs import list_runs
 from tunecheck_authoring._author.dataset import write_rows
 from tunecheck_authoring._author.files import AuthoredTask, Line, Weakness
-from tunecheck_authoring._author.wording import said
+from tunecheck_authoring._author.wording import mentions_value
 
 if TYPE_CHECKING:
     from tunecheck import EvaluationResult
@@ -62,7 +62,7 @@ def read_personas(path: Path) -> dict[str, str]:
     return personas
 
 
-def reworded(
+def reword_tasks(
     tasks: Sequence[AuthoredTask], personas: Mapping[str, str], seed: int, models: EndpointModels
 ) -> list[AuthoredTask]:
     """Return the tasks in a persona's words; turns with unusable words keep the plain request."""
@@ -107,7 +107,7 @@ def _problem(words: str, request: WritingRequest) -> str | None:
     reading = read_calls(words)
     if reading.calls or reading.problem is not None:
         return "it holds a call"
-    if not all(said(value, words) for value in request.values):
+    if not all(mentions_value(value, words) for value in request.values):
         return "a value is missing"
     return "it is too long" if len(words) > 2 * len(request.plain) + _ROOM else None
 

@@ -23,7 +23,7 @@ from tunecheck.cli import (
     option,
     print_json,
 )
-from tunecheck.plugins import JSON, Trust, clean, counted
+from tunecheck.plugins import JSON, Trust, clean, plural
 
 if TYPE_CHECKING:
     from tunecheck.datasets import Dataset
@@ -78,8 +78,8 @@ def _lines(findings: Sequence[Finding], rows: int, problems: int, *, remarks: bo
     entries = {finding.entry for finding in findings if not finding.is_remark}
     noted = len(findings) - problems
     hint = "" if remarks else " (--remarks lists them)"
-    found = f"{counted(problems, 'problem')} in {len(entries):,} of them" if problems else "no problems"
-    yield f"checked {counted(rows, 'row')}: {found}" + (f", {counted(noted, 'remark')}{hint}" if noted else "")
+    found = f"{plural(problems, 'problem')} in {len(entries):,} of them" if problems else "no problems"
+    yield f"checked {plural(rows, 'row')}: {found}" + (f", {plural(noted, 'remark')}{hint}" if noted else "")
 
 
 def _line(finding: Finding) -> str:
@@ -143,7 +143,7 @@ def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
     out = options.out or (path if path.exists() else Path("datasets") / plain).with_suffix(".reviewed.jsonl")
     chosen = [each for each in done.findings if options.remarks or each.certainty != "look"]
     review = Review(dataset, chosen, out)
-    print(f"{counted(len(chosen), 'finding')} to review; the rows will be written to {clean(out, 500)}")
+    print(f"{plural(len(chosen), 'finding')} to review; the rows will be written to {clean(out, 500)}")
     serve_review(review, options.port, lambda url: print(f"open {url} (this machine only); Ctrl-C ends it", flush=True))
 
 
@@ -172,7 +172,7 @@ def _training(path: str) -> Iterator[Dialogue]:
         else:
             yield dialogue
     if unread:
-        told = f"{len(unread):,} of {counted(count, 'row')} cannot be compared ({unread[0]})"
+        told = f"{len(unread):,} of {plural(count, 'row')} cannot be compared ({unread[0]})"
         if len(unread) == count:
             raise ConfigurationError(
                 f"{path}: {told}; `tunecheck datasets convert` reads other formats of training data"
@@ -192,11 +192,9 @@ def _show(done: Audit, options: AuditOptions) -> None:
             if finding.fix:
                 print(f"    fix: {clean(finding.fix)}")
     hidden = len(done.findings) - len(listed)
-    more = f"; {counted(hidden, 'finding')} more to look at (--all lists them)" if hidden else ""
-    print(
-        f"audited {counted(done.rows, 'row')}: {len(done.flagged):,} with something certainly or probably wrong{more}"
-    )
+    more = f"; {plural(hidden, 'finding')} more to look at (--all lists them)" if hidden else ""
+    print(f"audited {plural(done.rows, 'row')}: {len(done.flagged):,} with something certainly or probably wrong{more}")
     if done.unread:
-        print(f"not looked at, in whole or in part: {counted(len(done.unread), 'row')} (--all says which and why)")
+        print(f"not looked at, in whole or in part: {plural(len(done.unread), 'row')} (--all says which and why)")
     if done.rows:
         print(f"baseline: never calling a function passes {done.idle / done.rows:.1%} of the rows")

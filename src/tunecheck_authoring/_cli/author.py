@@ -12,7 +12,7 @@ from msgspec import to_builtins
 
 from tunecheck import ConfigurationError
 from tunecheck.cli import DONE, Invocation, JsonOptions, TrustOptions, argument, command, flag, option, print_json
-from tunecheck.plugins import Trust, clean, counted, did_you_mean
+from tunecheck.plugins import Trust, clean, did_you_mean, plural
 
 if TYPE_CHECKING:
     from tunecheck.simulators import Backends
@@ -210,7 +210,7 @@ def _show(report: AuthorReport) -> None:
         return
     train = f", {report.train:,} to train on" if report.train else ""
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.variants.items())
-    print(f"{counted(report.rows, 'row')} to test with{train}: {kinds}")
+    print(f"{plural(report.rows, 'row')} to test with{train}: {kinds}")
     for line in plain_turns(report.plain):
         print(line)
     for reason, count in report.rejected.most_common():

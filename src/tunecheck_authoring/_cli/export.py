@@ -19,7 +19,7 @@ from tunecheck.cli import (
     option,
     print_json,
 )
-from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, counted, did_you_mean
+from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, did_you_mean, plural
 
 if TYPE_CHECKING:
     from tunecheck_authoring._export import ExportReport
@@ -108,17 +108,17 @@ def _as_json(report: ExportReport) -> JSON:
 def _show(report: ExportReport, options: ExportOptions) -> None:
     what = "that just one run got right" if options.against else "that failed"
     written = report.written.total()
-    print(f"{counted(written, 'example')} from {counted(report.failed, 'row')} {what} ({report.rows:,} in all):")
+    print(f"{plural(written, 'example')} from {plural(report.failed, 'row')} {what} ({report.rows:,} in all):")
     width = len(f"{max(report.written.values()):,}")
     for code, count in report.written.items():
         title = f"{code}: {cause_named(code).title}" if code else "no cause known, such as a text below its threshold"
         print(f"  {count:>{width},}  {clean(title)}")
     if report.equal:
-        print(f"left out {counted(report.equal, 'example')} equal to another")
+        print(f"left out {plural(report.equal, 'example')} equal to another")
     for reason, count in report.left_out.most_common():
         print(f"left out {count:,}: {clean(reason)}")
     print(f"written {report.out}")
     print(f"        {report.source} (which row each line is)")
     if options.leave_test_set is not None:
         along = f"; {report.along:,} more left, of the same {clean(str(report.by))}" if report.along else ""
-        print(f"        {options.leave_test_set} ({counted(report.rest or 0, 'row')} stay in the test set{along})")
+        print(f"        {options.leave_test_set} ({plural(report.rest or 0, 'row')} stay in the test set{along})")

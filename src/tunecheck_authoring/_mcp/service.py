@@ -19,7 +19,7 @@ from tunecheck.simulators import Backends
 from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.world import Schema
 from tunecheck_authoring._mcp.client import McpSession, Message, ServerGoneError, files_in, shown_server
-from tunecheck_authoring._openapi.operations import identifier, one_line, unused
+from tunecheck_authoring._openapi.operations import identifier, one_line, unused_name
 from tunecheck_authoring._service_file import require_name, write_service
 from tunecheck_authoring._services.recorded import Recorded, RecordedCall, Recording
 
@@ -51,7 +51,7 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
             raise ConfigurationError(f"--mcp {shown_server(server)}: it offers no tools")
         tools: dict[str, JSON] = {}
         for tool in offered:
-            tools[unused(identifier(str(tool["name"])), tools)] = _describe(tool)
+            tools[unused_name(identifier(str(tool["name"])), tools)] = _describe(tool)
         writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
         tried = _Tried(session, dict(zip(tools, offered, strict=True)), writes)
         shown = tried.showing_all()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from tunecheck import ConfigurationError
-from tunecheck.plugins import JSON, loads, parse_yaml, read_regular, told_as
+from tunecheck.plugins import JSON, loads, parse_yaml, raise_as, read_regular
 
 Node: TypeAlias = Mapping[str, JSON]
 Schema: TypeAlias = dict[str, JSON]
@@ -40,7 +40,7 @@ class ApiDocument:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with told_as(ConfigurationError, path):
+        with raise_as(ConfigurationError, path):
             raw = read_regular(path, _MAX_BYTES)
         content = _parse(raw, path)
         if not isinstance(content, dict) or not isinstance(content.get("paths"), dict):
@@ -330,7 +330,7 @@ def _operation(document: ApiDocument, entry: _ApiEntry, taken: set[str]) -> ApiO
     parts = _parts(entry.path)
     own = node.get("operationId")
     wanted = own if isinstance(own, str) and own.strip() else f"{entry.method} {entry.path}"
-    name = unused(identifier(wanted), taken)
+    name = unused_name(identifier(wanted), taken)
     taken.add(name)
     parameters, body_name = _parameters(document, entry)
     text = next((each for each in map(node.get, ("summary", "description")) if isinstance(each, str) and each), "")
@@ -360,7 +360,7 @@ def identifier(text: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or keyword.issoftkeyword(name) else name
 
 
-def unused(name: str, taken: Container[str]) -> str:
+def unused_name(name: str, taken: Container[str]) -> str:
     """Return the name, with a number if it is taken."""
     free, number = name, 1
     while free in taken:
@@ -455,7 +455,7 @@ def _add(parameters: dict[str, Parameter], parameter: Parameter) -> None:
     if known is not None:
         if known.original == parameter.original and known.place == "path":
             return
-        name = unused(f"{parameter.place}_{name}", parameters)
+        name = unused_name(f"{parameter.place}_{name}", parameters)
     parameters[name] = parameter
 
 

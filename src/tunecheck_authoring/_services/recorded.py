@@ -30,7 +30,7 @@ from tunecheck.plugins import (
     loads,
     read_regular,
 )
-from tunecheck.simulators import SimulatorError, copied
+from tunecheck.simulators import SimulatorError, copy_json
 from tunecheck_authoring._services.resources import TableSimulator
 
 _SHOWN = 200
@@ -191,7 +191,7 @@ class Recorded(TableSimulator):
         self._state = made.after
         if made.error:
             raise SimulatorError(str(made.answer))
-        answer: JSON = copied(made.answer)
+        answer: JSON = copy_json(made.answer)
         return answer
 
 

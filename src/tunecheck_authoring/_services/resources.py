@@ -24,7 +24,7 @@ from typing import ClassVar, Literal, TypeAlias
 from tunecheck import DataError
 from tunecheck.calls import FunctionDefinition, quoted
 from tunecheck.plugins import JSON, canonical, loads, read_regular
-from tunecheck.simulators import Operation, Simulator, SimulatorError, copied, operations_of, tool_definition
+from tunecheck.simulators import Operation, Simulator, SimulatorError, copy_json, operations_of, tool_definition
 
 _MOST_BYTES = 64 << 20
 
@@ -105,7 +105,7 @@ def _definition(name: str, content: Mapping[str, JSON]) -> dict[str, JSON]:
     function: dict[str, JSON] = {
         "name": name,
         "description": content.get("description", ""),
-        "parameters": copied(parameters),
+        "parameters": copy_json(parameters),
     }
     return {"type": "function", "function": function}
 
@@ -188,7 +188,7 @@ class Resources(TableSimulator):
             if name not in self.resources:
                 raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}")
             for record in self._records_of(name, content):
-                self._keep(name, self._key_of(name, record), dict(copied(record)))
+                self._keep(name, self._key_of(name, record), dict(copy_json(record)))
 
     def state(self) -> dict[str, object]:
         return {
@@ -261,13 +261,13 @@ class Resources(TableSimulator):
 
     def _add(self, action: Action, fields: Record) -> Record:
         kind, records = self.resources[action.resource], self._records[action.resource]
-        record = {**copied(dict(kind.defaults)), **copied(fields)}
+        record = {**copy_json(dict(kind.defaults)), **copy_json(fields)}
         if kind.key is not None and record.get(kind.key) is None:
             record = {kind.key: self._next_key(action.resource, kind), **record}
         elif kind.key is not None and str(record[kind.key]) in records:
             raise SimulatorError(f"there is already a {action.resource} with {kind.key} {quoted(record[kind.key])}")
         self._keep(action.resource, self._key_of(action.resource, record), record)
-        return copied(record)
+        return copy_json(record)
 
     def _next_key(self, name: str, kind: Resource) -> JSON:
         """Return a key that no record ever had; equal calls get equal keys."""
@@ -278,13 +278,13 @@ class Resources(TableSimulator):
                 return key
 
     def _read(self, action: Action, arguments: Record) -> Record:
-        return {**copied(self._find_record(action, arguments)), **_repeat_arguments(action, arguments)}
+        return {**copy_json(self._find_record(action, arguments)), **_repeat_arguments(action, arguments)}
 
     def _update(self, action: Action, arguments: Record) -> Record:
         record = self._find_record(action, arguments)
         chosen = {*action.chosen_by(), *action.ignores}
-        record.update(copied({name: value for name, value in arguments.items() if name not in chosen}))
-        return copied(record)
+        record.update(copy_json({name: value for name, value in arguments.items() if name not in chosen}))
+        return copy_json(record)
 
     def _delete(self, action: Action, arguments: Record) -> Record:
         self._find_record(action, arguments)
@@ -293,7 +293,7 @@ class Resources(TableSimulator):
         return {"deleted": key if action.key is not None else action.resource}
 
     def _list(self, action: Action, arguments: Record) -> Record:
-        found: list[JSON] = [copied(record) for record in self._meant(action, arguments)]
+        found: list[JSON] = [copy_json(record) for record in self._meant(action, arguments)]
         most = arguments.get(action.limit or "")
         if isinstance(most, int) and most >= 0:
             found = found[:most]
@@ -303,10 +303,10 @@ class Resources(TableSimulator):
         record = self._find_record(action, arguments)
         given = {key: value for key, value in arguments.items() if key not in {*action.chosen_by(), *action.ignores}}
         if action.sets:
-            record.update(copied({**given, **action.sets}))
+            record.update(copy_json({**given, **action.sets}))
         else:
-            record[name] = copied(given) or True
-        return copied(record)
+            record[name] = copy_json(given) or True
+        return copy_json(record)
 
     def _find_record(self, action: Action, arguments: Record) -> Record:
         """Return the selected record."""

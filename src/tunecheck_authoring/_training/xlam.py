@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tunecheck.datasets import CALL_EVALUATORS, ConversationError, Form, Record, Turns, as_tools, listed
+from tunecheck.datasets import CALL_EVALUATORS, ConversationError, Form, Record, Turns, as_object_list, as_tools
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON
 
@@ -30,13 +30,13 @@ def xlam_rows(record: Record, number: int) -> list[Record]:
     Raises:
         ConversationError: it is none, or its tools or answers cannot be read.
     """
-    query, answers = record.get("query"), listed(record.get("answers"), "'answers'")
+    query, answers = record.get("query"), as_object_list(record.get("answers"), "'answers'")
     if not isinstance(query, str) or not query.strip():
         raise ConversationError("'query' is not a text")
     reading = read_calls(answers)
     if reading.problem is not None or len(reading.calls) != len(answers):
         raise ConversationError(reading.problem or "'answers' holds something that is no call")
-    tools = as_tools([_with_schema(tool) for tool in listed(record.get("tools"), "'tools'")], "'tools'")
+    tools = as_tools([_with_schema(tool) for tool in as_object_list(record.get("tools"), "'tools'")], "'tools'")
     columns = {key: value for key, value in record.items() if key not in _KEYS}
     turns = Turns(f"xlam-{number}", tools, columns)
     turns.say({"role": "user", "content": query})

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tunecheck import ConfigurationError, MissingExtraError, Run, __version__
-from tunecheck.endpoints import installed
+from tunecheck.endpoints import can_import
 from tunecheck_azure._foundry.evaluation import evaluation_artifacts, read_definition
 from tunecheck_azure._foundry.portal import portal_artifacts
 from tunecheck_azure._foundry.projects import FoundryProject, Project, read_project
@@ -58,7 +58,7 @@ class FoundryUploader(Uploader):
                 f"credential must be an object with get_token, as of azure-identity, not a {type(credential).__name__}"
             )
         for package in ("azure.storage.blob", *([] if credential is not None else ["azure.identity"])):
-            if not installed(package):
+            if not can_import(package):
                 raise MissingExtraError("uploading to Azure AI Foundry", "foundry")
         self._credential = credential
         self._user_agent = " ".join(filter(None, [f"tunecheck/{__version__}", user_agent]))

@@ -30,7 +30,7 @@ from azure.core.exceptions import (
 from azure.storage.blob import BlobServiceClient, ContainerClient, ExponentialRetry
 
 from tunecheck import ConfigurationError, RunError
-from tunecheck.plugins import open_regular, told_as, write_file
+from tunecheck.plugins import open_regular, raise_as, write_file
 from tunecheck.runs import MIRROR_STATE
 
 BLOCK_BYTES = 8 << 20
@@ -234,7 +234,7 @@ class MirrorFolder:
     def __init__(self, folder: Path, address: str) -> None:
         self.folder, self.address = folder, address
         self.store = BlobStore(address)
-        with told_as(RunError, folder, "cannot be made"):
+        with raise_as(RunError, folder, "cannot be made"):
             folder.mkdir(parents=True, exist_ok=True)
 
     def pull(self, wanted: Callable[[str], bool] | None = None) -> list[str]:
@@ -328,7 +328,7 @@ class MirrorFolder:
         if stored is None:
             return
         path = self.folder / name
-        with told_as(RunError, path, "cannot be written"):
+        with raise_as(RunError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, stored.content)
         self._mark_synced(state, name, stored.version)
@@ -341,7 +341,7 @@ class MirrorFolder:
         if journal in state.growing and self.store.read(_part(journal, state.growing[journal].number)) is not None:
             raise GoneOnElsewhereError(self.address, journal)
         before = self._stat(name)
-        with told_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
+        with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             self.store.put(name, file)
         stored = self.store.list(name).get(name, "")
         if before is not None:  # as it was before it was read: what changed meanwhile is shipped next
@@ -357,7 +357,7 @@ class MirrorFolder:
         """Ship the whole lines that a file has grown by."""
         known = state.growing.get(name, ShippedParts())
         first = known
-        with told_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
+        with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             file.seek(known.size)
             while True:
                 content = file.read(_MOST_IN_A_PART)
@@ -392,7 +392,7 @@ class MirrorFolder:
             if here is not None:
                 self._move_aside(path)
             known = ShippedParts()
-        with told_as(RunError, path, "cannot be written"):
+        with raise_as(RunError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             with open_regular(path, "ab") as file:
                 for number in range(known.number, len(numbers)):
@@ -419,7 +419,7 @@ class MirrorFolder:
         number = 0
         while (aside := self.folder / _UNSHIPPED / f"{path.relative_to(self.folder)}-{number}").exists():
             number += 1
-        with told_as(RunError, path, "cannot be renamed"):
+        with raise_as(RunError, path, "cannot be renamed"):
             aside.parent.mkdir(parents=True, exist_ok=True)
             path.rename(aside)
         return aside
@@ -428,7 +428,7 @@ class MirrorFolder:
         """Remove files that were removed in the storage and have not changed here."""
         for name in [name for name in state.files if name not in there and not self._has_changed(state, name)]:
             del state.files[name]
-            with told_as(RunError, self.folder / name, "cannot be removed"):
+            with raise_as(RunError, self.folder / name, "cannot be removed"):
                 (self.folder / name).unlink(missing_ok=True)
         runs = {name.partition("/")[0] for name in there}
         for name, known in [*state.growing.items()]:
@@ -442,7 +442,7 @@ class MirrorFolder:
         """Give the recorded state to one process at a time, and write it at the end, also after an error."""
         from filelock import lock_descriptor
 
-        with told_as(RunError, self.folder / _LOCK, "cannot be locked"):
+        with raise_as(RunError, self.folder / _LOCK, "cannot be locked"):
             held = open_regular(self.folder / _LOCK, "ab")
         with held:
             lock_descriptor(held.fileno())
@@ -450,7 +450,7 @@ class MirrorFolder:
             try:
                 yield state
             finally:
-                with told_as(RunError, self.folder / MIRROR_STATE, "cannot be written"):
+                with raise_as(RunError, self.folder / MIRROR_STATE, "cannot be written"):
                     write_file(self.folder / MIRROR_STATE, msgspec.json.encode(state))
 
 

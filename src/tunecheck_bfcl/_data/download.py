@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck.plugins import told_as
+from tunecheck.plugins import raise_as
 from tunecheck_bfcl._data.files import TEXTS, VERSION, default_folder, find_bfcl
 
 PACKAGE = f"bfcl-eval=={VERSION}"
@@ -43,7 +43,7 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
     held = [each.name for each in folder.iterdir()] if folder.is_dir() else None
     if (held is None and (folder.exists() or folder.is_symlink())) or held not in (None, [], ["bfcl_eval"]):
         raise ConfigurationError(f"{folder} holds something other than BFCL's data; name a new folder")
-    with told_as(ConfigurationError, folder, "cannot be written"):
+    with raise_as(ConfigurationError, folder, "cannot be written"):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
             unpacked = Path(made, "unpacked")

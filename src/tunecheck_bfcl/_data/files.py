@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tunecheck import DataError
-from tunecheck.plugins import cache_folder, told_as
+from tunecheck.plugins import cache_folder, raise_as
 from tunecheck_bfcl._data.categories import CATEGORIES
 
 VERSION = "2026.3.23"
@@ -81,7 +81,7 @@ class BfclFiles:
         """Return the SHA-256 of every required file's name and SHA-256, in order."""
         whole = hashlib.sha256()
         for path in self.required():
-            with told_as(DataError, path):
+            with raise_as(DataError, path):
                 whole.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
         return whole.hexdigest()
 

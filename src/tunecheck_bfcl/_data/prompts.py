@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from tunecheck import DataError
-from tunecheck.plugins import JSON, told_as
+from tunecheck.plugins import JSON, raise_as
 from tunecheck_bfcl._data.files import HINTS, LONG_CONTEXT, PROMPTS, TOOL_HINTS, BfclFiles, find_bfcl
 
 MAX_BYTES = 4 << 20
@@ -35,7 +35,7 @@ def parse_file(path: Path) -> ast.Module:
     Raises:
         DataError: it cannot be read, is too large, or is not Python.
     """
-    with told_as(DataError, path):
+    with raise_as(DataError, path):
         if path.stat().st_size > MAX_BYTES:
             raise DataError(f"{path}: is larger than {MAX_BYTES >> 20} MiB, which no file of constants is")
         source = path.read_bytes()

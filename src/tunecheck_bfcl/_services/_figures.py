@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from tunecheck import DataError
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Simulator, copied
+from tunecheck.simulators import Simulator, copy_json
 
 _NAMES = {
     dict: "an object",
@@ -51,7 +51,7 @@ class ConfiguredService(Simulator):
         Raises:
             DataError: A value has another type.
         """
-        self.data = {name: copied(config.get(name, default)) for name, default in defaults.items()}
+        self.data = {name: copy_json(config.get(name, default)) for name, default in defaults.items()}
         for name, value in self.data.items():
             kind = type(defaults[name])
             checked = name in self.exact or kind in (dict, list)

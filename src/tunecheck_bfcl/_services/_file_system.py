@@ -7,7 +7,16 @@ from typing import ClassVar
 from tunecheck import DataError
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
-from tunecheck_bfcl._services._file_tree import Directory, File, Node, Volume, descendants, pad, read_directory, shown
+from tunecheck_bfcl._services._file_tree import (
+    Directory,
+    File,
+    Node,
+    Volume,
+    descendants,
+    node_text,
+    pad,
+    read_directory,
+)
 
 _LONGEST_NAME = 1_000
 _UNITS = ("B", "KB", "MB", "GB", "TB")
@@ -43,7 +52,7 @@ class GorillaFileSystem(Simulator):
         return {"long_context": self._long_context, "root": self._volume.plain()}
 
     def state_text(self) -> dict[str, JSON]:
-        return {"long_context": self._long_context, "root": shown(self._volume.root)}
+        return {"long_context": self._long_context, "root": node_text(self._volume.root)}
 
     @tool
     def pwd(self) -> dict[str, str]:

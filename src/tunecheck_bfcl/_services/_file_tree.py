@@ -132,12 +132,12 @@ def plain(directory: Directory) -> dict[str, object]:
     return entries
 
 
-def shown(node: Node) -> str:
+def node_text(node: Node) -> str:
     """Return a node in the text form of BFCL's logs."""
     if isinstance(node, File):
         return f"<<File: {node.name}, Content: {node.content}>>"
     parent = node.parent.name if node.parent else None
-    entries = ", ".join(f"{name!r}: {shown(entry)}" for name, entry in node.contents.items())
+    entries = ", ".join(f"{name!r}: {node_text(entry)}" for name, entry in node.contents.items())
     return f"<Directory: {node.name}, Parent: {parent}, Contents: {{{entries}}}>"
 
 

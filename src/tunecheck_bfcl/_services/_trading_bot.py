@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tunecheck.plugins import JSON
-from tunecheck.simulators import SimulatorError, copied, tool
+from tunecheck.simulators import SimulatorError, copy_json, tool
 from tunecheck_bfcl._services._figures import ConfiguredService, figures
 
 _SEED = 1053520
@@ -114,8 +114,8 @@ class TradingBot(ConfiguredService):
             each for each in self.data["transaction_history"] if first <= _moment(each["timestamp"], _TIME) <= last
         ]
         if self._padding is not None:
-            listed += copied(self._padding["TRANSACTION_HISTORY_EXTENSION"])  # type: ignore[arg-type]  # a list of them
-        return {"transaction_history": copied(listed)}
+            listed += copy_json(self._padding["TRANSACTION_HISTORY_EXTENSION"])  # type: ignore[arg-type]  # a list of them
+        return {"transaction_history": copy_json(listed)}
 
     @tool
     def place_order(self, order_type: str, symbol: str, price: float, amount: int) -> dict[str, object]:
@@ -174,7 +174,7 @@ class TradingBot(ConfiguredService):
             raise SimulatorError(f"there is no order {order_id}; there are {list(self.data['orders'])}")
         order = self.data["orders"][order_id]
         if self._padding is None:
-            return copied(order)
+            return copy_json(order)
         templates, symbol = self._padding["ORDER_DETAIL_EXTENSION"], str(order["symbol"])
         assert isinstance(templates, dict)
         metadata = {name: str(template).replace("{symbol}", symbol) for name, template in templates.items()}

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from typing import Any, Literal, cast
 
 from tunecheck.plugins import JSON
-from tunecheck.simulators import SimulatorError, copied, tool
+from tunecheck.simulators import SimulatorError, copy_json, tool
 from tunecheck_bfcl._services._figures import ConfiguredService, figures
 
 _DEFAULTS: dict[str, JSON] = {
@@ -41,7 +41,7 @@ class TravelAPI(ConfiguredService):
         self.start(config, _DEFAULTS, long_context)
         if long_context is not None:
             for name, constant in _EXTENSIONS.items():
-                more = cast("Mapping[str, JSON]", copied(long_context[constant]))
+                more = cast("Mapping[str, JSON]", copy_json(long_context[constant]))
                 for key, value in more.items():
                     self.data[name].setdefault(key, value)
 
@@ -92,7 +92,7 @@ class TravelAPI(ConfiguredService):
             "booking_id": booking_id,
             "transaction_id": transaction_id,
             "booking_status": True,
-            "booking_history": {} if self._padding is None else copied(self.data["booking_record"]),
+            "booking_history": {} if self._padding is None else copy_json(self.data["booking_record"]),
         }
 
     @tool
@@ -121,7 +121,7 @@ class TravelAPI(ConfiguredService):
             access_token: The token got by authentication.
         """
         self._require_token(access_token)
-        return {"booking_history": copied(self.data["booking_record"])}
+        return {"booking_history": copy_json(self.data["booking_record"])}
 
     @tool
     def retrieve_invoice(
@@ -299,7 +299,7 @@ class TravelAPI(ConfiguredService):
     @tool
     def get_all_credit_cards(self) -> dict[str, object]:
         """List all registered credit cards by id."""
-        return {"credit_card_list": copied(self.data["credit_card_list"])}
+        return {"credit_card_list": copy_json(self.data["credit_card_list"])}
 
     @tool
     def list_all_airports(self) -> list[str]:

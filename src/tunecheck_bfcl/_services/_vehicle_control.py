@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from tunecheck.plugins import JSON
-from tunecheck.simulators import SimulatorError, copied, tool
+from tunecheck.simulators import SimulatorError, copy_json, tool
 from tunecheck_bfcl._services._figures import ConfiguredService, figures
 
 _SEED = 141053
@@ -150,7 +150,7 @@ class VehicleControlAPI(ConfiguredService):
         parts: dict[object, dict[str, object]] = {
             "fuel": {"fuelLevel": self.data["fuelLevel"]},
             "battery": {"batteryVoltage": self.data["batteryVoltage"]},
-            "doors": {"doorStatus": copied(self.data["doorStatus"])},
+            "doors": {"doorStatus": copy_json(self.data["doorStatus"])},
             "climate": {
                 "currentACTemperature": self.data["acTemperature"],
                 "fanSpeed": self.data["fanSpeed"],
@@ -175,7 +175,7 @@ class VehicleControlAPI(ConfiguredService):
         return (
             shown
             if self._padding is None
-            else {"metadata": copied(self._padding["CAR_STATUS_METADATA_EXTENSION"]), **shown}
+            else {"metadata": copy_json(self._padding["CAR_STATUS_METADATA_EXTENSION"]), **shown}
         )
 
     @tool
@@ -197,7 +197,7 @@ class VehicleControlAPI(ConfiguredService):
         }
         if self._padding is None:
             return status
-        return {"parkingBrakeInstruction": copied(self._padding["PARKING_BRAKE_INSTRUCTION"]), **status}
+        return {"parkingBrakeInstruction": copy_json(self._padding["PARKING_BRAKE_INSTRUCTION"]), **status}
 
     @tool
     def pressBrakePedal(self, pedalPosition: float) -> dict[str, str | float]:  # noqa: N802, N803
@@ -257,7 +257,7 @@ class VehicleControlAPI(ConfiguredService):
         return {
             **tires,
             "healthy_tire_pressure": low <= sum(tires.values()) / len(tires) <= high,
-            "car_info": {} if self._padding is None else copied(self._padding["CAR_STATUS_METADATA_EXTENSION"]),
+            "car_info": {} if self._padding is None else copy_json(self._padding["CAR_STATUS_METADATA_EXTENSION"]),
         }
 
     @tool
@@ -294,7 +294,7 @@ class VehicleControlAPI(ConfiguredService):
                 places = (
                     {}
                     if self._padding is None
-                    else {"intermediaryCities": copied(self._padding["INTERMEDIARY_CITIES"])}
+                    else {"intermediaryCities": copy_json(self._padding["INTERMEDIARY_CITIES"])}
                 )
                 return {"distance": kilometres, **places}
         raise SimulatorError("the distance between these zip codes is not known")
@@ -316,7 +316,7 @@ class VehicleControlAPI(ConfiguredService):
     @tool
     def get_outside_temperature_from_google(self) -> dict[str, object]:
         """Ask Google for the temperature outside, in degrees Celsius."""
-        earlier = {} if self._padding is None else copied(self._padding["LONG_WEATHER_EXTENSION"])
+        earlier = {} if self._padding is None else copy_json(self._padding["LONG_WEATHER_EXTENSION"])
         assert isinstance(earlier, dict)
         return {**earlier, "outsideTemperature": self._random.uniform(*_TEMPERATURES_C)}
 

@@ -23,7 +23,7 @@ from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
-from tunecheck.plugins import read_as, told_as
+from tunecheck.plugins import raise_as, read_as
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, Wait, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
 from tunecheck_memory._kinds.scripts import choice, whole
@@ -124,7 +124,7 @@ class _Book:
 
 
 def _read_book(file: Path) -> _Book:
-    with told_as(DataError, file):
+    with raise_as(DataError, file):
         raw = file.read_bytes()
     try:
         text = raw.decode("utf-8-sig")

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tunecheck.plugins import JSON, converted, real_number
+from tunecheck.plugins import JSON, convert_value, real_number
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, expected_texts, last_reply
 from tunecheck_memory._kinds.scripts import read_lines, read_words, whole
@@ -157,7 +157,7 @@ def _same_amount(wanted: JSON, amounts: list[JSON]) -> bool:
 
 def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
     try:
-        pairs = converted(given.expected, list[tuple[str, Any]])
+        pairs = convert_value(given.expected, list[tuple[str, Any]])
     except msgspec.ValidationError:
         raise NoExpectationError from None
     quantities: dict[str, JSON] = {name.strip().lower(): quantity for name, quantity in pairs}
@@ -168,7 +168,7 @@ def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
 
 def _said_items(reply: str) -> list[tuple[str, JSON]] | None:
     try:
-        items = converted(_inner_list(_read(reply)), list[_Listed])
+        items = convert_value(_inner_list(_read(reply)), list[_Listed])
     except msgspec.ValidationError:
         return None
     return [(each.item.lower(), each.quantity) for each in items] if len(items) <= MAX_ITEMS else None

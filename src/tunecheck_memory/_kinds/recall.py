@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck import ConfigurationError, ReplyError
-from tunecheck.plugins import JSON, converted, dumps
+from tunecheck.plugins import JSON, convert_value, dumps
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
-from tunecheck_memory._kinds.replies import expected_text, in_reply, last_reply
+from tunecheck_memory._kinds.replies import expected_text, last_reply, score_mention
 from tunecheck_memory._kinds.scripts import Fact, draw_values, read_data, read_words, whole
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class KeyValuePairs(Kind):
 
     def score(self, given: FinishedTest) -> Score | None:
         reply, value = last_reply(given), expected_text(given)
-        return in_reply(value, value.lower() in reply.lower())
+        return score_mention(value, value.lower() in reply.lower())
 
 
 def _identifier(random: Random) -> str:
@@ -222,5 +222,5 @@ class _Content(msgspec.Struct):
 def read_content(text: str) -> tuple[list[str], str, str]:
     """Return statements, question and answer of a generator's reply."""
     value = read_lenient(text[:_MOST_CHARACTERS])
-    content = converted(value, _Content)
+    content = convert_value(value, _Content)
     return content.content, content.question, content.answer

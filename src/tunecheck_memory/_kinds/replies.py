@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tunecheck.calls import PythonScanner
-from tunecheck.plugins import JSON, converted, loads, plain
+from tunecheck.plugins import JSON, convert_value, loads, plain
 from tunecheck_memory import FinishedTest, Score
 
 MAX_CHARACTERS = 50_000
@@ -49,7 +49,7 @@ def texts(values: Sequence[JSON]) -> list[str]:
 
 def expected_texts(given: FinishedTest) -> list[str]:
     try:
-        expected = converted(given.expected, list[str])
+        expected = convert_value(given.expected, list[str])
     except msgspec.ValidationError:
         raise NoExpectationError from None
     if len(expected) > MAX_EXPECTED:
@@ -92,13 +92,13 @@ def declines(text: str) -> bool:
     return _DECLINES.search(text.translate(_QUOTES)) is not None
 
 
-def named(word: str, text: str, *, cased: bool = False) -> Iterator[re.Match[str]]:
+def find_words(word: str, text: str, *, cased: bool = False) -> Iterator[re.Match[str]]:
     """Yield the places of a word or phrase in a text as whole words."""
     return re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, 0 if cased else re.IGNORECASE)
 
 
 def mentions(word: str, text: str, *, cased: bool = False) -> bool:
-    return next(named(word, text, cased=cased), None) is not None
+    return next(find_words(word, text, cased=cased), None) is not None
 
 
 def plain_words(text: str) -> str:
@@ -106,7 +106,7 @@ def plain_words(text: str) -> str:
     return re.sub(r"[*_#]+", "", text.translate(_QUOTES))
 
 
-def in_reply(value: str, found: bool) -> Score:
+def score_mention(value: str, found: bool) -> Score:
     return Score(float(found), (f"{value!r} is {'' if found else 'not '}in the reply",))
 
 

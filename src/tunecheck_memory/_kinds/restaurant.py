@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from tunecheck.plugins import JSON, converted
+from tunecheck.plugins import JSON, convert_value
 from tunecheck_memory import AskJudge, Definition, FinishedTest, GenerationContext, Kind, Points, Say, Score
 from tunecheck_memory._kind import Replied, Scene, Step, Steps, Wait
 from tunecheck_memory._kinds.replies import UndecidedError, read_lenient
@@ -55,7 +55,7 @@ class _Order(msgspec.Struct, frozen=True):
 def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
     """Return the order according to the judge: drinks by name, dishes by their entries in the menu."""
     try:
-        reply = converted(_reply_object(text), _Order)
+        reply = convert_value(_reply_object(text), _Order)
     except msgspec.ValidationError:
         raise EndOfVisitError(f"The judge's reply is not an order: {_short_text(text)}") from None
     if not (reply.order and reply.has_ordered_something):

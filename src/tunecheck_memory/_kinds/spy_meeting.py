@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tunecheck.plugins import converted
+from tunecheck.plugins import convert_value
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, is_denied, last_reply, plain_words
 from tunecheck_memory._kinds.scripts import read_data, read_words
@@ -114,7 +114,7 @@ def _said_words(reply: str, words: set[str]) -> set[str]:
 
 def expected_words(given: FinishedTest) -> list[list[str]]:
     try:
-        expected = converted(given.expected, list[list[str]])
+        expected = convert_value(given.expected, list[list[str]])
     except msgspec.ValidationError:
         raise NoExpectationError from None
     if not 0 < len(expected) <= len(CODES) or not all(words and all(map(str.strip, words)) for words in expected):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
-from tunecheck_memory._kinds.replies import expected_text, in_reply, is_denied, last_reply, named, plain_words
+from tunecheck_memory._kinds.replies import expected_text, find_words, is_denied, last_reply, plain_words, score_mention
 from tunecheck_memory._kinds.scripts import read_lines, read_words, whole
 
 _COLOUR_STATEMENTS = read_lines("favourite colour")
@@ -85,9 +85,9 @@ class Names(NamesKind):
         """
         reply, name = last_reply(given), expected_text(given)
         text = plain_words(reply)
-        said = [*named(name.strip(), text)]
+        said = [*find_words(name.strip(), text)]
         now = [each for each in said if not is_denied(text, each.start(), each.end()) and not _is_past(text, each)]
-        return replace(in_reply(name, bool(now)), sure=bool(now) or not said)
+        return replace(score_mention(name, bool(now)), sure=bool(now) or not said)
 
 
 _ONCE = re.compile(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, dumps
-from tunecheck._messages import clean, counted
+from tunecheck._messages import clean, plural
 from tunecheck.cli._gates.power import ASSUMED_CHANGE
 from tunecheck.pipeline._costs import Spending, cost_of, expected_usage
 
@@ -74,7 +74,7 @@ class RunEstimate:
             )
             assumed = f"if {ASSUMED_CHANGE:.0%} of the rows change from run to run"
             yield f"primary metric: {clean(self.primary)}; these rows show {size}, {assumed}"
-        yield f"{counted(self.rows, 'row')}, {counted(asked.calls, 'call')}{' at most' if at_most else ''}"
+        yield f"{plural(self.rows, 'row')}, {plural(asked.calls, 'call')}{' at most' if at_most else ''}"
         if asked.calls:
             yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} tokens out (by the ground truth)"
         if price := _price(asked):
@@ -82,9 +82,9 @@ class RunEstimate:
         for name, judge in self.judges.items():
             tokens = f"about {judge.input_tokens:,} tokens in, {judge.output_tokens:,} out"
             spent = ", ".join(filter(None, (tokens, _price(judge))))
-            yield f"{clean(name)}: at most {counted(judge.calls, 'call')} of its model, {spent}"
+            yield f"{clean(name)}: at most {plural(judge.calls, 'call')} of its model, {spent}"
         if self.unaskable:
-            yield f"{counted(self.unaskable, 'row')} cannot be asked, such as {clean(self.problem)}"
+            yield f"{plural(self.unaskable, 'row')} cannot be asked, such as {clean(self.problem)}"
         yield "nothing was asked, nothing written"
 
 

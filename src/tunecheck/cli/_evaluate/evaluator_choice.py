@@ -20,7 +20,7 @@ from tunecheck._yaml import Document
 from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._base import Place
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import chosen
+from tunecheck.formats._reading import choose_profile
 from tunecheck.plugins import find
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _check(
         if key in hints and all(choice in _PLAIN for choice in choices):
             read_as(value, hints[key], f"set {name}.{key}")
         if Profile in choices and isinstance(value, str):  # loaded here, where `trust` is known
-            chosen(value, trust=trust)
+            choose_profile(value, trust=trust)
     required = [key for key, parameter in named.items() if parameter.default is parameter.empty]
     missing = [key for key in required if key not in settings and key not in given]
     if missing:
@@ -132,9 +132,11 @@ def _used(name: str, value: JSON) -> JSON:
     """Return a setting with its references to the environment replaced; files hold the references."""
     written = dumps(value).decode()
     literal = value_of(masking.ENV_REFERENCE.sub("", written))
-    if masking.shown(literal) != literal or (masking.looks_secret(name.rpartition(".")[2]) and literal == value):
+    if masking.storable_settings(literal) != literal or (
+        masking.looks_secret(name.rpartition(".")[2]) and literal == value
+    ):
         raise ConfigurationError(f"set {name!r}: {masking.WRITTEN_OUT}")
-    used = masking.resolved(value, Place(Document("--set", value, {}), (name,)), masking.ALL_SECRETS, in_answers=True)
+    used = masking.resolve(value, Place(Document("--set", value, {}), (name,)), masking.ALL_SECRETS, in_answers=True)
     for reference in masking.ENV_REFERENCE.finditer(written):
         if not reference[2]:
             secret = os.environ[reference[1]].strip()

@@ -27,7 +27,7 @@ from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, is_em
 from tunecheck.cli._options import Invocation, parse_names
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._shared_options import ModelOptions
-from tunecheck.cli._stored_options import options_of_file, options_of_run, resumed
+from tunecheck.cli._stored_options import merge_resumed_options, options_of_file, options_of_run
 from tunecheck.runs._store import Run, command_of, find_run, is_remote
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ class PreparedRun:
 
     def execution(self) -> Execution:
         """Return the prepared run of a data set."""
-        from tunecheck.evaluation._evaluate import prepared
+        from tunecheck.evaluation._evaluate import prepare_run
 
         assert self.source is not None
-        return self._start(self._for_source(prepared, self.source), self.source.dataset.name)
+        return self._start(self._for_source(prepare_run, self.source), self.source.dataset.name)
 
     def _for_source(self, run: Callable[..., R], source: AnswerSource) -> Callable[..., R]:
         return partial(run, data=source.dataset, target=source.endpoint, repeat=self.options.repeat or 1)
@@ -145,7 +145,7 @@ class PreparedRun:
         }
 
 
-def completed(given: Options, trust: Trust, invocation: Invocation) -> Options:
+def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Options:
     """Fill options that are not given from the configuration file and the run that is resumed or reused."""
     options = given if given.config is None else options_of_file(given, given.config, trust, invocation)
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
@@ -158,7 +158,7 @@ def completed(given: Options, trust: Trust, invocation: Invocation) -> Options:
         run = find_run(options.resume, options.folder)
         begun_in_python = command_of(run.manifest().command) is None and options.dataset is not None
         recorded = Options() if begun_in_python else options_of_run(options, run, trust, invocation)
-        options = resumed(options, recorded, run)
+        options = merge_resumed_options(options, recorded, run)
     elif options.reuse is not None:
         options = _reuse_options(options, options.reuse, trust, invocation)
     if options.all:

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from tunecheck._json import JSON
-from tunecheck._messages import clean, counted
+from tunecheck._messages import clean, plural
 from tunecheck.cli._console import print_json, print_path, until_pipe_closes, write_output
-from tunecheck.cli._evaluate.job import PreparedRun, completed, each_endpoint, endpoint_name, prepare, refuse_simulated
+from tunecheck.cli._evaluate.job import (
+    PreparedRun,
+    complete_options,
+    each_endpoint,
+    endpoint_name,
+    prepare,
+    refuse_simulated,
+)
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view, side_by_side
 from tunecheck.cli._gates.gates import GateOutcome, check_error_rate, end_of
@@ -63,7 +70,7 @@ class _EndedRun:
 def run_job(given: Options, invocation: Invocation) -> int:
     """Run the job on its endpoint, or on each of several endpoints in turn."""
     trust = trust_of(given)
-    options = completed(given, trust, invocation)
+    options = complete_options(given, trust, invocation)
     invocation.debug |= options.debug
     invocation.results_dir = options.results_dir or DEFAULT_RESULTS
     jobs = [prepare(each, trust, invocation) for each in each_endpoint(options)]
@@ -121,7 +128,7 @@ def _in_flight(job: PreparedRun) -> list[str]:
         return []
     more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
     names = ", ".join(clean(name, 60) for name in found[:_MOST_NAMED])
-    return [f"note: the process of this run died with {counted(len(found), 'row')} in flight: {names}{more}"]
+    return [f"note: the process of this run died with {plural(len(found), 'row')} in flight: {names}{more}"]
 
 
 def _checked_additions(job: PreparedRun) -> list[AfterRun]:
@@ -197,7 +204,7 @@ def _judges(run: Run, evaluators: Mapping[str, EvaluatorEntry]) -> dict[str, Cor
 
 
 def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
-    told = [counted(count, name.removesuffix("s")) for name, count in counts.items() if count]
+    told = [plural(count, name.removesuffix("s")) for name, count in counts.items() if count]
     asked_for = options.resume is not None or options.reuse is not None
     return f"{' and '.join(told) or 'nothing'} reused" if told or asked_for else ""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from tunecheck._faults import CAUSE_METRIC
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
-from tunecheck._messages import clean, command_line, counted
+from tunecheck._messages import clean, command_line, plural
 from tunecheck.cli._console import skill_text
 from tunecheck.cli._gates.gates import End, GateOutcome, end_of
 from tunecheck.cli._running import failures_table, usage_table
@@ -86,9 +86,9 @@ def short_view(summary: RunPage, screen: FirstScreen, *, details: bool = False) 
     groups = [_group_table(column, of, summary.evaluators) for column, of in summary.by.items() if column != "row_kind"]
     gates = [_gates(summary.gates)] if summary.gates else []
     spent = ", ".join(filter(None, (cost_text(each) for each in summary.usage.values() if isinstance(each, dict))))
-    about = [summary.folder, summary.data, counted(summary.rows, "row"), summary.source, summary.reused, spent]
+    about = [summary.folder, summary.data, plural(summary.rows, "row"), summary.source, summary.reused, spent]
     left = len(summary.notes) - _MOST_NOTES
-    about += [f"{counted(left, 'more note')}: --details"] if left > 0 else []
+    about += [f"{plural(left, 'more note')}: --details"] if left > 0 else []
     foot = Text([Words(" · ".join(clean(each, 300) for each in about if each), "dim", foreign=True)])
     notes = [clean(note, 300) for note in summary.notes[:_MOST_NOTES]]
     return View(summary.name, [said, screen.table, *groups, *gates, foot], notes)
@@ -153,14 +153,14 @@ def _parts(summary: RunPage, intervals: Mapping[str, str] | None) -> Iterator[Pa
 
 
 def _header(summary: RunPage) -> Text:
-    about = filter(None, [summary.data, counted(summary.rows, "row"), summary.source, summary.reused])
+    about = filter(None, [summary.data, plural(summary.rows, "row"), summary.source, summary.reused])
     name = Words(clean(summary.name, 100), "strong", foreign=True)
     lines: list[Sentence] = [(name, *(Words(f" · {clean(part, 200)}") for part in about))]
     if summary.stopped:
         lines.append(Words(clean(summary.stopped, 200), "warn"))
     if summary.simulated:
         some = 0 < (count := summary.failures.simulated_answers) < summary.rows
-        lines.append(Words(f"SIMULATED answers in {counted(count, 'row')}" if some else SIMULATED, "warn"))
+        lines.append(Words(f"SIMULATED answers in {plural(count, 'row')}" if some else SIMULATED, "warn"))
     return Text(lines)
 
 
@@ -168,7 +168,7 @@ def _main_table(summary: RunPage, intervals: Mapping[str, str] | None) -> Table:
     kinds = dict(sorted(summary.by.get("row_kind", {}).items(), reverse=True))  # calls before answers
     if len(kinds) == 1:  # one kind: its column would repeat that of all rows
         kinds = {}
-    heads = [f"all {counted(summary.rows, 'row')}"] + [f"{clean(kind, 40)} ({_rows(of)})" for kind, of in kinds.items()]
+    heads = [f"all {plural(summary.rows, 'row')}"] + [f"{clean(kind, 40)} ({_rows(of)})" for kind, of in kinds.items()]
     rows: list[list[Sentence]] = []
     for name, evaluator in summary.evaluators.items():
         judge = summary.judges.get(name)

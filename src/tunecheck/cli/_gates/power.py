@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tunecheck._messages import counted
+from tunecheck._messages import plural
 from tunecheck.statistics._results import Result
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Power(Result):
 
     def __str__(self) -> str:
         told = "as the base's trials do" if self.change_is_measured else "assumed: a base with --repeat would tell"
-        start = f"{self.metric}: with {counted(self.pairs, 'row')} and a margin of {100 * self.margin:g} points"
+        start = f"{self.metric}: with {plural(self.pairs, 'row')} and a margin of {100 * self.margin:g} points"
         change = f"if {self.change:.1%} of the rows change from run to run ({told})"
         if self.margin == 0:
             return f"{self.metric}: this gate requires an improvement; an equal model ends undecided (exit 4)"

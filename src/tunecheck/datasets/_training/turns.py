@@ -157,10 +157,10 @@ def as_tools(value: JSON, what: str) -> list[JSON]:
     Raises:
         ConversationError: they cannot be read, or are none.
     """
-    return [_tool(item, what) for item in listed(value, what)]
+    return [_tool(item, what) for item in as_object_list(value, what)]
 
 
-def listed(value: JSON, what: str) -> list[JSON]:
+def as_object_list(value: JSON, what: str) -> list[JSON]:
     """Return a list of objects, an object, the JSON text of either, or nothing as a list.
 
     Raises:

@@ -202,12 +202,12 @@ def advice_on(error: Exception) -> str:
     return next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
 
 
-def decoded(arguments: JSON) -> JSON:
+def decode_arguments(arguments: JSON) -> JSON:
     """Return arguments decoded from JSON text; None if the text is not JSON."""
     return value_of(arguments) if isinstance(arguments, str) else arguments
 
 
 def _object(arguments: JSON) -> dict[str, JSON]:
     """Arguments as they were meant; empty where they cannot be read."""
-    meant = decoded(decoded(arguments))
+    meant = decode_arguments(decode_arguments(arguments))
     return meant if isinstance(meant, dict) else {}

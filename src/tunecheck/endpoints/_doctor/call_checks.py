@@ -11,7 +11,7 @@ from tunecheck.calls._strict_json import arguments_problem
 from tunecheck.endpoints._doctor import questions
 from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status
 from tunecheck.formats._families import server_parsers
-from tunecheck.formats._reading import AUTO, chosen
+from tunecheck.formats._reading import AUTO, choose_profile
 
 _FEWEST_TOKENS_OF_A_TOOL = 20
 _COMMON_FORM = "hermes"
@@ -51,7 +51,7 @@ def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
     form = str(answers.definition.get("format", AUTO))
     if form == AUTO:
         form = next((str(answer.in_text.format) for answer in answers.left_in_text), _COMMON_FORM)
-    profile = chosen(form)
+    profile = choose_profile(form)
     change: dict[str, JSON] = {"tools": "text", "format": form} if profile and profile.prompt else {}
     return Diagnosis("fail", evidence, f"{advice}; or tools: text, with the format: of the model's family", change)
 
@@ -89,7 +89,7 @@ def _left_in_text(answers: Answers, answer: DoctorAnswer) -> Diagnosis:
 
 def _is_profile(name: str) -> bool:
     try:
-        return chosen(name) is not None
+        return choose_profile(name) is not None
     except PluginError:
         return False
 

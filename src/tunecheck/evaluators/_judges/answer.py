@@ -90,7 +90,7 @@ def problem_of(text: str) -> str:
     return "its JSON breaks off or is broken" if _OBJECT.search(text) else "there is no JSON object in it"
 
 
-def shortened(text: str) -> str:
+def shorten_reply(text: str) -> str:
     """Shorten a reply for an error to one line: its beginning and its end."""
     line = clean(text[: 4 * _SHOWN_HEAD], _SHOWN_HEAD)
     if len(text) <= _SHOWN_HEAD:

@@ -16,7 +16,13 @@ from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread
 from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
-from tunecheck.evaluators._judges.answer import AnswerForm, JudgeAnswer, JudgementError, JudgeRefusalError, shortened
+from tunecheck.evaluators._judges.answer import (
+    AnswerForm,
+    JudgeAnswer,
+    JudgementError,
+    JudgeRefusalError,
+    shorten_reply,
+)
 from tunecheck.pipeline._row_causes import reply_cause
 from tunecheck.prompts._front_matter import Combine
 
@@ -61,13 +67,13 @@ class JudgeClient:
             return Judgement(answer, (first,))
         text = first.text or ""
         if refuses(text):
-            raise _unusable(JudgeRefusalError(f"the judge declined: {shortened(text)}"), first, "refusal")
+            raise _unusable(JudgeRefusalError(f"the judge declined: {shorten_reply(text)}"), first, "refusal")
         second = await self._ask(calls, [*messages, *self._repair(text, problem)], sample)
         answer, still = self._read(second)
         if answer is not None:
             return Judgement(answer, (first, second))
         words = f"the judge's reply cannot be read: {problem}; when asked again: {still}"
-        error = JudgementError(f"{words}; it said: {shortened(text) or '(nothing)'}")
+        error = JudgementError(f"{words}; it said: {shorten_reply(text) or '(nothing)'}")
         raise _unusable(error, second, reply_cause(second.columns()))
 
     async def _ask(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Completion:
@@ -134,7 +140,7 @@ class Combined:
     votes: dict[str, int] | None
 
 
-def combined(judgements: Sequence[Judgement], combine: Combine, *, higher_is_better: bool) -> Combined:
+def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, higher_is_better: bool) -> Combined:
     """Combine the judgements of one row, at least one.
 
     If more than half of them find nothing to judge, the score is None. A tie goes to the worse score.

@@ -89,7 +89,7 @@ def resolve_output(
         reason = "reason"
     for key in (score, reason):
         if key is not None and outputs and key not in outputs:
-            raise ConfigurationError(f"{where(prompt)}: outputs has no {key!r}{did_you_mean(key, outputs)}")
+            raise ConfigurationError(f"{place_of(prompt)}: outputs has no {key!r}{did_you_mean(key, outputs)}")
     schema = outputs.get(score, {})
     labels = _labels(prompt, wanted, score, schema)
     binary = schema.get("type") == "boolean" or (labels and set(labels.values()) <= {0.0, 1.0})
@@ -117,7 +117,7 @@ def resolve_output(
     )
 
 
-def where(prompt: Prompt) -> str:
+def place_of(prompt: Prompt) -> str:
     return prompt.source or prompt.name
 
 
@@ -132,7 +132,7 @@ def _score_key(prompt: Prompt, metric: str) -> str:
     if len(numeric) == 1:
         return numeric[0]
     raise ConfigurationError(
-        f"{where(prompt)}: which of the outputs {', '.join(outputs)} is the score? Say `judge: {{score: NAME}}`"
+        f"{place_of(prompt)}: which of the outputs {', '.join(outputs)} is the score? Say `judge: {{score: NAME}}`"
     )
 
 
@@ -147,7 +147,7 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
     elif schema.get("type") != "string":
         return {}
     raise ConfigurationError(
-        f"{where(prompt)}: the score {score!r} is a word: say what each is worth, "
+        f"{place_of(prompt)}: the score {score!r} is a word: say what each is worth, "
         "as `judge: {labels: {good: 1, bad: 0}}`"
     )
 

@@ -17,12 +17,12 @@ from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
-from tunecheck.endpoints._masking import shown as masked, trace
+from tunecheck.endpoints._masking import storable_settings as masked, trace
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._judges.answer import AnswerForm, JudgementError
-from tunecheck.evaluators._judges.asking import JudgeClient, JudgeLoop, Judgement, combined, tokens_of
+from tunecheck.evaluators._judges.asking import JudgeClient, JudgeLoop, Judgement, combine_judgements, tokens_of
 from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint, model_name
-from tunecheck.evaluators._judges.output import judge_settings, resolve_output, where
+from tunecheck.evaluators._judges.output import judge_settings, place_of, resolve_output
 from tunecheck.formats._reading import cached_reading, read_calls, tools_of
 from tunecheck.prompts._front_matter import Combine, JudgeOutput
 from tunecheck.prompts._loading import load_prompt
@@ -37,18 +37,18 @@ _CALLS = frozenset({"tool_calls", "function_call"})
 _SAID = _CALLS | {"content"}
 
 
-def given(value: object) -> object:
+def none_if_nan(value: object) -> object:
     """Return the value, or None for the NaN of an empty pandas cell."""
     return None if isinstance(value, float) and value != value else value
 
 
-def shown(value: object, tool_definitions: object = None) -> str:
+def input_text(value: object, tool_definitions: object = None) -> str:
     """Write a response, a question or a context as text.
 
     Text is unchanged, calls are written in canonical form, messages as `role: content`, and other data as JSON. The
     tools decide what is a call if the format alone does not.
     """
-    value = given(value)
+    value = none_if_nan(value)
     if value is None:
         return ""
     tools = tools_of(tool_definitions)
@@ -262,7 +262,7 @@ class PromptyEvaluator(Evaluator):
 
     async def _judge(self, calls: ModelCalls, inputs: Mapping[str, object]) -> Verdict:
         self.__signature__.bind(**inputs)
-        prepared = self._prepare(**{name: given(value) for name, value in inputs.items()})
+        prepared = self._prepare(**{name: none_if_nan(value) for name, value in inputs.items()})
         if isinstance(prepared, VerdictWithoutModel):
             return prepared.verdict
         judgements, note = await self._judgements(calls, self._messages(prepared))
@@ -295,7 +295,7 @@ class PromptyEvaluator(Evaluator):
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
         output = self._output
-        result = combined(judgements, self._combine, higher_is_better=output.higher_is_better)
+        result = combine_judgements(judgements, self._combine, higher_is_better=output.higher_is_better)
         answer = result.typical.answer
         completions = [one for judgement in judgements for one in judgement.completions]
         properties: dict[str, JSON] = {**tokens_of(completions), "samples": len(judgements)}
@@ -340,7 +340,7 @@ class PromptyEvaluator(Evaluator):
         Raises:
             ValueError: the row cannot be judged.
         """
-        prepared = self._prepare(**{name: given(value) for name, value in inputs.items()})
+        prepared = self._prepare(**{name: none_if_nan(value) for name, value in inputs.items()})
         if isinstance(prepared, VerdictWithoutModel):
             return None
         return ChatRequest(self._messages(prepared), parameters=self._asking.parameters)
@@ -393,7 +393,9 @@ class PromptyEvaluator(Evaluator):
 def _input_parameters(prompt: Prompt, taken: Iterable[str]) -> list[inspect.Parameter]:
     for name in prompt.inputs:
         if not name.isidentifier() or keyword.iskeyword(name):
-            raise ConfigurationError(f"{where(prompt)}: the input {name!r} cannot be a parameter: give it another name")
+            raise ConfigurationError(
+                f"{place_of(prompt)}: the input {name!r} cannot be a parameter: give it another name"
+            )
     none, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
     return [
         inspect.Parameter(name, kind, default=none if known.required else known.default, annotation="object")

@@ -14,7 +14,7 @@ from tunecheck.calls._writing import canonical_text
 from tunecheck.calls.matching import MatchPolicy, schema_faults
 from tunecheck.evaluators._calls import CallComparison, compare_calls
 from tunecheck.evaluators._judges.model import ModelConfig
-from tunecheck.evaluators._judges.prompty import PromptyEvaluator, VerdictWithoutModel, defined_tools, shown
+from tunecheck.evaluators._judges.prompty import PromptyEvaluator, VerdictWithoutModel, defined_tools, input_text
 from tunecheck.formats._reading import AUTO
 from tunecheck.prompts._loading import shipped_prompt
 
@@ -89,8 +89,8 @@ class RelevanceEvaluator(ShippedJudge):
     def _prepare(
         self, *, query: object, response: object, tool_definitions: object = None, **more: object
     ) -> Mapping[str, object] | VerdictWithoutModel:
-        said = shown(response, tool_definitions)
-        return {"query": shown(query), "response": said, "tool_definitions": tool_definitions, **more}
+        said = input_text(response, tool_definitions)
+        return {"query": input_text(query), "response": said, "tool_definitions": tool_definitions, **more}
 
 
 class GroundednessEvaluator(ShippedJudge):
@@ -115,14 +115,14 @@ class GroundednessEvaluator(ShippedJudge):
         tool_definitions: object = None,
         **more: object,
     ) -> Mapping[str, object] | VerdictWithoutModel:
-        support = shown(context)
+        support = input_text(context)
         if not support.strip():
             raise ValueError("there is no context that could support the response")
-        said = shown(response, tool_definitions)
+        said = input_text(response, tool_definitions)
         return {
             "response": said,
             "context": support,
-            "query": shown(query),
+            "query": input_text(query),
             "tool_definitions": tool_definitions,
             **more,
         }
@@ -153,7 +153,7 @@ class _CallsJudge(ShippedJudge, abc.ABC):
             "response": _side(comparison.response, response, tool_definitions),
             "ground_truth": _side(comparison.ground_truth, ground_truth, tool_definitions),
             "tool_definitions": defined_tools(ToolDefinitions.read(tool_definitions), calls),
-            "query": shown(query),
+            "query": input_text(query),
             "matching": self._matching(comparison),
             **more,
         }
@@ -267,7 +267,7 @@ def _valid_differences(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
 def _side(reading: Reading, value: object, tool_definitions: object) -> str:
     if reading.complete_calls:
         return canonical_text(reading.calls)
-    text = shown(value, tool_definitions)
+    text = input_text(value, tool_definitions)
     if reading.problem is not None:
         return f"{text}\n(It looks like a function call and cannot be read as one: {reading.problem})"
     return text if text.strip() else "(nothing)"

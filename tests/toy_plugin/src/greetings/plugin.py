@@ -1,4 +1,4 @@
-"""What this package brings to Tunecheck; nothing else of it is loaded before it is used."""
+"""Everything that this package brings to Tunecheck; nothing else of it is loaded before it is used."""
 
 from tunecheck.plugins import Extension, Plugin
 
