@@ -8,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import math
 import os
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
@@ -33,10 +32,6 @@ def end_if_forked(process: int) -> None:
         os._exit(0)
 
 
-_SHORT_S = 0.001
-"""Calls that take less are short: handing over each of them costs more than making it."""
-
-
 class LateError(TimeoutError):
     """A call takes too long, or is not made because too many before it did; the text follows the function's name."""
 
@@ -51,7 +46,6 @@ class Call(Future[T]):
         """When its thread began it, by time.monotonic()."""
         self.left = False
         """Its caller has given it up."""
-        self.reply: asyncio.Future[None] | None = None
 
     def run(self) -> None:
         """Make the call, unless it was cancelled."""
@@ -73,30 +67,19 @@ class Call(Future[T]):
 
 
 class Threads:
-    """At most `most` daemon threads, each started when there is work for it; one event loop uses `call`.
+    """At most `most` daemon threads, each started when there is work for it.
 
-    Handing a call over costs more than a short call takes. So while calls are short, one thread makes all that wait and
-    reports them together; others help once a call takes longer. The standard library's pool waits for its threads when
-    Python ends, for ever if need be.
+    The standard library's pool waits for its threads when Python ends, for ever if need be.
     """
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most
         self._name = name
-        self._work: deque[Call[Any]] = deque()
-        self._turns: SimpleQueue[bool] = SimpleQueue()
-        """Wakes a thread for each item; False ends the thread."""
+        self._work: SimpleQueue[Call[Any] | None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._count = self._awake = 0
-        self._current: Call[Any] | None = None
-        """The call that a thread began last."""
-        self._short = False
-        """Whether the call that ended last was short."""
-        self._held: list[Call[Any]] = []
-        """The calls of this turn of the event loop, while calls are short."""
-        self._ended: deque[asyncio.Future[None]] = deque()
-        """The calls of `call` that ended and were not reported yet."""
-        self._look: asyncio.TimerHandle | None = None
+        self._count = 0
+        self._idle = 0
+        """Threads without work; below 0, calls without a thread."""
         self._closed = False
         self.left = 0
         """Calls that were left behind and have not come back."""
@@ -108,71 +91,29 @@ class Threads:
             RuntimeError: the threads were let go.
         """
         call = Call(function)
-        self._put([call])
-        return call
-
-    def _put(self, calls: Sequence[Call[Any]]) -> None:
         with self._lock:
             if self._closed:
                 raise RuntimeError("the threads were let go")
-            self._work.extend(calls)
-            for _ in calls[: not self._awake] if self._short else calls:
-                self._wake_one()
+            self._work.put(call)
+            self._idle -= 1
+            self._start_where_needed()
+        return call
 
-    def _put_held(self) -> None:
-        held, self._held = self._held, []
-        if held:
-            self._put(held)
-
-    def _wake_one(self) -> None:
-        if self._awake < self._most:
-            self._awake += 1
-            self._turns.put(True)
-            if self._awake > self._count:
-                self._count += 1
-                threading.Thread(target=self._serve, name=f"{self._name}_{self._count}", daemon=True).start()
-
-    def _help_if_long(self) -> None:
-        """Wake threads for the calls that wait behind a long one, and report those that ended before it."""
-        self._look, current = None, self._current
-        self._report()
-        with self._lock:
-            if current is not None and time.monotonic() - (current.begun or math.inf) > _SHORT_S:
-                self._short = False
-            for _ in () if self._short else self._work:
-                self._wake_one()
-        if self._short and self._awake:
-            self._look = asyncio.get_running_loop().call_later(_SHORT_S, self._help_if_long)
-
-    def _report(self) -> None:
-        while self._ended:
-            reply = self._ended.popleft()
-            if not reply.done():
-                reply.set_result(None)
-
-    def _next(self) -> Call[Any] | None:
-        with self._lock:
-            if self._work:
-                return self._work.popleft()
-            self._awake -= 1
-            return None
+    def _start_where_needed(self) -> None:
+        if self._idle < 0 and self._count < self._most:
+            self._count += 1
+            self._idle += 1
+            threading.Thread(target=self._serve, name=f"{self._name}_{self._count}", daemon=True).start()
 
     def _serve(self) -> None:
-        while self._turns.get():
-            while (call := self._next()) is not None:
-                self._current = call
-                call.run()
-                with self._lock:
-                    if call.left:  # another thread has this one's place
-                        self.left -= 1
-                        return
-                self._short = call.begun is not None and time.monotonic() - call.begun < _SHORT_S
-                if call.reply is not None:
-                    self._ended.append(call.reply)
-                    if not self._short or not self._work:
-                        with contextlib.suppress(RuntimeError):  # the caller's loop is closed
-                            call.reply.get_loop().call_soon_threadsafe(self._report)
-            self._current = None  # else its result lives until the next one comes
+        while (call := self._work.get()) is not None:
+            call.run()
+            with self._lock:
+                if call.left:  # another thread has this one's place
+                    self.left -= 1
+                    return
+                self._idle += 1
+            del call  # else its result lives until the next one comes
 
     async def call(
         self, function: Callable[[], T], limit_s: float, begun: Callable[[], float | None] | None = None
@@ -184,26 +125,18 @@ class Threads:
         """
         if self.left >= MOST_LEFT:
             raise LateError(f"is not called: {self.left} calls before have not come back")
-        loop = asyncio.get_running_loop()
-        call, ended = Call(function), loop.create_future()
-        call.reply = ended
-        self._held.append(call)
-        if not self._short or self._closed:
-            self._put_held()
-        elif len(self._held) == 1:
-            loop.call_soon(self._put_held)
-            self._look = self._look or loop.call_later(_SHORT_S, self._help_if_long)
+        call = self.submit(function)
+        ended = asyncio.wrap_future(call)
         left_s = limit_s
         try:
-            while not call.done() and left_s > 0:
+            while not ended.done() and left_s > 0:
                 await asyncio.wait([ended], timeout=left_s)
                 since = call.begun if begun is None else begun()
                 left_s = limit_s if since is None else since + limit_s - time.monotonic()
-            if call.done():
-                return call.result()
+            if ended.done():
+                return ended.result()
         finally:
-            ended.cancel()
-            call.cancel()  # unless a thread has begun it
+            ended.cancel()  # and with it the call, unless a thread has begun it
         if self._leave(call):
             raise LateError(f"took longer than {limit_s:g} s")
         return call.result()
@@ -215,18 +148,15 @@ class Threads:
             if call.left:
                 self.left += 1
                 self._count -= 1
-                self._awake -= 1
-                if self._work:
-                    self._wake_one()
+                self._start_where_needed()
             return call.left
 
     def shutdown(self) -> None:
         """Let the threads end after the calls that were submitted and not cancelled; do not wait for them."""
-        self._put_held()
         with self._lock:
             self._closed = True
             for _ in range(self._count):
-                self._turns.put(False)
+                self._work.put(None)
 
 
 # -- event loops

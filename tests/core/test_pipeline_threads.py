@@ -92,24 +92,6 @@ async def test_a_call_that_waits_for_a_thread_is_not_late() -> None:
     assert (await first, await second) == (True, 8)
 
 
-async def test_calls_that_were_short_do_not_wait_behind_a_long_one() -> None:
-    threads, release = Threads(2, "mixed"), threading.Event()
-    for _ in range(3):
-        assert await threads.call(int, 30) == 0
-    waited, released = await asyncio.gather(threads.call(partial(release.wait, 20), 30), threads.call(release.set, 30))
-    assert (waited, released) == (True, None)
-
-
-async def test_short_calls_are_reported_while_a_long_one_behind_them_runs() -> None:
-    threads, release = Threads(1, "mixed"), threading.Event()
-    for _ in range(3):
-        assert await threads.call(int, 30) == 0
-    short, long = [asyncio.create_task(threads.call(each, 30)) for each in (int, partial(release.wait, 20))]
-    assert await short == 0
-    release.set()
-    assert await long
-
-
 async def test_after_many_that_did_not_come_back_no_more_calls_are_made() -> None:
     threads, release = Threads(64, "many"), threading.Event()
     stuck = [threads.call(partial(release.wait, 30), 0.05) for _ in range(MOST_LEFT)]
