@@ -141,7 +141,7 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
         raise ConfigurationError("--resume goes on with a run, --fresh begins a new one: give one of them")
     if options.regenerate and options.reuse:
         raise ConfigurationError(
-            "--regenerate makes new definitions, --reuse keeps the existing ones: give only one of them"
+            "--regenerate makes new definitions, --reuse keeps the existing ones: give one of them"
         )
     asked = options.resume
     options, trust = begin(_with_unfinished(options), invocation)

@@ -127,7 +127,7 @@ def test_a_module_is_found_as_python_finds_it() -> None:
 
 
 def test_a_module_that_is_not_found_may_be_meant_as_a_file() -> None:
-    with pytest.raises(PluginError, match=r"No module named 'mine'.*is named mine.py:<function>"):
+    with pytest.raises(PluginError, match=r"No module named 'mine'.*write mine.py:<function>"):
         load_endpoint({"kind": "python", "function": "mine:answer"})
 
 
