@@ -168,9 +168,23 @@ def test_several_endpoints_make_one_run_each_side_by_side_in_one_table(small: Pa
     ]
     names = sorted(path.name.rsplit("-", 2)[0] for path in (small / "eval_results").iterdir())
     assert names == ["small-new", "small-old"]
-    select = lines[3].partition(": ")[2].split()[1:]
-    assert select[0] == "select"
-    assert inside(small, *select).code in (0, 3, 4)
+    compare = lines[3].partition(": ")[2].split()[1:]
+    assert compare[0] == "compare"
+    assert inside(small, *compare).code == 0
+
+
+def test_after_more_than_two_endpoints_the_next_step_is_to_select(small: Path) -> None:
+    several(small)
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,new,simulated", COLUMNS="300")
+    assert "Next, choose one of these runs: tunecheck select small-old-" in " ".join(said.out.split())
+
+
+def test_an_endpoint_with_a_problem_of_serving_is_examined_before_runs_are_compared(small: Path) -> None:
+    right = {str(row["id"]): row["answer"] for row in rows()}
+    replay(small, right | {"r4": '<tool_call>{"name": "book", "arguments": {"day": "2026-0'}, "old")
+    replay(small, right, "new")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "new,old", COLUMNS="300")
+    assert re.search(r"Next, find out how the endpoint is served:  tunecheck \S+ old", said.out)
 
 
 def test_several_endpoints_print_a_list_of_objects_as_json(small: Path) -> None:

@@ -259,6 +259,12 @@ def test_keywords_of_any_name_get_the_target_s_columns_before_the_data_s(tmp_pat
     assert column(result, "outputs.e.given") == [{"q": "asked", **answer}]
 
 
+def test_a_text_that_is_the_name_of_a_column_is_refused_as_a_constant(tmp_path: Path) -> None:
+    config = {"e": {"column_mapping": {"ground_truth": "answer"}}}
+    with pytest.raises(ConfigurationError, match=r"for the column of that name write '\$\{data\.answer\}'"):
+        run(tmp_path, [{"answer": "x"}], evaluators={"e": lambda ground_truth: {"n": 1}}, evaluator_config=config)
+
+
 def test_constants_are_given_to_each_row_afresh(tmp_path: Path) -> None:
     def grow(a: int, seen: list[int]) -> dict[str, int]:
         seen.append(a)

@@ -66,8 +66,13 @@ def test_a_name_that_stands_for_no_run_or_for_several_is_said(tmp_path: Path, na
 
 def test_of_many_runs_that_a_name_stands_for_five_are_named(tmp_path: Path) -> None:
     made(tmp_path, *(f"a-2024010{day}T000000Z-aaaaaa" for day in range(1, 7)))
-    with pytest.raises(ConfigurationError, match=r"'a' matches 6 runs: .*a-20240105T000000Z-aaaaaa, …; give more"):
-        find_run("a", tmp_path)
+    with pytest.raises(ConfigurationError, match=r"'a-' matches 6 runs: .*a-20240105T000000Z-aaaaaa, …; give more"):
+        find_run("a-", tmp_path)
+
+
+def test_a_name_means_its_newest_run_and_not_longer_names(tmp_path: Path) -> None:
+    made(tmp_path, *(f"{name}-2024010{day}T000000Z-aaaaaa" for name, day in (("a", 1), ("a", 2), ("a-b", 3))))
+    assert find_run("a", tmp_path).id == "a-20240102T000000Z-aaaaaa"
 
 
 @pytest.mark.parametrize(

@@ -254,7 +254,7 @@ class EvaluatorOptions(ModelOptions):
         "Evaluator's parameter, as bleu.threshold=0.4.", "E.PARAMETER=VALUE", SCORING, acts="sets"
     )
     mapping: dict[str, JSON] | None = option(
-        "Source of a value, as 'response=${target.text}'.", "PARAMETER=COLUMN", SCORING
+        "Source of a value, such as 'ground_truth=${data.answer}'.", "PARAMETER=SOURCE", SCORING
     )
 
 

@@ -246,6 +246,11 @@ def check_binding(
         used = signature.takes_any or any(name in choice for choice in signature.choices)
         if used and isinstance(mapped, Reference):
             _check_reference(mapped, f"{what}, parameter {name!r}", columns, target_columns, has_target)
+        elif used and isinstance(mapped, Constant) and isinstance(value := mapped.value, str) and value in columns:
+            raise ConfigurationError(
+                f"{what}, parameter {name!r}: {value!r} would be this text in every row; "
+                f"for the column of that name write '${{data.{value}}}'"
+            )
     if has_target and target_columns is None:
         return  # a function's columns are only known once it has answered
     bound = mapping.keys() | columns | (target_columns or frozenset() if has_target else frozenset())

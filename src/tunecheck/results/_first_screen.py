@@ -41,6 +41,8 @@ class FirstScreen:
     cause: str
     next_step: str
     table: Table
+    is_serving: bool = False
+    """True if the next step is to examine how the endpoint is served."""
 
     @property
     def sentences(self) -> tuple[str, str, str]:
@@ -74,7 +76,8 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     causes.sort(key=lambda code: -failures.causes[code].rows)
     words, aim = _next_step(run, manifest, summary, causes)
     next_step = f"Next, {aim}:  {command_line([*words, *where])}"
-    return FirstScreen(" ".join(said), _main_cause(failures, causes), next_step, _table(figures, causes, groups))
+    table, is_serving = _table(figures, causes, groups), words[1] == "check"
+    return FirstScreen(" ".join(said), _main_cause(failures, causes), next_step, table, is_serving)
 
 
 def _order_evaluators(manifest: RunFile) -> list[str]:

@@ -238,7 +238,9 @@ def _creation_time(folder: Path) -> tuple[int, str]:
 
 
 def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
-    """Find a run by its folder, its id, the beginning of its id, or `last`; fetch its files if a storage holds them.
+    """Find a run by its folder, its id, its name (the newest of that name), the beginning of its id, or `last`.
+
+    If a storage holds the run, its files are fetched.
 
     Raises:
         ConfigurationError: There is no such run, or there are several.
@@ -261,9 +263,10 @@ def _find(run: str | os.PathLike[str], results_dir: Path) -> Run:
     runs = list(list_runs(results_dir))
     if name == "last" and runs:
         return runs[-1]
-    same = (lambda known: known.id == name), (lambda known: given_name(known.id) == name)
-    ways = (*same, lambda known: known.id.startswith(name))
-    matching = next((found for way in ways if (found := [known for known in runs if way(known)])), [])
+    by_id = [known for known in runs if known.id == name]
+    if by_name := by_id or [known for known in runs if given_name(known.id) == name]:
+        return by_name[-1]
+    matching = [known for known in runs if known.id.startswith(name)]
     if len(matching) == 1:
         return matching[0]
     if matching:

@@ -112,11 +112,17 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
     sentences = [
         f"{simulated}{primary} passed: {'; '.join(map(''.join, zip(ended, passed, strict=True)))}.",
         f"{clean(names[worst], 60)}: {screens[worst].cause}",
-        f"Next, choose one of them:  {command_line(['tunecheck', 'select', *(each.name for each in pages)])}",
+        next((each.next_step for each in screens if each.is_serving), _next_command([each.name for each in pages])),
     ]
+    notes = [f"{name}: {note}" for name, page in zip(names, pages, strict=True) for note in page.notes[:_MOST_NOTES]]
     gates = [_gates(each.gates) for each in pages if each.gates]
     folders = Text([Words(clean(each.folder, 300), "dim", foreign=True) for each in pages])
-    return View(primary, [Text(sentences), table, *gates, folders])
+    return View(primary, [Text(sentences), table, *gates, folders], [clean(note, 300) for note in notes])
+
+
+def _next_command(runs: Sequence[str]) -> str:
+    aim, command = ("compare the two runs", "compare") if len(runs) == 2 else ("choose one of these runs", "select")
+    return f"Next, {aim}:  {command_line(['tunecheck', command, *runs])}"
 
 
 def intervals_of(run: Path) -> dict[str, str]:
