@@ -1,10 +1,10 @@
-"""Runs compared row by row: which iteration is better, at what, how sure that is, and which rows changed.
+"""Row-by-row comparison of runs: which iteration is better on which metric, how certain that is, which rows changed.
 
 compare(base, new)                     # -> Comparison
 comparison.metrics["bleu"].verdict     # "better", "worse", "no difference shown", "too little data"
 
-A run goes through here so: `_reading` opens it, `_building` makes a table of numbers, `_pairing` finds each row's
-partner, `_measuring` tests a metric and puts it into a word, `_changes` lists the rows.
+The steps: `results` opens runs and builds their tables, `_pairing` pairs rows, `_measuring` tests a metric and gives
+it a verdict, `_changes` lists the changed rows, `_objections` decides.
 """
 
 from tunecheck._lazy import attach_stub

@@ -1,4 +1,4 @@
-"""Which causes of failures grew between two runs, over the rows that both have."""
+"""Causes of failures in two runs, counted over the rows that both runs have."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
-    """Each cause that a paired row has in either run, those that grew most first; none where a run tells of no causes.
+    """Return the causes of all paired rows, largest growth first; empty if a run records no causes.
 
-    A row with several trials has the causes of all trials.
+    A row with several trials has the causes of all its trials.
     """
     from tunecheck.statistics._paired import mcnemar
 
@@ -46,7 +46,7 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
 
 
 def causes_by_item(table: RunTable) -> Mapping[int, frozenset[str]] | None:
-    """Return the causes of each failed item, of all its trials; None if the run does not tell."""
+    """Return each failed item's causes over all its trials; None if the run records no causes."""
     of_row = table.items.of_row
     if table.causes is None:
         return None

@@ -1,4 +1,4 @@
-"""The rows behind a difference: which passed and now fail, and the other way, and what changed in their reasons."""
+"""The rows behind a difference: regressed, fixed, flaky and otherwise changed rows, with their reasons."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Changes:
 
     reader: VerdictReader
     key: str
-    """What the keys of its verdicts begin with: `outputs.<evaluator>.<metric>`."""
+    """The prefix of the keys of the metric's verdicts: `outputs.<evaluator>.<metric>`."""
     base: Floats
     new: Floats
     passes: str | None
@@ -37,11 +37,11 @@ class Changes:
 
 
 def changes_of(metric: MetricComparison, sides: PairedValues, runs: RunPair, most: int | None) -> Changes:
-    """Sort a metric's pairs into lists.
+    """Sort a metric's pairs into the lists of `LISTS`.
 
-    A pair with verdicts has regressed or is fixed where its verdict changed; of several trials, where they all passed
-    in the one run and none in the other: it is flaky where they do not agree. It has changed where its number did, or
-    where it fails in both runs for another reason.
+    A pair is regressed or fixed if its verdict changed; with several trials, if all passed in one run and none in the
+    other. It is flaky if its trials disagree in a run. It is changed if its number changed, or if it fails in both
+    runs for different reasons.
     """
     import numpy
 
@@ -79,7 +79,7 @@ def _verdicts(passes: str, sides: PairedValues, runs: RunPair) -> tuple[Floats, 
 
 
 def _other_reason(passes: str | None, runs: RunPair) -> Mask:
-    """Pairs that fail in both runs, with other words; rows of several trials are left out."""
+    """Return which pairs fail in both runs for different reasons; none if rows have several trials."""
     import numpy
 
     columns = [table.columns.get(passes or "") for table in (runs.base, runs.new)]
@@ -94,7 +94,7 @@ def _other_reason(passes: str | None, runs: RunPair) -> Mask:
 def add_reasons(
     metrics: Mapping[str, MetricComparison], changes: Mapping[str, Changes], runs: RunPair
 ) -> dict[str, MetricComparison]:
-    """The metrics with their lists of rows; each run's rows are read once more for the reasons."""
+    """Return the metrics with their lists of rows; each run's rows are read again for the reasons."""
     before = _Side(runs.base, runs.pairing.base)
     after = _Side(runs.new, runs.pairing.new)
     for each in changes.values():
@@ -110,7 +110,7 @@ def add_reasons(
 
 
 class _Side:
-    """One run's verdicts: which are wanted, then what they say."""
+    """Reads the verdicts of one run: first `want` collects the rows needed, then `read` reads them."""
 
     def __init__(self, table: RunTable, items: Sequence[int]) -> None:
         self._table, self._items = table, items
@@ -156,7 +156,7 @@ class _Side:
                 self._verdicts[number, key] = verdict, _fault_lines(verdict)
 
     def verdict(self, key: str, pair: int) -> tuple[Verdict, Sequence[str]]:
-        """The verdict, and its faults in words."""
+        """Return the verdict of a pair, and its faults in words."""
         return self._verdicts.get((self._row(key, pair), key), (Verdict("error"), ()))
 
 
@@ -185,11 +185,12 @@ def _with_rows(
 
 
 def _only(faults: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Return the faults that are not among the others."""
     return tuple([words for words in faults if words not in others]) if others else tuple(faults)
 
 
 def _fault_lines(verdict: Verdict) -> list[str]:
-    """A line for each fault; of those that say nothing themselves, the reason."""
+    """Return a line for each fault; the row's reason replaces faults without a message of their own."""
     lines = (
         verdict.reason if fault.code in ("own", "below_threshold") and fault.message is None else sentence([fault])
         for fault in verdict.faults[:_MOST_FAULTS]

@@ -1,4 +1,4 @@
-"""Which metrics two runs have in common, and which of them are tested."""
+"""The metrics that two runs have in common, and the choice of those to test."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,18 +8,18 @@ from tunecheck.comparison._measuring import Chosen
 from tunecheck.results import PASS_RATE, RunTable
 
 MOST_SHOWN = 40
-"""Most metrics that are shown without a test."""
+"""The most metrics shown without a test."""
 
 
 def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -> tuple[list[Chosen], list[str]]:
-    """The metrics to compare, and remarks on those that are not.
+    """Return the metrics to compare, and notes on metrics left out.
 
-    Tested is each evaluator's main metric and the one that the data declares as its primary; or those that are named:
-    an evaluator, `<evaluator>.<key>`, or a slice of either. An evaluator's name means its pass rate if it has
-    one, else its main number.
+    By default each evaluator's main metric and the data's primary metric are tested. If metrics are named, only these
+    are tested: an evaluator, `<evaluator>.<key>`, or a slice of either. An evaluator's name stands for its pass rate if
+    it has one, else for its main number.
 
     Raises:
-        ConfigurationError: the runs have no evaluator in common, or not the named one.
+        ConfigurationError: the runs have no evaluator in common, or a named metric is not in both.
     """
     shared = [name for name in base.evaluators if name in new.evaluators]
     if not shared:
@@ -49,7 +49,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
 
 
 def _declared_first(mains: dict[str, str], base: RunTable, new: RunTable) -> list[str]:
-    """The evaluators, and what the data declares as primary, where both runs have it."""
+    """Return the evaluators, and the data's primary metric if both runs have it."""
     primary = [name for name in (base.primary, new.primary) if name and (name in mains or _key(name, base, new))]
     return [*dict.fromkeys([*mains, *primary[:1]])]
 
@@ -71,7 +71,7 @@ def split_slice(name: str) -> tuple[str, str | None]:
 
 
 def _slice(where: str | None, base: RunTable, new: RunTable) -> str:
-    """Return a slice as `[column=value]`; a value alone stands for the one column of both runs that has it.
+    """Return a slice as `[column=value]`; for a value alone, the only column with this value is found.
 
     Raises:
         ConfigurationError: no column has this value, several have it, or there are no slices by this column.
@@ -92,7 +92,7 @@ def _slice(where: str | None, base: RunTable, new: RunTable) -> str:
 
 
 def _main(name: str, base: RunTable, new: RunTable) -> str | None:
-    """The evaluator's main metric: one that both runs have, as the run says that declares what it means."""
+    """Return the evaluator's main metric: if possible one that both runs have, and that a run declares."""
     sides = [table.evaluators[name] for table in (new, base)]
     mains = [each.main for each in (*(side for side in sides if side.declared), *sides) if each.main is not None]
     return next((main for main in mains if main in base.columns and main in new.columns), next(iter(mains), None))
@@ -113,7 +113,7 @@ def _find_named(
 
 
 def _key(name: str, base: RunTable, new: RunTable) -> str | None:
-    """Return a metric's column: the one with its key, or an equivalent pass rate."""
+    """Return the name of a metric's column: its own, or that of an equivalent pass rate; None if a run lacks it."""
     for alike in (name, name.removesuffix("_score")):
         if alike in base.columns and alike in new.columns:
             return alike
@@ -127,7 +127,7 @@ def _key(name: str, base: RunTable, new: RunTable) -> str | None:
 
 
 def evaluator_notes(base: RunTable, new: RunTable) -> list[str]:
-    """Name the evaluators of one run only."""
+    """Return a note for each evaluator that only one run has."""
     return [
         f"evaluator {name!r} is only in {table.info.id}"
         for table, other in ((base, new), (new, base))

@@ -1,6 +1,6 @@
-"""The front doors: `compare()` and `select()` read runs, pair their rows, and say what the data show.
+"""`compare()` and `select()`: read runs, pair their rows, test their metrics and decide.
 
-`compare_runs()` also hands over what was read, to who shows the runs themselves.
+`compare_runs()` also returns the tables that were read, for callers that show the runs themselves.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tunecheck.results import RunLike, RunTable
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison, and of each run against the base both tables and their pairs."""
+    """A comparison, and the pair of tables of each run and the base."""
 
     comparison: Comparison
     runs: Sequence[RunPair]
@@ -55,21 +55,21 @@ def compare(
 
     Args:
         base: a run's folder, id, the beginning of its id, or `last`; Azure's evaluation_results.json, or its folder;
-            BFCL's score files; or what `evaluate()` returned.
+            BFCL's score files; or the result of `evaluate()`.
         new: the runs to compare with it, in order.
-        metrics: what to test: evaluators, or metrics as metrics.json names them; by default each evaluator's main one.
+        metrics: the metrics to test: evaluators, or keys of metrics.json; by default each evaluator's main metric.
         margin: how much worse is still accepted, in the metric's unit (0.02: two points of a pass rate); adds a test
             of non-inferiority.
-        cluster: a column of the data; rows with equal values in it are not independent. By default the one that the
-            data declares, else one that is found; `none` takes all rows as independent.
+        cluster: a column of the data; rows with equal values in it are not independent. By default the column that the
+            data declares, else a column with repeated ids. `none` treats all rows as independent.
         confidence: the level of the two-sided intervals and of the verdicts, such as 0.95.
-        allow_simulated: compare runs that asked no model, too.
-        pair_by: `content` pairs rows of equal id and content, then of equal content; `id` rows of equal id alone.
+        allow_simulated: compare runs with simulated answers, too.
+        pair_by: `content` pairs rows with equal id and content, then rows with equal content; `id` pairs by id alone.
         rows: the most rows in each list of changed rows; None for all. Counts always include all rows.
         seed: the seed of resampling; the same seed gives the same figures.
-        guards: metrics, or slices such as `match[domain=refund]`, with how much worse than the base's they may be.
+        guards: metrics, or slices such as `match[domain=refund]`, and how much worse than in the base each may be.
         allow_changed_evaluator: decide although the evaluator of the primary metric is not the same in both runs.
-        results_dir: where runs are looked for.
+        results_dir: the folder with the runs.
 
     Raises:
         ConfigurationError: a run is missing, unfinished or simulated, rows do not pair, or an argument is wrong.
@@ -91,7 +91,7 @@ def compare(
 
 
 def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> Compared:
-    """Compare runs with the first of them; arguments and errors as of `compare`."""
+    """Compare runs with the first run; raises the errors of `compare`."""
     if len(runs) < 2:
         raise ConfigurationError("compare takes a base and at least one run to compare with it")
     return compare_tables(open_runs(runs, results_dir, settings), settings)
@@ -114,19 +114,19 @@ def select(
     """Decide which of two or more runs to ship: a candidate that is better than the base, or the base.
 
     Args:
-        runs: in the order in which they were made; each given as to `compare`.
-        metric: what decides: an evaluator, or a metric of metrics.json; by default what the data declares as its
-            primary metric, else the one with the most rows.
-        guards: as of `compare`.
+        runs: the runs in the order in which they were made, each given as for `compare`.
+        metric: the metric that decides: an evaluator, or a key of metrics.json; by default the data's primary metric,
+            else `match` if rows have calls, else the first evaluator's main metric.
+        guards: as for `compare`.
         base: the run that the others have to beat; by default the first. It is ranked, too.
         margin: how much worse than the base is still accepted, in the metric's unit; without it a run must be better.
-        cluster: a column of the data; rows with equal values in it are not independent. As of `compare`.
-        confidence: of all intervals of the ranking together, and of each decision.
-        allow_simulated: select among runs that asked no model, too.
-        allow_changed_evaluator: as of `compare`.
-        pair_by: as of `compare`.
+        cluster: a column of the data; rows with equal values in it are not independent. As for `compare`.
+        confidence: the level of all intervals of the ranking together, and of each decision.
+        allow_simulated: select among runs with simulated answers, too.
+        allow_changed_evaluator: as for `compare`.
+        pair_by: as for `compare`.
         seed: the seed of resampling; the same seed gives the same figures.
-        results_dir: where runs are looked for.
+        results_dir: the folder with the runs.
 
     Raises:
         ConfigurationError: a run is missing, unfinished or simulated, rows do not pair, or an argument is wrong.
@@ -153,7 +153,10 @@ def select(
 
 
 def _place_of_base(tables: list[RunTable]) -> int:
-    """Take the base, which was read last, out of the runs if it is one of them, else put it before them."""
+    """Return the place of the base, which is the last table.
+
+    If it is one of the other runs, its second table is removed; otherwise it is moved to the front.
+    """
     base = tables.pop()
     for place, table in enumerate(tables):
         if table.info.place == base.info.place != "memory":
@@ -163,7 +166,7 @@ def _place_of_base(tables: list[RunTable]) -> int:
 
 
 def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> Compared:
-    """Compare runs that are read with the first of them."""
+    """Compare the tables of runs with the first table."""
     runs = Runs(tables, settings)
     compared, against = _against_base(runs, lists_rows=True)
     best = _best(runs, against) if len(against) > 1 else None
@@ -182,7 +185,7 @@ def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> 
 
 
 def _against_base(runs: Runs, *, lists_rows: bool) -> tuple[list[_Against], list[RunComparison]]:
-    """Compare every run with the base; the tests of all of them are corrected together."""
+    """Compare every run with the base; the p-values of all runs are corrected together."""
     names = short_names([table.info.id for table in runs.tables])
     compared = [_Against(each, names) for each in runs.against_base.values()]
     adjusted = iter(corrected_by_family([metric for each in compared for metric in each.tested]))
@@ -191,7 +194,7 @@ def _against_base(runs: Runs, *, lists_rows: bool) -> tuple[list[_Against], list
 
 
 class _Against:
-    """One run against the base. Its verdicts wait until all runs are measured."""
+    """One run against the base; its verdicts need the corrected p-values of all runs, so `finish` adds them."""
 
     def __init__(self, pair: RunPair, names: Mapping[str, str]) -> None:
         self._pair, self._names = pair, names
@@ -208,7 +211,7 @@ class _Against:
 
     @property
     def tested(self) -> list[MetricComparison]:
-        """The metrics with a test."""
+        """The metrics that are tested."""
         return [metric for metric in self.measured.values() if metric.tested]
 
     def finish(self, adjusted: Iterator[float | None], *, lists_rows: bool) -> RunComparison:
@@ -252,7 +255,7 @@ class _Against:
 
 
 def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
-    """Yield notes on early stopping: which figures allow for it, and which claim too much."""
+    """Yield notes on early stopping: which figures account for it, and which are too certain."""
     base, new = pair.base, pair.new
     stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
     valid = [key for key in tested if decided_metric(key, base, new, pair.settings.confidence) is not None]
@@ -265,7 +268,7 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
 
 
 def _history(compared: Sequence[_Against], runs: Runs) -> list[History]:
-    """Follow each tested metric over all runs, on the rows that have a number in every run."""
+    """Return the history of each metric tested in all runs, over the rows with a number in every run."""
     if len(compared) == 1:
         return [History(each.name, each.kind, (each.base, each.new)) for each in compared[0].tested]
     everywhere = (each for each in compared[0].tested if all(each.name in other.measured for other in compared))

@@ -1,4 +1,4 @@
-"""The result of a comparison: decisions, metrics, the rows behind them, and all runs together."""
+"""Results of comparisons: decisions, metrics, changed rows, and selections among several runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ from tunecheck.statistics._results import Estimate, NonInferiority, Result, Smal
 class RowChange(Result):
     """One row of two runs: its numbers (a pass is 1, a fail 0), and why each run failed it.
 
-    `new_id` is the row's id in the new run, where that is another one. `base_faults` and `new_faults` are what is wrong
-    in each run, as data; `gone` and `come` what is wrong in the one or the other only, in words.
+    `new_id` is the row's id in the new run if the ids differ. `base_faults` and `new_faults` are the faults in each run
+    as data. `gone` and `come` are the faults in the base only and in the new run only, in words.
     """
 
     row_id: str
@@ -36,7 +36,7 @@ class RowChange(Result):
 
 @dataclass(frozen=True, slots=True)
 class Counts(Result):
-    """Rows of a run by what an evaluator did: scored them, did not apply to them, or failed."""
+    """Counts of a run's rows that an evaluator scored, did not apply to, or failed on."""
 
     scored: int
     not_applicable: int
@@ -45,7 +45,7 @@ class Counts(Result):
 
 @dataclass(frozen=True, slots=True)
 class OneSided(Result):
-    """Pairs that only one of the runs has a number for."""
+    """Counts of pairs with a number in only one of the runs."""
 
     base: int = 0
     new: int = 0
@@ -62,23 +62,25 @@ class RawFigures(Result):
 
 @dataclass(frozen=True, slots=True)
 class MetricComparison(Result):
-    """One metric of two runs, over the rows that both have a number for.
+    """One metric of two runs, over the rows with a number in both.
 
-    `name` is the evaluator's for its main metric, else `<evaluator>.<key>`; `key` is the metric's key in metrics.json.
-    `kind` is "binary" where each row, or each trial of it, passes or fails, else "score" or "count". Only where
-    `tested` is there a verdict with p-values: `p_value` is that of `test`, `p_adjusted` the same after Holm's
-    correction: over the runs of the `primary` metric, which is tested by itself, or over all other metrics of all runs.
-    If no row `moved`, the metric is not a test and does not count in the correction. `b` rows passed in the base only,
-    `c` in the new run only; None for scores, and for shares of trials. No figure counts the pairs of `one_sided`.
-    `non_inferiority` says whether the new run is shown to be worse by less than the margin; None without a margin.
+    For an evaluator's main metric, `name` is the evaluator's name, else `<evaluator>.<key>`. `key` is the key in
+    metrics.json. `kind` is "binary" if each row, or each trial, passes or fails, else "score" or "count". `b` rows
+    passed in the base only, `c` in the new run only; both are None for scores and for shares of trials. Pairs counted
+    in `one_sided` are in no figure.
 
-    If a model judges, `judge` says how its errors were treated: figures are `corrected` by its calibration (those of
-    its verdicts are `raw`), `scores` are not, it is `uncalibrated`, or the runs have `different` judges, and no figure
-    of a difference.
+    Only `tested` metrics have a verdict and p-values. `p_value` comes from `test`; `p_adjusted` is Holm-corrected: the
+    `primary` metric over all runs by itself, all other metrics of all runs together. If no row changed (`moved` is
+    false), the metric does not count in the correction. `non_inferiority` is the test against the margin, None without
+    a margin.
 
-    `regressed` and `fixed` rows went from pass to fail and back: all their trials passed in one run and none in the
-    other. `changed` rows have another number, or fail for another reason. The trials of `flaky` rows disagree in one of
-    the runs. `totals` counts all of them; the lists may hold the first only.
+    If a model judges, `judge` is how its errors were treated. "corrected": by its calibration, with the uncorrected
+    figures in `raw`. "scores": scores are not corrected. "uncalibrated": the judge has no usable calibration.
+    "different": the runs have different judges, so no difference is given.
+
+    `regressed` rows went from pass to fail, `fixed` rows from fail to pass; all their trials agree in each run.
+    `changed` rows have another number, or fail for another reason. The trials of `flaky` rows disagree in a run.
+    `totals` counts all rows of each list; the lists may be cut.
     """
 
     name: str
@@ -117,10 +119,10 @@ class MetricComparison(Result):
 
 @dataclass(frozen=True, slots=True)
 class CauseChange(Result):
-    """One cause in two runs, over the paired rows: how many have it in each, and how many in the one only.
+    """How many paired rows have a cause of failure in each run, and how many in one run only.
 
-    `side` is "serving" or "model": what has to change. `p_value` is McNemar's, `p_adjusted` the same after Holm's
-    correction over all causes.
+    `side` is the part that has to change, "serving" or "model". `p_value` comes from McNemar's test; `p_adjusted` is
+    Holm-corrected over all causes.
     """
 
     cause: str
@@ -136,13 +138,13 @@ class CauseChange(Result):
 
 @dataclass(frozen=True, slots=True)
 class Part(Result):
-    """A part of the rows, those with one value of a column, on one metric; or a figure that weighs parts.
+    """A slice of the rows (one value of a column) on one metric, or a plug-in's weighted figure of slices.
 
-    `p_adjusted` is after Holm's correction over the parts of its column, but for `overall`, which is tested by itself.
-    If `moved` is false, no row changed and the part is not a test. `verdict` is None if no difference is shown.
-    `smallest_difference` is what these rows would show with 80% power, None for figures that weigh parts. `title`
-    heads the parts that a plug-in computes. A column is `named` if the run was grouped by it; the others were found in
-    the data.
+    `p_adjusted` is Holm-corrected over the slices of the column, except `overall`, which is tested by itself. If
+    `moved` is false, no row changed and the slice does not count in the correction. `verdict` is None if no difference
+    is shown. `smallest_difference` is the difference detectable with 80% power, None for weighted figures. `title` is
+    the heading of a plug-in's figures. `named` columns are those that the run was grouped by; other columns were found
+    in the data.
     """
 
     column: str
@@ -161,7 +163,11 @@ class Part(Result):
 
 @dataclass(frozen=True, slots=True)
 class Pairs(Result):
-    """How two runs' rows were paired; the others are named. `cluster` is what rows of one of the `clusters` share."""
+    """How two runs' rows were paired.
+
+    `only_in_base` and `only_in_new` have the ids of rows without a partner, `other_content` the ids that both runs have
+    with different content. Rows with the same value of the column `cluster` form one of the `clusters`.
+    """
 
     paired: int
     by_content: int
@@ -188,14 +194,14 @@ class Objection(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision(Result):
-    """Whether a candidate replaces its base.
+    """The decision whether a candidate replaces its base.
 
-    `ship`: the candidate is better (with a margin: at most that much worse), and no objection has an effect. `keep`: it
-    is worse, an objection says so, or no relevant difference exists. `undecided`: the data cannot tell. `invalid`: the
-    runs do not measure the same thing. The strongest effect wins: invalid, then keep, then undecided.
+    `ship`: the candidate is better (with a margin: worse by less than it), and no objection has an effect. `keep`: it
+    is worse, an objection requires it, or the difference is irrelevant. `undecided`: the data do not decide. `invalid`:
+    the runs do not measure the same thing. The strongest effect wins: invalid, then keep, then undecided.
 
-    `difference` holds the lower limit, the estimate and the upper limit of `metric`, the primary one. `next` says what
-    would settle an open decision.
+    `difference` holds the lower limit, the estimate and the upper limit for `metric`, the primary metric. `next` is the
+    step that would settle an open decision.
     """
 
     decision: Choice
@@ -210,10 +216,10 @@ class Decision(Result):
 
 @dataclass(frozen=True, slots=True)
 class RunComparison(Result):
-    """One run against the base; `causes` of failed rows, those that grew most first.
+    """One run against the base.
 
-    `parts` say where the primary metric (`part_metric`) differs, by columns of the data. `figures` and `tables` (by
-    name) are what plug-ins say of both runs.
+    `causes` are the causes of failed rows, largest growth first. `parts` are slices of the primary metric
+    (`part_metric`) by columns of the data. Plug-ins provide `figures` and, by name, `tables` about both runs.
     """
 
     new: RunInfo
@@ -228,10 +234,10 @@ class RunComparison(Result):
     figures: tuple[Part, ...] = ()
 
     def metric(self, name: str) -> MetricComparison:
-        """A metric by its name, or by its key in metrics.json.
+        """Return the metric with this name, or with this key in metrics.json.
 
         Raises:
-            ConfigurationError: there is none of that name.
+            ConfigurationError: no metric has this name.
         """
         for each in self.metrics.values():
             if name in (each.name, each.key):
@@ -240,13 +246,13 @@ class RunComparison(Result):
 
     @property
     def tested(self) -> list[MetricComparison]:
-        """The metrics with a verdict."""
+        """The metrics that were tested; each has a verdict."""
         return [each for each in self.metrics.values() if each.tested]
 
 
 @dataclass(frozen=True, slots=True)
 class History(Result):
-    """One metric over all runs, over the rows that every run has a number for."""
+    """One metric's figure in each run, over the rows with a number in every run."""
 
     name: str
     kind: Kind
@@ -255,10 +261,10 @@ class History(Result):
 
 @dataclass(frozen=True, slots=True)
 class Ranked(Result):
-    """One run of a selection: its figure, and how far it is from the best of the other runs.
+    """One run of a selection: its figure, and its difference from the best of the other runs.
 
-    `difference` has a simultaneous interval: the intervals of all runs hold at once. A run that cannot be told from the
-    best one `may_be_best`.
+    The intervals of all runs' `difference` hold at once. `may_be_best` is True if the run cannot be distinguished from
+    the best run.
     """
 
     run: str
@@ -272,7 +278,10 @@ RowHistory = Literal["right", "never right", "fixed", "broken", "back and forth"
 
 @dataclass(frozen=True, slots=True)
 class RowOverRuns(Result):
-    """One row over all runs: the share of its trials that passed in each; `since` is the run that fixed or broke it."""
+    """One row over all runs.
+
+    `passed` has the share of its trials that passed in each run. `since` is the run that fixed or broke the row.
+    """
 
     row_id: str
     outcome: RowHistory
@@ -282,12 +291,12 @@ class RowOverRuns(Result):
 
 @dataclass(frozen=True, slots=True)
 class RowsOverRuns(Result):
-    """The history of each row over all runs, by its verdicts on one metric. Every run has these rows.
+    """The history of each row over all runs, by its verdicts on one metric. Only rows in every run are included.
 
-    `right` and `never right` are so in every run. `fixed` and `broken` went to the other side once and stayed there.
-    `back and forth` changed more than once. `flaky` are all others: their trials disagree in the last run, or in some
-    run while all others agree, or while they went back and forth. `counts` is complete; `broken_since` counts by the
-    run that broke them. `rows` holds the first of those that are not right.
+    A row is `right` or `never right` if that holds in every run. `fixed` and `broken` rows changed once and stayed so.
+    `back and forth` rows changed more than once. All others are `flaky`: their trials disagree in the last run, in some
+    run while all others agree, or while they went back and forth. `counts` includes all rows; `broken_since` counts
+    broken rows by the run that broke them. `rows` holds the first rows that are not `right`.
     """
 
     metric: str
@@ -299,12 +308,13 @@ class RowsOverRuns(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection(Result):
-    """Which run to ship: `ranking` has the best first, over the `rows` that every run has a figure for.
+    """The run to ship; the fields are those of `tunecheck select --json`.
 
-    `decisions` holds every candidate against the base, `decision` the one to act on: the highest candidate that ships,
-    else the highest one that is undecided, kept or invalid, in this order. `regressed_since` is the best run if the
-    last one is shown to be worse. `optimism` is how much too good the best of three or more runs looks on average if
-    all are equal. `notes` say what is left out. Its fields are those of `tunecheck select --json`.
+    `ranking` has the best run first, over the `rows` with a figure in every run. `decisions` has a decision for each
+    candidate against the base. `decision` is the one to act on: that of the highest candidate to ship, else of the
+    highest that is undecided, kept or invalid, in this order. `regressed_since` is the best run if the last run is
+    shown to be worse. `optimism` is how much the best of three or more runs is overestimated on average if all are
+    equally good. `notes` list rows left out and other limits.
     """
 
     format_version: int = FORMAT_VERSION
@@ -326,26 +336,25 @@ class Selection(Result):
     simulated: bool = False
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: the sentence, how far each run is from the best as a chart, and the ranking."""
+        """Return the notebook's HTML: the decision, a chart of each run's distance from the best, and the ranking."""
         from tunecheck.comparison._view import selection_view
         from tunecheck.views import html
 
         return html(selection_view(self))
 
     def to_json(self) -> dict[str, JSON]:
-        """Everything, as plain JSON values."""
+        """Return all fields as plain JSON values."""
         return self.as_json()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(Result):
-    """One or more runs against a base: `against` has one entry a run, in the order given.
+    """One or more runs against a base; the fields are those of `tunecheck compare --out FILE`.
 
-    `decision` says whether to ship: of several runs, what `select` says of them, which `best` holds. `history` follows
-    each tested metric over the base and all runs.
-    `metrics`, `pairs` and `notes` are those of the last run. `cluster` is what was asked for: a column, `none`, or
-    None: see `pairs` for what was taken. `simulated` is whether some run asked no model. Its fields are those of
-    `tunecheck compare --out FILE`.
+    `against` has one entry per run, in the order given. `decision` is whether to ship. For several runs it is the
+    decision of `select`, with the whole selection in `best`. `history` has each tested metric over the base and all
+    runs. `metrics`, `pairs` and `notes` are those of the last run. `cluster` is the setting: a column, `none` or None;
+    `pairs` has the column that was used. `simulated` is True if a run has simulated answers.
     """
 
     format_version: int = FORMAT_VERSION
@@ -371,7 +380,7 @@ class Comparison(Result):
 
     @property
     def metrics(self) -> Mapping[str, MetricComparison]:
-        """The last run's metrics against the base, by name."""
+        """The metrics of the last run against the base, by name."""
         return self.against[-1].metrics
 
     @property
@@ -385,10 +394,10 @@ class Comparison(Result):
         return self.against[-1].notes
 
     def metric(self, name: str) -> MetricComparison:
-        """A metric of the last run by its name, or by its key in metrics.json.
+        """Return the last run's metric with this name, or with this key in metrics.json.
 
         Raises:
-            ConfigurationError: there is none of that name.
+            ConfigurationError: no metric has this name.
         """
         return self.against[-1].metric(name)
 
@@ -400,5 +409,5 @@ class Comparison(Result):
         return html(comparison_view(self))
 
     def to_json(self) -> dict[str, JSON]:
-        """Everything, as plain JSON values."""
+        """Return all fields as plain JSON values."""
         return self.as_json()

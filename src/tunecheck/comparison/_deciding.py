@@ -1,4 +1,4 @@
-"""Early stopping: ask rows in random order until the run is decided against its base."""
+"""Early stopping: evaluate rows in random order until the comparison with the base is decided."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The question of early stopping: better or worse than the base, or with a margin, at most that much worse.
+    """The question of early stopping: is the run better or worse than the base, or at most a margin worse?
 
-    `metrics` are evaluators, or metrics as metrics.json names them; None means the primary metric.
+    `metrics` are evaluators, or keys of metrics.json; None means the primary metric.
     """
 
     base: RunLike
@@ -43,14 +43,13 @@ class Question:
 
 
 class Deciding:
-    """The decision while a run goes on."""
+    """The decision while a run is in progress."""
 
     def __init__(self, question: Question, rows: AboutToRun, evaluators: Collection[str], results_dir: Path) -> None:
-        """Read the base, and pair it with the rows that are about to be asked.
+        """Read the base, and pair it with the rows to be evaluated.
 
         Raises:
-            ConfigurationError: the base cannot be read, has none of the metrics, or none of the rows; or a metric
-            without a declared range, which early stopping needs.
+            ConfigurationError: the base cannot be read, lacks a metric or all rows, or a metric has no declared range.
         """
         if rows.dataset.scan().rows is None:
             raise ConfigurationError("until_decided takes rows in random order: give a path, a list or a DataFrame")
@@ -82,9 +81,9 @@ class Deciding:
         return self._order
 
     def finish(self, answered: Iterable[int], journal: Journal) -> EarlyStop:
-        """Return the decision. If it stopped the run, the journal lists the rows that count and the rows never asked.
+        """Return the decision; if it stopped the run, record in the journal which rows count and which are left.
 
-        `answered` are the rows that were asked before the run was resumed.
+        `answered` are the rows that were requested before the run was resumed.
         """
         order, question = self._order, self.question
         asked, judged = order.asked.union(answered), order.judged()
@@ -108,7 +107,7 @@ class Deciding:
         return decision
 
     def _label(self, row: Row, target: Target | None) -> Hashable:
-        """Return the label that dependent rows, or rows asked one after another, share."""
+        """Return the label of a row; dependent rows, and rows that must be requested in sequence, share one."""
         item, column = self._items[row.index], self._dataset.defaults.group_key
         group: JSON = None if target is None else target.group_key(row)
         if group is None and column is not None:
@@ -128,16 +127,16 @@ class Deciding:
 
     @property
     def outcome(self) -> Outcome:
-        """Return the outcome of all metrics: worse if any is worse, else undecided if they differ."""
+        """The outcome of all metrics: worse if any is worse, else undecided if they differ."""
         outcomes = {test.outcome for test in self._tests}
         return "worse" if "worse" in outcomes else "undecided" if len(outcomes) > 1 else outcomes.pop()
 
 
 def gated_primary(table: RunTable, evaluators: Collection[str], primary: str | None = None) -> str:
-    """Return the metric to decide by: the `primary` that is declared, else the default among common evaluators.
+    """Return the metric to decide by: the declared `primary`, else the default among the common evaluators.
 
     Raises:
-        ConfigurationError: they have none in common.
+        ConfigurationError: there is no common evaluator.
     """
     names = [name for name in table.evaluators if name in evaluators and name not in table.derived]
     if not names:
@@ -149,7 +148,7 @@ def gated_primary(table: RunTable, evaluators: Collection[str], primary: str | N
 def _choose_metrics(
     question: Question, table: RunTable, evaluators: Collection[str], primary: str | None
 ) -> Iterator[tuple[str, MetricColumn]]:
-    """The metrics to decide by, and the base's columns of them."""
+    """Yield each metric to decide by with the base's column."""
     names = question.metrics or [gated_primary(table, evaluators, primary or table.primary)]
     for chosen in choose_metrics(table, table, names)[0]:
         if not chosen.tested:
@@ -176,7 +175,7 @@ def _bounds(column: MetricColumn) -> tuple[float, float] | None:
 
 @dataclass(slots=True)
 class _Test:
-    """One metric with the base's number of each item and its test. Scores are scaled to 0 to 1, higher is better."""
+    """One metric with its test and the base's number of each item; scores are scaled to 0 to 1, higher is better."""
 
     name: str
     column: MetricColumn
@@ -199,7 +198,7 @@ class _Test:
             raise _about(self.table, f"every run is within a margin of {margin:g} of {self.name}")
 
     def begin(self, units: Sequence[Sequence[int | None]]) -> None:
-        """With these units of the base's items, None where it has none."""
+        """Create the test for units of dependent rows; each unit lists the base's items, None for rows it lacks."""
         from tunecheck.statistics._sequential import EarlyTest
 
         margin = None if self.question.margin is None else self.question.margin / self._range
@@ -210,7 +209,7 @@ class _Test:
         self._test = EarlyTest(margin, self.question.confidence, total, verdicts=verdicts)
 
     def base_score(self, item: int | None) -> float | None:
-        """Return the base's score of an item, or None."""
+        """Return the base's score of an item; None if it has none."""
         value = math.nan if item is None else float(self._values[item])
         return None if math.isnan(value) else self._score(value)
 
@@ -219,7 +218,7 @@ class _Test:
         return scaled if self.column.higher_is_better else 1 - scaled
 
     def see(self, unit: Sequence[tuple[int, RowState]]) -> None:
-        """Take a unit's rows with the base's items: the means of those that have both numbers."""
+        """Pass a unit to the test as one pair: the means over its rows with a number in both runs."""
         before = [(self.base_score(item), state) for item, state in unit]
         both = [(old, new) for old, state in before if old is not None and (new := self._new_score(state)) is not None]
         if not both:
@@ -231,7 +230,7 @@ class _Test:
             self.outcome, self._pairs = outcome, self._test.pairs
 
     def _new_score(self, state: RowState) -> float | None:
-        """Return this run's score of a row; None if its evaluator failed or does not apply."""
+        """Return this run's score of a row; None if the evaluator failed or does not apply."""
         column = self.column
         output = state.outputs.get(column.evaluator)
         if output is None or column.evaluator in state.errors:

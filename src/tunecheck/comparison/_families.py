@@ -1,4 +1,4 @@
-"""Which tests are corrected together: the primary metric by itself, all others among themselves, parts by column."""
+"""Holm's correction by families of tests: the primary metric, all other metrics, and the slices of each column."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,14 +7,14 @@ from tunecheck.comparison._measuring import Chosen
 from tunecheck.results import RunTable
 
 MATCH = "match"
-"""The evaluator that decides where rows have calls."""
+"""The default primary evaluator if rows have calls."""
 
 
 def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:
-    """Holm's p-values of tests, given each with whether anything moved: what cannot show anything is no test.
+    """Return p-values after Holm's correction; each test is given with whether any row changed.
 
-    With every row alike in both runs the smallest p-value that there can be is 1: Tarone, "A modified Bonferroni method
-    for discrete data", Biometrics 46 (1990), 515-522.
+    Tests without a changed row are left out of the correction, because their smallest possible p-value is 1: Tarone,
+    "A modified Bonferroni method for discrete data", Biometrics 46 (1990), 515-522.
     """
     from tunecheck.statistics._decisions import holm
 
@@ -23,7 +23,7 @@ def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | 
 
 
 def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | None]:
-    """Correct the tests of all runs: the primary metric over the runs, all other metrics among themselves."""
+    """Correct the tests of all runs in two families: the primary metric, and all other metrics."""
     adjusted: list[float | None] = [None] * len(metrics)
     for primary in (True, False):
         places = [place for place, metric in enumerate(metrics) if metric.primary is primary]
@@ -35,10 +35,7 @@ def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | Non
 
 
 def primary_of(chosen: Iterable[Chosen], base: RunTable, new: RunTable, named: Sequence[str] | None) -> Chosen:
-    """Return the metric that decides.
-
-    It is the first that is named, else the one that the data declares, else that of `default_primary`.
-    """
+    """Return the metric that decides: the first named one, else the data's primary, else `default_primary`."""
     tested = [each for each in chosen if each.tested]
     declared = base.primary or new.primary
     if named:

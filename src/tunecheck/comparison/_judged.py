@@ -1,4 +1,4 @@
-"""Metrics that a model judges: pass rates corrected for its errors, and judges that two runs do not have in common."""
+"""Metrics of LLM judges: pass rates corrected for the judge's errors, and runs with different judges."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from tunecheck.statistics._corrected import LabelCounts
 
 _FEWEST_OF_THE_RUN = 30
-"""From this many labels among a run's own rows on, these correct its rate, and no others."""
+"""With this many labels or more among a run's own rows, only these labels correct its rate."""
 _ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Correction(Result):
-    """A judge's raw pass rate, and the rate corrected for its errors with `labels` labels; None if it is uncalibrated.
+    """A judge's raw pass rate and the rate corrected for its errors, None if the judge is uncalibrated.
 
-    `remark` says why a calibration corrects nothing.
+    `labels` is the number of labels used. `remark` is the reason why a calibration cannot correct the rate.
     """
 
     raw: Estimate | None = None
@@ -44,12 +44,12 @@ class Correction(Result):
 
     @property
     def raw_label(self) -> str:
-        """Return the words beside the raw rate."""
+        """The label of the raw rate in outputs."""
         return "as judged, uncalibrated" if self.corrected is None else "as judged"
 
 
 def corrections(run: Run) -> dict[str, Correction]:
-    """Return the correction of each judge with pass/fail verdicts; its labels come from the run's results folder.
+    """Return the correction of each judge by name, from the calibrations in the run's results folder.
 
     Raises:
         ConfigurationError, DataError: the run, or a calibration, cannot be read.
@@ -88,7 +88,7 @@ def _labels_of_its_rows(run: Run, name: str, metric: str, calibration: JudgeCali
 
 
 def _labelled(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> dict[str, tuple[str, str]]:
-    """The labels of what this very run had judged, with what the judge said of it there, by the hash of its inputs."""
+    """Return the label and the verdict of rows that this run's judge judged, by the hash of the judge's inputs."""
     verdicts = recorded_verdicts(run.journal, name).values()
     said = {inputs: WORDS.get(str(output.get(f"{metric}{RESULT}"))) for inputs, output in verdicts}
     labels = {each.inputs: each.label for each in calibration.labels if each.inputs is not None}
@@ -105,7 +105,7 @@ def _counts(calibration: JudgeCalibration) -> LabelCounts:
 def rate_of(
     table: RunTable, name: str | None, rows: Iterable[int] | None = None, *, resamples: int | None = None
 ) -> Estimate | None:
-    """Return a run's pass rate, or mean of scores, over some of its rows or all; None if it has no such column."""
+    """Return a run's pass rate or mean score over some or all rows; None if it has no such column."""
     from tunecheck.statistics._estimates import RESAMPLES, estimate_mean, estimate_proportion
 
     column = table.columns.get(name or "")
@@ -122,7 +122,7 @@ def rate_of(
 
 
 def _worth(rate: Estimate) -> float:
-    """Return the effective number of rows: fewer than there are if rows come in clusters."""
+    """Return the effective number of rows, which is smaller than their number if rows come in clusters."""
     from tunecheck.statistics._distributions import effective_rows
 
     if rate.clusters is None or rate.value is None or rate.standard_error is None:
@@ -135,7 +135,10 @@ def _worth(rate: Estimate) -> float:
 
 
 def correct_judge_errors(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
-    """Correct a metric for its judge's known errors. Uncalibrated judges are marked, different judges refused."""
+    """Correct a metric for its judge's known errors.
+
+    A metric of an uncalibrated judge is only marked. If the runs have different judges, the difference is dropped.
+    """
     before, after = (table.evaluators[metric.evaluator].judge for table in (base, new))
     if before is None or after is None:
         return metric
@@ -149,7 +152,7 @@ def correct_judge_errors(metric: MetricComparison, base: RunTable, new: RunTable
 
 
 def labels_of(evaluator: str, base: RunTable, new: RunTable) -> LabelCounts | None:
-    """The labels by which the figures of a judge of both runs are corrected; None where it is not calibrated."""
+    """Return the label counts that correct the judge of both runs; None if it has no usable calibration."""
     judge = new.evaluators[evaluator].judge
     calibration = _calibration(new, judge) or _calibration(base, judge)
     labels = None if calibration is None else _counts(calibration)
@@ -157,9 +160,9 @@ def labels_of(evaluator: str, base: RunTable, new: RunTable) -> LabelCounts | No
 
 
 def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tuple[str, bool]:
-    """Say what a corrected difference assumes, and what labels of both runs show; True if they speak against it.
+    """Return a sentence on the assumption of a corrected difference and its test by labels; True if they refute it.
 
-    What the judge was asked in both runs is left out: it says nothing about a difference.
+    Labels of judge inputs that are equal in both runs are left out, because they cannot show a difference.
     """
     from tunecheck.statistics._corrected import LabelCounts, errors_alike
 
@@ -188,9 +191,9 @@ def _calibration(table: RunTable, judge: str | None) -> JudgeCalibration | None:
 
 
 def _correct(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
-    """Both rates by how often the judge errs on labelled rows, and their difference by the same.
+    """Correct both rates and their difference by the judge's error rates on labelled rows.
 
-    A test of no difference needs no correction, and stays.
+    The test of no difference needs no correction and stays.
     """
     from tunecheck.statistics._corrected import corrected_difference
     from tunecheck.statistics._decisions import non_inferiority
@@ -214,7 +217,7 @@ def _correct(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
 
 
 def corrected_rate(rate: Estimate, labels: LabelCounts) -> Estimate:
-    """A pass rate as people would see it, by labels of other rows."""
+    """Return the pass rate corrected for the judge's errors, as measured on other rows."""
     from tunecheck.statistics._corrected import rogan_gladen
 
     rows = _worth(rate)
@@ -223,7 +226,7 @@ def corrected_rate(rate: Estimate, labels: LabelCounts) -> Estimate:
 
 
 def _refuse(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
-    """Keep both rates but no difference: the runs have different judges."""
+    """Keep both rates but drop the difference, because the runs have different judges."""
     held, none = metric.non_inferiority, metric.difference
     why = "each run has a judge of its own"
     return replace(
@@ -241,7 +244,7 @@ def _refuse(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricCo
 
 
 def _how_they_differ(evaluator: str, base: RunTable, new: RunTable) -> str:
-    """Describe how far both judges agree on labelled rows, or how to find out."""
+    """Describe how well both judges agree on labelled rows, or how to measure it."""
     from tunecheck.statistics._agreement import Agreement
 
     kept = [_calibration(table, table.evaluators[evaluator].judge) for table in (base, new)]

@@ -1,4 +1,4 @@
-"""One metric of two runs: its numbers side by side, the statistics over them, and the verdict in words."""
+"""One metric of two runs: its paired numbers, their statistics, and the verdict."""
 
 from __future__ import annotations
 
@@ -28,12 +28,9 @@ _UNTESTED_RESAMPLES = 500
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSettings:
-    """How runs are compared, as the arguments of `compare` say.
+    """The settings of a comparison; the fields are arguments of `compare`, except `lists_of_all`.
 
-    `cluster` is a column, `none`, or None for the one that the data declares or that is found. `metrics` is one name,
-    or several; None stands for each evaluator's main one. `rows` is how many rows of a list are kept, None all.
-    `lists_of_all` is whether every run has these lists, or the last one alone. `guards` are metrics, or slices of them,
-    with how much worse they may be.
+    `lists_of_all` is True if every run gets lists of changed rows, and False if only the last run does.
     """
 
     metrics: str | Sequence[str] | None = None
@@ -50,13 +47,13 @@ class ComparisonSettings:
 
     @property
     def named(self) -> Sequence[str] | None:
-        """The metrics that are named."""
+        """The named metrics as a list; None if none is named."""
         return [self.metrics] if isinstance(self.metrics, str) else self.metrics
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A metric that both runs have: what it is called, its columns' name, and whether it is tested."""
+    """A metric to compare: its name, the key of its column, its evaluator, and whether it is tested."""
 
     name: str
     key: str
@@ -66,9 +63,10 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class PairedValues:
-    """A metric's numbers by pair, NaN where a run has none; `metric` is a column that says what they mean.
+    """A metric's numbers by pair; NaN if a run has no number.
 
-    `labels` number the clusters. `averaged` is whether they are shares of several trials.
+    `labels` has the number of each pair's cluster. `metric` is the column of a run, if possible of one that declares
+    the metric. `averaged` is True if the numbers are pass rates over several trials.
     """
 
     base: Floats
@@ -82,24 +80,24 @@ class PairedValues:
 
     @property
     def verdicts(self) -> bool:
-        """Whether each pair passes or fails in each run; not so where passes are averaged over trials."""
+        """True if each pair passes or fails in each run; False for pass rates over several trials."""
         return self.kind == "binary" and not self.averaged
 
     @property
     def both(self) -> Mask:
-        """Which pairs have both numbers."""
+        """A mask of the pairs that have both numbers."""
         import numpy
 
         found: Mask = ~(numpy.isnan(self.base) | numpy.isnan(self.new))
         return found
 
     def labels_of(self, both: Mask) -> Codes | None:
-        """The clusters of the pairs that have both numbers."""
+        """Return the cluster numbers of the pairs in a mask."""
         return None if self.labels is None else self.labels[both]
 
 
 def item_values(table: RunTable, name: str) -> Floats:
-    """A column's number of each item; of several trials their mean. NaN where there is none."""
+    """Return a column's number of each item: the mean over several trials, or NaN without a number."""
     import numpy
 
     column = table.columns.get(name)
@@ -118,7 +116,7 @@ def item_values(table: RunTable, name: str) -> Floats:
 
 
 def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> PairedValues:
-    """A metric's numbers side by side."""
+    """Return a metric's numbers by pair, with the kind and the bounds that hold for both runs."""
     import numpy
 
     columns = [table.columns[key] for table in (new, base) if key in table.columns]
@@ -145,7 +143,7 @@ def _is_declared(column: MetricColumn, base: RunTable, new: RunTable) -> bool:
 def measure(
     chosen: Chosen, sides: PairedValues, base: RunTable, new: RunTable, settings: ComparisonSettings
 ) -> MetricComparison:
-    """Measure a metric: its figures and its test. The verdict follows when all metrics are tested."""
+    """Compute a metric's figures and its test; `judge` adds the verdict when all metrics are tested."""
     import numpy
 
     from tunecheck.statistics._decisions import non_inferiority, smallest_difference
@@ -180,7 +178,7 @@ def measure(
     if settings.margin is not None:
         held = non_inferiority(found.difference, settings.margin, higher_is_better=sides.higher_is_better)
         if decided is not None and new.info.stopped is not None and new.info.stopped.margin == settings.margin:
-            # The outcome is that of the complete run, whose interval is narrower.
+            # The early decision predicts the complete run, which has a narrower interval.
             held = replace(held, shown=decided.outcome == "not_worse")
     return replace(
         result,
@@ -196,7 +194,7 @@ def measure(
 def compare_pairs(
     sides: PairedValues, both: Mask, settings: ComparisonSettings, *, tested: bool = True, most_draws: int | None = None
 ) -> PairedBinary | PairedScores:
-    """The statistics of some of the pairs that have both numbers; at `most_draws` of them at random, or of signs."""
+    """Return the statistics of the pairs in a mask; `most_draws` limits bootstrap samples and sign flips."""
     from tunecheck.statistics._estimates import RESAMPLES
     from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
 
@@ -224,7 +222,7 @@ def decided_metric(key: str, base: RunTable, new: RunTable, confidence: float) -
 
 
 def _as_decided(found: PairedBinary | PairedScores, decided: DecidedMetric) -> PairedBinary | PairedScores:
-    """With the interval and the p-value that hold whenever one stops; the others are of complete runs."""
+    """Replace the interval and the p-value by those that are valid at any stopping time."""
     from tunecheck.statistics._sequential import ANY_STOPPING
 
     method, p_value = ANY_STOPPING, decided.p_value
@@ -246,12 +244,12 @@ def rows_needed(metric: MetricComparison, margin: float) -> int | None:
     from tunecheck.statistics._margins import rows_to_decide
 
     counted_rows = None if metric.b is None or metric.c is None else (metric.b, metric.c)
-    discordant = counted_rows if metric.raw is None else None  # a judge's are not as people would see them
+    discordant = counted_rows if metric.raw is None else None  # a judge's counts are not corrected for its errors
     return rows_to_decide(metric.difference, margin, higher_is_better=metric.higher_is_better, discordant=discordant)
 
 
 def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[float, float] | None) -> MetricComparison:
-    """The same with Holm's p-value and the verdict, unless it has one."""
+    """Return the metric with Holm's p-value and the verdict, unless it already has a verdict."""
     if metric.verdict is not None:
         return metric
     verdict, why = decide(
@@ -267,7 +265,7 @@ def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[floa
 
 
 def estimate(values: Floats, sides: PairedValues, labels: Labels | None, settings: ComparisonSettings) -> Estimate:
-    """One run's figure, over rows that all runs have."""
+    """Return one run's figure over these rows."""
     from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
 
     if sides.verdicts:
@@ -278,16 +276,16 @@ def estimate(values: Floats, sides: PairedValues, labels: Labels | None, setting
 
 
 FEWEST = 10
-"""Of fewer rows (clusters, where there are some), nothing shown says nothing."""
+"""With fewer rows (or clusters), a missing difference means nothing: the verdict is too little data."""
 
 COARSE = 0.2
-"""Rows that would not have shown a difference of a fifth of the metric's range (20 points of a pass rate) are too few.
+"""Rows are too few if they could not show a difference of this share of the metric's range (20 points of a pass rate).
 
-A metric without a range: of a standard deviation of its differences, 0.8, which is large: Cohen, "Statistical power
-analysis for the behavioral sciences" (1988), section 2.2."""
+For a metric without a range the limit is 0.8 standard deviations of its differences, a large effect: Cohen,
+"Statistical power analysis for the behavioral sciences" (1988), section 2.2."""
 
 AT_THE_EDGE = "the interval excludes 0, but the test does not reach significance"
-"""The remark on a difference whose interval excludes 0 while the test or its correction does not show it."""
+"""The remark if the interval of a difference excludes 0 but the test is not significant."""
 
 _LARGE = 0.8
 
@@ -302,10 +300,10 @@ def decide(
     bounds: tuple[float, float] | None,
     higher_is_better: bool,
 ) -> tuple[Verdict, str]:
-    """The verdict, and why it is that one.
+    """Return the verdict and its reason.
 
-    Better or worse: the corrected p-value is below 1 − confidence, and the interval does not hold 0. Otherwise, no
-    difference shown; or too little data, if these rows could not have shown even a coarse one.
+    Better or worse: the corrected p-value is below 1 − confidence, and the interval does not contain 0. Otherwise the
+    verdict is no difference shown, or too little data if these rows could not show even a large difference.
     """
     alpha = _alpha(difference)
     units = difference.n if difference.clusters is None else difference.clusters
@@ -356,7 +354,7 @@ def _too_coarse(
     if verdicts:
         return found is None or found > COARSE
     if found is None:
-        return False  # all differences are the same: there is no spread to be lost in
+        return False  # all differences are equal: there is no spread that could hide one
     if bounds is not None:
         return found > COARSE * (bounds[1] - bounds[0])
     large: float = _LARGE * (difference.standard_error or 0.0) * units**0.5

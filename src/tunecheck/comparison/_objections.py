@@ -1,4 +1,4 @@
-"""Whether to ship a candidate: what the primary metric shows, and what else the two runs hold against it."""
+"""The decision whether to ship a candidate: by its primary metric, and by objections from all other data."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from tunecheck.comparison._measuring import Mask, PairedValues
 
 EFFECTS: tuple[Effect, ...] = ("invalid", "keep", "undecided", "none")
-"""The strongest first."""
+"""All effects, the strongest first."""
 
 _IRRELEVANT = 0.02
 """Differences within this share of the metric's range (2 points of a pass rate) are irrelevant."""
 
 _MORE = 1.1
-"""An objection to cost or latency starts at a tenth more."""
+"""Cost and latency are objections if they grew by more than a tenth."""
 
 _DRAWS = 2_000
 _NOT_COMPARABLE = frozenset({"evaluator_changed", "judge_changed", "calls_reading_changed"})
@@ -62,15 +62,15 @@ def decide_pair(
     causes: Sequence[CauseChange],
     names: Mapping[str, str],
 ) -> Decision:
-    """Decide whether the new run of a pair replaces the base, by its judged primary metric.
+    """Decide whether the new run of a pair replaces the base, by its primary metric with its verdict.
 
-    `parts` are the metric's slices, `causes` the changes of causes; sentences call the runs by their `names`.
+    `parts` are the metric's slices and `causes` the changes of causes. `names` are the runs' names in sentences.
     """
     weighed = _Weighed(pair, metric, parts, causes, names)
     objections = sorted(weighed.objections(), key=lambda each: EFFECTS.index(each.effect))
     strongest = objections[0].effect if objections else "none"
     choice: Choice = weighed.choice if strongest == "none" else strongest
-    # Of runs that do not measure the same neither better nor worse can be said.
+    # Runs that do not measure the same thing cannot be called better or worse.
     said = [change_text(metric)] if choice == "invalid" else [headline(metric), margin_text(metric), weighed.assumed]
     because = [f"{clean(metric.name, 60)}: {said[0]}", *filter(None, said[1:])]
     if choice == "keep" and strongest == "none" and metric.verdict != WORSE and pair.settings.margin is None:
@@ -90,7 +90,7 @@ def decide_pair(
 
 @dataclass(frozen=True)
 class _Weighed:
-    """A pair of runs on its primary metric."""
+    """A pair of runs with the data for and against the new run."""
 
     pair: RunPair
     metric: MetricComparison
@@ -112,7 +112,7 @@ class _Weighed:
 
     @cached_property
     def choice(self) -> Choice:
-        """The choice by the primary metric alone."""
+        """The choice by the primary metric, before objections."""
         return self._choice_of(self.metric.difference, self.metric.p_adjusted)
 
     def _choice_of(self, difference: Estimate, p_adjusted: float | None) -> Choice:
@@ -131,7 +131,7 @@ class _Weighed:
 
     @property
     def _correction(self) -> float:
-        """By how much the p-value is multiplied for the number of runs."""
+        """The factor by which the correction for several runs multiplied the p-value."""
         metric = self.metric
         return metric.p_adjusted / metric.p_value if metric.p_value and metric.p_adjusted else 1.0
 
@@ -141,7 +141,7 @@ class _Weighed:
         return None if bounds is None else _IRRELEVANT * (bounds[1] - bounds[0])
 
     def objections(self) -> Iterator[Objection]:
-        """Everything that speaks against the new run."""
+        """Yield all objections to the new run."""
         for rule in plugins.objection_rules():
             yield from rule(self.pair.base.info, self.pair.new.info)
         yield from self._evaluators()
@@ -152,10 +152,10 @@ class _Weighed:
         yield from self._data()
         yield from self._cost_and_latency()
 
-    # -- what measured
+    # -- evaluators and judges
 
     def _evaluators(self) -> Iterator[Objection]:
-        """Yield the evaluators and judges that are not the same in both runs; the secondary ones together."""
+        """Yield objections to evaluators and judges that differ between the runs; secondary ones share an objection."""
         base, new, own = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
         changed = {name: how for name in base if name in new and (how := _change(base[name], new[name])) is not None}
         if own in changed:
@@ -173,7 +173,7 @@ class _Weighed:
 
     @property
     def assumed(self) -> str:
-        """What a corrected figure assumes of its judge; empty if labels refute it, which is an objection."""
+        """The assumption of a corrected figure about its judge; empty if labels refute it, which is an objection."""
         text, is_refuted = self._assumption
         return "" if is_refuted else text
 
@@ -184,7 +184,7 @@ class _Weighed:
         return assumption_of(self.metric, self.pair.base, self.pair.new)
 
     def _calls_read(self) -> Iterator[Objection]:
-        """Yield how many answers have calls that the server did not parse, and whether both runs count them."""
+        """Yield objections to answers with calls that the server did not parse, or that only one run counts."""
         base, new = self.pair.base.info.calls, self.pair.new.info.calls
         for name, calls in ((self._base, base), (self._new, new)):
             if calls is not None:
@@ -201,10 +201,10 @@ class _Weighed:
         text = f"{own} is not the same in both runs ({clean(how.text, 300)}): its verdicts are not comparable"
         return Objection(how.code, text, effect)
 
-    # -- what got worse
+    # -- metrics, slices and causes that got worse
 
     def _worse(self) -> Iterator[Objection]:
-        """Yield metrics and slices that got worse, all corrected together."""
+        """Yield objections to other metrics and slices that got worse (corrected together), and to causes that grew."""
         pair, metric = self.pair, self.metric
         others = [pair.measured(each) for each in self._secondary()]
         slices = [part for part in self.parts if part.difference.n >= FEWEST_OF_A_SLICE]
@@ -225,6 +225,7 @@ class _Weighed:
                 yield Objection("cause_grew", f"{cause.title}: {plural(cause.new, 'row')}, {cause.base:,} in the base")
 
     def _secondary(self) -> list[Chosen]:
+        """Return all other tested metrics: each evaluator's main metric, and those that are named."""
         pair = self.pair
         found: dict[str, Chosen] = {}
         for names in (None, pair.settings.named):
@@ -233,7 +234,7 @@ class _Weighed:
         return [*found.values()]
 
     def _is_worse(self, difference: Estimate, p_adjusted: float | None, *, up: bool) -> bool:
-        """Whether a loss is shown; with a margin, a loss of at least the margin."""
+        """Return whether a loss is shown; with a margin, a loss of at least the margin."""
         from tunecheck.statistics._margins import refutes
 
         margin = self.pair.settings.margin or 0.0
@@ -241,7 +242,7 @@ class _Weighed:
         return is_shown and refutes(difference, margin, higher_is_better=up)
 
     def _guards(self) -> Iterator[Objection]:
-        """Yield the guards that are broken, or that these rows leave open."""
+        """Yield objections to guards that are violated, or that these rows do not decide."""
         from tunecheck.statistics._margins import margin_result
 
         for name, margin in self.pair.settings.guards.items():
@@ -258,10 +259,10 @@ class _Weighed:
         chosen, _ = choose_metrics(self.pair.base, self.pair.new, [name])
         return self.pair.measured(chosen[0])
 
-    # -- rows whose verdict is not known
+    # -- rows with an unknown verdict
 
     def _unknown_rows(self) -> Iterator[Objection]:
-        """Yield rows without a verdict, and rows that failed because of serving in one run only."""
+        """Yield objections to rows without a verdict, and to rows that failed because of serving in one run only."""
         import numpy
 
         sides, metric = self._sides, self.metric
@@ -294,6 +295,7 @@ class _Weighed:
         return (self.pair.base, pairing.base), (self.pair.new, pairing.new)
 
     def _errors(self, table: RunTable, items: array[int]) -> Mask:
+        """Return for which of these items the primary metric's evaluator failed on a trial."""
         import numpy
 
         states = numpy.frombuffer(bytes(table.evaluators[self.metric.evaluator].states), dtype=numpy.uint8)
@@ -304,6 +306,7 @@ class _Weighed:
         return failed[items]
 
     def _serving_faults(self) -> tuple[Mask, Mask] | None:
+        """Return for each run which pairs failed because of serving; None if a run records no causes."""
         import numpy
 
         found = []
@@ -319,7 +322,7 @@ class _Weighed:
 
     @cached_property
     def _ends(self) -> tuple[float, float]:
-        """The worst and the best value of the metric: as declared, else as found."""
+        """The worst and the best value of the metric: by its declared range, else among the values of both runs."""
         import numpy
 
         values = numpy.concatenate([self._sides.base, self._sides.new])
@@ -331,6 +334,7 @@ class _Weighed:
         return self._ends[1]
 
     def _fill(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
+        """Set the values of these pairs to the metric's best and worst value, for or against the new run."""
         import numpy
 
         worst, best = self._ends
@@ -339,7 +343,7 @@ class _Weighed:
         return replace(sides, base=numpy.where(base, old, sides.base), new=numpy.where(new, now, sides.new))
 
     def _can_change(self, base: Mask, new: Mask) -> bool:
-        """Whether the primary metric decides otherwise if these rows' verdicts are the best or the worst ones."""
+        """Return whether the choice changes if these rows have the best or the worst possible verdicts."""
         metric = self.metric
         known = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
         for favours_new in (True, False):
@@ -358,10 +362,10 @@ class _Weighed:
         low, high = (value_text(self.metric.kind, end) for end in ends)
         return f"{self._new} lies between {low} and {high}"
 
-    # -- the rows and what they cost
+    # -- data, cost and latency
 
     def _data(self) -> Iterator[Objection]:
-        """Yield too few rows, repeated rows and simulated answers."""
+        """Yield objections to too few rows, repeated rows and simulated answers."""
         pair, difference = self.pair, self.metric.difference
         units, what = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
         if units < FEWEST or self.metric.verdict == TOO_LITTLE:
@@ -385,7 +389,7 @@ class _Weighed:
     # -- the next step
 
     def next_step(self, choice: Choice, objections: Sequence[Objection]) -> str | None:
-        """Say what would settle an open decision; None if it is settled."""
+        """Return the step that would settle an open decision; None if it is settled."""
         if choice not in ("undecided", "invalid"):
             return None
         codes = {each.code for each in objections if each.effect == choice}
@@ -398,12 +402,12 @@ class _Weighed:
         return needed_text(self.metric.difference.n, self._rows_needed())
 
     def _rows_needed(self) -> int | None:
-        """Estimate how many rows would show a difference like this one, or that it is irrelevant."""
+        """Estimate how many rows would show this difference, or show that it is irrelevant."""
         from tunecheck.statistics._margins import rows_to_decide
 
         margin, difference = self.pair.settings.margin, self.metric.difference
         found = rows_needed(self.metric, margin or 0.0)
-        if found is not None and margin is None:  # the standard error at which the corrected test shows it is smaller
+        if found is not None and margin is None:  # the corrected test needs more rows
             confidence = self.pair.settings.confidence
             corrected_to = 1 - (1 - confidence) / self._correction
             found = math.ceil(found * (normal_quantile(corrected_to) / normal_quantile(confidence)) ** 2)
@@ -416,7 +420,7 @@ class _Weighed:
 
 
 def _cost(table: RunTable) -> tuple[float | None, object]:
-    """Return what the target cost by row, and the currency; None if it is not known."""
+    """Return the target's cost per row and the currency; None for both if the cost is unknown."""
     run = Run(Path(table.info.place))
     if table.info.source != "run" or not run.metrics_file.is_file():
         return None, None

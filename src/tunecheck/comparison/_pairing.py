@@ -1,4 +1,4 @@
-"""Which row of one run is which of the other."""
+"""Pair the rows of two runs by id and content."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tunecheck._json import JSON
 from tunecheck.results import RunTable
 
 PAIR_BY = ("content", "id")
-"""`content`: rows of equal id and equal content, then rows of equal content; `id`: rows of equal id."""
+"""`content` pairs rows with equal id and content, then rows with equal content; `id` pairs rows with equal ids."""
 
 
 class NothingPairsError(ConfigurationError):
-    """No row of one run is in the other: `why`, and, where there is one, a `remedy` that `compare` has."""
+    """No row of one run is in the other. `remedy` is an option of `compare` that helps, or empty."""
 
     def __init__(self, why: str, remedy: str = "") -> None:
         super().__init__(f"{why}; {remedy}" if remedy else why)
@@ -26,10 +26,10 @@ class NothingPairsError(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """`base` and `new` are the items of each pair, in the order of the base; the others are those in one run only.
+    """The pairs of two runs: `base` and `new` have the two items of each pair, in the order of the base.
 
-    `by_content` pairs have another id in each run; `by_id_alone` means that contents could not be compared.
-    `changed` items have an id that the other run has with other content.
+    `only_base` and `only_new` are items without a partner. `by_content` counts pairs with different ids. `by_id_alone`
+    is True if contents could not be compared. `changed` has the ids that both runs have with different content.
     """
 
     base: array[int]
@@ -45,7 +45,7 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     """Pair two runs' items.
 
     Raises:
-        NothingPairsError: no item of one is in the other; says why.
+        NothingPairsError: no item of one run is in the other.
     """
     contents = _contents_known(base) and _contents_known(new) and pair_by == "content"
     alone = pair_by == "content" and not contents
@@ -82,17 +82,19 @@ Keyed = Iterable[tuple[int, object]]
 
 
 def _keys(table: RunTable, contents: bool) -> Keyed:
+    """Return each item's number with its key: its id, or its id and content."""
     ids = table.items.ids
     return enumerate(zip(ids, table.items.contents, strict=True) if contents else ids)
 
 
 def _rest(contents: Sequence[str], partners: Iterable[int]) -> Keyed:
+    """Return the items that have no partner yet, with their contents as keys."""
     taken = set(partners)
     return [(item, content) for item, content in enumerate(contents) if item not in taken]
 
 
 def _matches(base: Keyed, new: Keyed) -> Iterator[tuple[int, int]]:
-    """Items of equal keys; of a key that is there more than once, the first with the first, and so on."""
+    """Yield pairs of items with equal keys; items that share a key are paired in order."""
     places: dict[tuple[object, int], int] = {}
     seen: defaultdict[object, int] = defaultdict(int)
     for item, key in new:
@@ -107,7 +109,7 @@ def _matches(base: Keyed, new: Keyed) -> Iterator[tuple[int, int]]:
 
 
 def _nothing(base: RunTable, new: RunTable, contents: bool) -> NothingPairsError:
-    """Why nothing pairs, in words."""
+    """Return an error that explains why no rows pair."""
     for table in (base, new):
         if not table.items.ids:
             return NothingPairsError(f"{table.info.id} has no rows: there is nothing to compare")
@@ -126,7 +128,7 @@ def _nothing(base: RunTable, new: RunTable, contents: bool) -> NothingPairsError
 
 
 def _differing(base: RunTable, new: RunTable, name: str) -> list[str]:
-    """The columns of the data that one row has otherwise in each run."""
+    """Return the columns of the data in which a row differs between the runs."""
     before, after = (_data(table, name) for table in (base, new))
     asked = [column for column in {**before, **after} if column not in base.answers]
     return [column for column in asked if before.get(column) != after.get(column)]

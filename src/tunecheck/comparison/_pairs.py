@@ -1,4 +1,4 @@
-"""Runs side by side: each two of them are paired once, and each metric of theirs is measured once."""
+"""Pairs of runs that cache their paired rows and measured metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_TAG = 200
 
 
 class RunPair:
-    """Two runs, their pairs, and what is measured of them."""
+    """Two runs, their paired rows and their measured metrics."""
 
     def __init__(self, base: RunTable, new: RunTable, settings: ComparisonSettings) -> None:
         self.base = base
@@ -37,7 +37,11 @@ class RunPair:
 
     @cached_property
     def clusters(self) -> Clusters | None:
-        """The pairs that are not independent, as the base's rows say, else the new run's; None where all are."""
+        """The clusters of dependent pairs, from the base's rows, else from the new run's; None if all are independent.
+
+        Raises:
+            ConfigurationError: no run has the column named as the cluster.
+        """
         side = next((table for table in (self.base, self.new) if table.clusters is not None), None)
         if side is None or side.clusters is None:
             named = self.settings.cluster
@@ -51,13 +55,13 @@ class RunPair:
 
     @cached_property
     def codes(self) -> Codes | None:
-        """The clusters' numbers."""
+        """The number of each pair's cluster."""
         from tunecheck.statistics._samples import as_codes
 
         return None if self.clusters is None else as_codes(self.clusters.labels)
 
     def sides(self, key: str) -> PairedValues:
-        """A metric's numbers by pair; a slice's key (`metric[column=value]`) has none for the other pairs."""
+        """Return a metric's numbers by pair; for a slice (`metric[column=value]`) other pairs have NaN."""
         import numpy
 
         if key not in self._sides:
@@ -70,7 +74,7 @@ class RunPair:
         return self._sides[key]
 
     def inside(self, key: str) -> Mask:
-        """Return which pairs a metric's key is about: all, or those of its slice.
+        """Return a mask of the pairs that belong to a metric's key: all pairs, or those of its slice.
 
         Raises:
             ConfigurationError: no pair belongs to the slice.
@@ -87,7 +91,7 @@ class RunPair:
         return found
 
     def labels(self, column: str) -> Sequence[str | None]:
-        """Each pair's value of a column: the base's, else the new run's; None if neither has the column."""
+        """Return each pair's value of a column, from the base, else from the new run; None if neither has it."""
         for table, items in ((self.base, self.pairing.base), (self.new, self.pairing.new)):
             labels = table.groups.get(column) or table.slices.get(column)
             if labels is not None:
@@ -95,7 +99,7 @@ class RunPair:
         return [None] * len(self.pairing.base)
 
     def rows_by_value(self, column: str) -> dict[str, Mask]:
-        """Return which pairs have each value of a column, in the order in which the values appear."""
+        """Return a mask of pairs for each value of a column, in the order in which the values appear."""
         import numpy
 
         labels = self.labels(column)
@@ -108,7 +112,7 @@ class RunPair:
         return {value: numpy.isin(codes, own) for value, own in labelled.items()}
 
     def measured(self, chosen: Chosen) -> MetricComparison:
-        """A metric's figures and its test, before any verdict."""
+        """Return a metric's figures and its test, without a verdict."""
         known = chosen.key, chosen.tested
         if known not in self._measured:
             figures = measure(chosen, self.sides(chosen.key), self.base, self.new, self.settings)
@@ -117,7 +121,7 @@ class RunPair:
 
 
 def tags_of(value: JSON) -> list[str]:
-    """The parts that a row is in by its value of a column: by each text of a list of them, else by the value itself."""
+    """Return the slices to which a value assigns its row: each text of a list of texts, else the value itself."""
     if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
         return [str(each)[:_LONGEST_TAG] for each in value]
     if value is None:
@@ -136,7 +140,7 @@ def _tags_of_label(label: str | None) -> list[str]:
 
 
 class Runs:
-    """Runs in order, one of them the base. Any two of them can be compared."""
+    """Runs in order, one of them the base; any two runs can be paired."""
 
     def __init__(self, tables: Sequence[RunTable], settings: ComparisonSettings, base: int = 0) -> None:
         self.tables = tables
@@ -149,20 +153,20 @@ class Runs:
         return self.tables[self.base_place]
 
     def pair(self, base: int, new: int) -> RunPair:
-        """Two of the runs, by their places."""
+        """Return the pair of the runs at these places."""
         if (base, new) not in self._pairs:
             self._pairs[base, new] = RunPair(self.tables[base], self.tables[new], self.settings)
         return self._pairs[base, new]
 
     @cached_property
     def against_base(self) -> Mapping[int, RunPair]:
-        """Every other run against the base, by its place."""
+        """The pair of each other run with the base, by the run's place."""
         places = range(len(self.tables))
         return {place: self.pair(self.base_place, place) for place in places if place != self.base_place}
 
     @cached_property
     def clusters(self) -> Clusters | None:
-        """The base's items that are not independent, as the first pair says that has clusters."""
+        """The clusters of the base's items, from the first pair that has clusters."""
         for each in self.against_base.values():
             if each.clusters is not None:
                 found = dict(zip(each.pairing.base, each.clusters.labels, strict=True))

@@ -1,4 +1,4 @@
-"""Slices of a metric by the values of a column, and the figures of plug-ins."""
+"""Slices of a metric by the values of a column, and figures of plug-ins."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from tunecheck.statistics._results import PairedBinary, PairedScores
 
 MOST_PARTS = 50
-"""Most values of a column; of one that has more, the parts are not told apart."""
+"""The most values of a column that gives slices."""
 
 FEWEST_OF_A_SLICE, MOST_SLICES = 20, 20
-"""A slice that was found in the data has this many rows at least, and its column this many values at most."""
+"""If the run was not grouped by a column, its slices need at least this many rows, and it at most this many values."""
 
 _DRAWS = 2_000
-"""Of resamples and signs: there are many parts, of every run."""
+"""Bootstrap samples and sign flips for each slice; fewer than usual, because there are many slices."""
 
 
 def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
-    """Compare the metric over the rows of each value of a column: those that the runs were grouped by, then others.
+    """Compare the metric on the rows of each value of each column, first of columns that the runs were grouped by.
 
-    A column that was found in the data gives slices only for values with enough rows.
+    Columns that the runs were not grouped by give slices only for values with enough rows.
     """
     if metric.judge == "different":
         return ()
@@ -43,7 +43,7 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
         if not 1 < len(values) <= most:
             continue
         told = {value: which for value, which in values.items() if which.sum() >= least}
-        if column not in named:  # columns that split the rows alike are one
+        if column not in named:  # skip slices with the same rows as a slice of an earlier column
             told = {value: which for value, which in told.items() if which.tobytes() not in seen}
         seen |= {which.tobytes() for which in told.values()}
         parts = [
@@ -62,7 +62,7 @@ def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
 def part_of(
     column: str, value: str, found: PairedBinary | PairedScores, title: str = "", *, named: bool = True
 ) -> Part:
-    """A part of the rows with its statistics; its `title` heads the table of its column."""
+    """Return a slice with its statistics; `title` is the heading of its table."""
     from tunecheck.statistics._decisions import smallest_difference
 
     moved = (found.difference.standard_error or 0.0) > 0 or bool(found.difference.value)
@@ -81,7 +81,7 @@ def part_of(
 
 
 def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Part]:
-    """With p-values corrected among the parts of a column, and where something is shown, what."""
+    """Yield the slices of a column with corrected p-values and verdicts."""
     total = [part for part in parts if part.value == "overall"]
     rest = [part for part in parts if part.value != "overall"]
     for family in (total, rest):

@@ -1,4 +1,4 @@
-"""One metric over all runs: the rows that every run has a figure for, each run's figure, and which may be the best."""
+"""One metric over all runs, on the rows with a number in every run: each run's figure, and which may be the best."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommonRows:
-    """The items of the base that every run has a number for: `scores` is of shape (items, runs), in the runs' order."""
+    """The base's items with a number in every run; `scores` has the shape (items, runs)."""
 
     items: NDArray[numpy.int64]
     scores: Floats
@@ -30,12 +30,12 @@ class CommonRows:
     sides: PairedValues
 
     def estimate(self, run: int, settings: ComparisonSettings) -> Estimate:
-        """One run's figure over these rows."""
+        """Return one run's figure over these rows."""
         return estimate(self.scores[:, run], self.sides, self.labels, settings)
 
 
 def over_all_runs(key: str, runs: Runs) -> Floats:
-    """A metric's numbers by item of the base and by run, NaN where a run has none: shape (items, runs)."""
+    """Return a metric's numbers by the base's items and by run, NaN if a run has no number: shape (items, runs)."""
     import numpy
 
     scores = numpy.full((len(runs.base.items.ids), len(runs.tables)), numpy.nan)
@@ -46,7 +46,7 @@ def over_all_runs(key: str, runs: Runs) -> Floats:
 
 
 def common_rows(key: str, runs: Runs) -> CommonRows:
-    """The rows over which runs are ranked on a metric; there may be none."""
+    """Return the rows on which runs are ranked by a metric; they may be empty."""
     import numpy
 
     from tunecheck.statistics._samples import as_codes
@@ -61,13 +61,16 @@ def common_rows(key: str, runs: Runs) -> CommonRows:
 
 
 def judges_labels(chosen: Chosen, runs: Runs) -> LabelCounts | None:
-    """The labels by which a metric is corrected for its judge's errors in all runs; None where it is not."""
+    """Return the label counts that correct a metric for its judge's errors in all runs; None if it is not corrected."""
     known = labels_of(chosen.evaluator, runs.base, runs.tables[-1])
     return known if all(pair.measured(chosen).judge == "corrected" for pair in runs.against_base.values()) else None
 
 
 def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> list[Ranked]:
-    """Each run in order, and how far it is from the best of the others; a judge's errors do not change the order."""
+    """Return each run's figure and its difference from the best of the others, in the order of the runs.
+
+    With `labels`, both are corrected for the judge's errors, which does not change the ranking.
+    """
     from tunecheck.statistics._best import multiple_comparisons_with_the_best
     from tunecheck.statistics._corrected import corrected_difference
 
@@ -92,7 +95,7 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
 
 
 def history(metric: MetricComparison, runs: Runs) -> History:
-    """One metric's figure in each run, over the rows that every run has a number for."""
+    """Return one metric's figure in each run, over the rows with a number in every run."""
     common, chosen = common_rows(metric.key, runs), Chosen(metric.name, metric.key, metric.evaluator, tested=True)
     values = [common.estimate(place, runs.settings) for place in range(len(runs.tables))]
     if (labels := judges_labels(chosen, runs)) is not None:

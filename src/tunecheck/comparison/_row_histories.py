@@ -22,7 +22,7 @@ OUTCOMES: tuple[RowHistory, ...] = ("right", "never right", "fixed", "broken", "
 
 @dataclass(frozen=True, slots=True)
 class RowHistories:
-    """The index of each row's outcome in `OUTCOMES`, and the run since which it holds (-1: none)."""
+    """For each row, the index of its outcome in `OUTCOMES`, and of the run that fixed or broke it (-1: none)."""
 
     outcomes: NDArray[numpy.int8]
     since: NDArray[numpy.int64]
@@ -39,7 +39,7 @@ def row_histories(passed: Floats) -> RowHistories:
 
     runs = passed.shape[1]
     agreeing = (passed == 0) | (passed == 1)
-    last = numpy.zeros(len(passed), dtype=numpy.int64)  # the run before in which all trials agreed
+    last = numpy.zeros(len(passed), dtype=numpy.int64)  # the latest run so far in which all trials agreed
     since = numpy.full(len(passed), -1)
     changes = numpy.zeros(len(passed), dtype=numpy.int64)
     rows = numpy.arange(len(passed))
@@ -68,7 +68,7 @@ def row_histories(passed: Floats) -> RowHistories:
 
 
 def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None) -> RowsOverRuns | None:
-    """The rows that every run has a verdict on, by the column `passes`; None where there are no verdicts."""
+    """Return the history of rows with a verdict in every run, or None without verdicts; `passes` is their column."""
     import numpy
 
     from tunecheck.comparison._rankings import over_all_runs
@@ -83,7 +83,7 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
     names = tuple(table.info.id for table in runs.tables)
     counts = numpy.bincount(found.outcomes, minlength=len(OUTCOMES)).tolist()
     broken = Counter(found.since[found.outcomes == OUTCOMES.index("broken")].tolist())
-    order = numpy.argsort(-found.outcomes, kind="stable")  # the least sure first, then broken ones
+    order = numpy.argsort(-found.outcomes, kind="stable")  # flaky rows first, then back and forth, then broken
     listed = [int(at) for at in order if found.outcomes[at]][:most]
     return RowsOverRuns(
         metric,

@@ -1,4 +1,4 @@
-"""Which of several runs to ship: each against the base, and a ranking over the rows that all of them have."""
+"""The choice among several runs: each against the base, and a ranking over the rows that all runs have."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ORDER: tuple[Choice, ...] = ("ship", "undecided", "keep", "invalid")
 
 
 def choose(against: Sequence[RunComparison]) -> Decision:
-    """Return the decision to act on: a candidate that ships before an undecided one, the highest first.
+    """Return the decision to act on: the best in the order ship, undecided, keep, invalid.
 
-    If candidates are equal, the later one is chosen.
+    Among equal decisions the candidate with the largest improvement wins, then the later one.
     """
 
     def rank(each: RunComparison) -> tuple[int, float]:
@@ -34,7 +34,7 @@ def choose(against: Sequence[RunComparison]) -> Decision:
 
 
 def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
-    """Rank all runs on the primary metric, and choose among the decisions on each run against the base.
+    """Rank all runs by the primary metric, and choose among the decisions on each run against the base.
 
     Raises:
         ConfigurationError: the runs have no primary metric in common, no row has it in every run, or they have
@@ -80,7 +80,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
 
 
 def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[Decision, float | None]:
-    """Say in the decision on the best of several candidates how much too good it looks on average."""
+    """Add to the decision how much the best of three or more runs is overestimated on average; return both."""
     from tunecheck.statistics._best import expected_optimism
 
     optimism = expected_optimism(common.scores, common.labels) if runs > 2 else None

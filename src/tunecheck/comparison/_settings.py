@@ -1,4 +1,4 @@
-"""Runs that may be compared, and the settings by which they are."""
+"""Checks of a comparison's settings and of the runs to compare."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tunecheck.results import RunLike, RunTable, read_runs
 
 
 def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> list[RunTable]:
-    """Runs that may be compared, as the settings say; errors as of `compare`."""
+    """Check the settings and return the tables of the runs; raises the errors of `compare`."""
     _check(settings)
     tables = read_runs(runs, results_dir, cluster=settings.cluster)
     if not settings.allow_simulated:

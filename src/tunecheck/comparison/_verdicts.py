@@ -1,4 +1,4 @@
-"""The verdicts on a metric's difference, and the sentence for one that is shown only by itself."""
+"""The verdicts on a metric's difference, and the remark on one that is not significant after correction."""
 
 from typing import Literal
 

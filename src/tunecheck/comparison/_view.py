@@ -1,4 +1,4 @@
-"""Comparisons and selections as pages of results: the answer first, then the figures, then the rows behind them."""
+"""Comparisons and selections as pages of results: first the decision, then the figures, then the changed rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED, _MOST_CAUSES, _MOST_FAULTS = 5, 12, 3
 _OBJECTIONS, _CAUSES, _ROWS, _NOTES = 4, 3, 3, 2
-"""How many of each stand on the first screen."""
+"""The most objections, causes, rows and notes on the first screen."""
 _LONGEST_REASON = 120
 _STYLES: Mapping[str, Style] = {BETTER: "good", WORSE: "bad"}
 _LISTS: Mapping[str, Style] = {"regressed": "bad", "fixed": "good", "flaky": "warn", "changed": "dim"}
@@ -77,9 +77,9 @@ def _name(text: str, style: Style = "") -> Words:
 
 
 def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = False) -> View:
-    """Return the page of a comparison: the decision and what is behind it.
+    """Return the page of a comparison: a short one, or with `details`, all metrics, slices and causes.
 
-    With `details`, all metrics, slices and causes follow, and `rows` of each list.
+    `rows` is the most rows shown from each list.
     """
     title = (_name(comparison.new.id), " against ", _name(comparison.base.id))
     checks = [_check(each.decision) for each in comparison.against]
@@ -105,7 +105,7 @@ def _first_parts(comparison: Comparison, objections: int | None = None) -> Itera
 
 
 def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
-    """Yield the decision, all runs, the causes that grew, and the rows that broke first: a screen of 30 lines."""
+    """Yield a page of about 30 lines: the decision, all runs, the causes that grew, and the first regressed rows."""
     last, several = comparison.against[-1], comparison.best is not None
     yield from _first_parts(comparison, _OBJECTIONS)
     yield Chart([_interval(each.name, each.difference) for each in last.tested])
@@ -162,7 +162,7 @@ def _runs_table(comparison: Comparison) -> Table:
 
 
 def _warnings(comparison: Comparison) -> Iterator[str]:
-    """Yield what limits every figure: rows that the runs do not share, and a regression."""
+    """Yield warnings: rows that the runs do not share, and a regression since the best run."""
     for against in comparison.against:
         shared = shared_text(against, comparison.base)
         if shared:
@@ -175,13 +175,13 @@ _EFFECTS: Mapping[str, Style] = {"ship": "good", "invalid": "bad", "keep": "bad"
 
 
 def _decision(decision: Decision, most: int | None = None) -> list[Sentence]:
-    """Return the lines of a decision, with the first `most` objections."""
+    """Return the lines of a decision, with at most `most` objections."""
     lines = decision_lines(decision, most)
     return [Words(clean(text, 2_000), _EFFECTS.get(effect, "")) for text, effect in lines]
 
 
 def _answer(against: RunComparison, comparison: Comparison) -> Iterator[Sentence]:
-    """The verdicts that the decision does not say; metrics without a shown difference stand in the table alone."""
+    """Yield verdicts that the decision does not mention; metrics without a shown difference are only in the table."""
     tested = sorted(against.tested, key=lambda each: not each.primary)
     if against.decision.candidate == comparison.decision.candidate:
         tested = [each for each in tested if not each.primary]
@@ -198,7 +198,7 @@ def _said_of(metric: MetricComparison) -> Sentence:
 
 
 def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
-    """Each metric's figures, the tested ones first."""
+    """Return a table of each metric's figures, the tested metrics first."""
     has_margin = comparison.margin is not None
     heads = [*_heads(comparison), "min. detectable", *([f"worse by < {comparison.margin:g}"] if has_margin else [])]
     metrics = sorted(against.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
@@ -265,7 +265,7 @@ def _detectable(kind: Kind, smallest: SmallestDifference | None) -> str:
 
 
 def _causes_table(against: RunComparison, comparison: Comparison, causes: Sequence[CauseChange]) -> Table:
-    """Count the paired rows by cause of failure: in each run, and in only one of them."""
+    """Return a table of the paired rows by cause of failure: in each run, and in one run only."""
     heads = ("why rows failed", "base", "new", "change", "base only", "new only", "Holm", "")
     rows: list[list[Cell]] = []
     for each in causes:
@@ -287,7 +287,7 @@ def _causes_table(against: RunComparison, comparison: Comparison, causes: Sequen
 
 
 def _iterations_table(comparison: Comparison) -> Table:
-    """Each metric over all runs, over the rows that all of them have."""
+    """Return a table of each metric in each run, over the rows that all runs have."""
     shown = comparison.history
     rows: list[list[Cell]] = [["rows", *(f"{each.values[0].n:,}" for each in shown)]]
     for number in range(len(comparison.runs)):
@@ -318,7 +318,7 @@ def _row_lists(metric: MetricComparison, most: int) -> Iterator[ViewPart]:
 
 
 def _row_list(metric: MetricComparison, name: str, style: Style, most: int) -> Table:
-    """One list: how many rows it has, the faults that they have in common, and the first of them."""
+    """Return a list of rows as a table, with their number and most frequent faults in the title."""
     rows: Sequence[RowChange] = getattr(metric, name)
     faults: Counter[str] = Counter()
     for row in rows:
@@ -348,7 +348,7 @@ def _groups(row: RowChange) -> tuple[list[str], list[str]]:
 
 
 def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
-    """Count the outcomes of rows over all runs, and show the first rows of each with their verdicts."""
+    """Return a table of the first rows of each outcome, with their verdicts in all runs and counts in the title."""
     said = [f"{found.counts['right']:,} right in all", f"{found.counts['never right']:,} never"]
     said += [f"{found.counts[outcome]:,} {outcome}" for outcome in ("fixed", "broken")]
     said += [f"{count:,} {outcome}" for outcome in ("back and forth", "flaky") if (count := found.counts[outcome])]
@@ -373,7 +373,7 @@ def _rows_over_runs_table(found: RowsOverRuns, most: int) -> Table:
 
 
 def comparison_notes(comparison: Comparison) -> Iterator[str]:
-    """Yield notes on rows that no figure counts, and on the runs."""
+    """Yield notes on rows that are in no figure, and on the runs."""
     against, pairs = comparison.against[-1], comparison.pairs
     stopped = comparison.new.stopped is not None
     for names, where in ((pairs.only_in_base, "base"), (pairs.only_in_new, "new run")):
@@ -391,7 +391,7 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
 
 
 def _are_of_one_plugin(base: RunInfo, new: RunInfo) -> bool:
-    """Whether both were read from files of one other program, which never have contents."""
+    """Return whether one plug-in read both runs; the contents of such runs are never known."""
     return base.source == new.source and base.source not in OWN_SOURCES
 
 
@@ -418,7 +418,10 @@ def _first_names(names: Sequence[str]) -> str:
 
 
 def selection_view(selection: Selection, rows: int = 3, *, details: bool = False) -> View:
-    """The decision, the ranking and the other candidates; with `details`, `rows` of each outcome over all runs."""
+    """Return the page of a selection: the decision, the ranking and the other candidates.
+
+    With `details`, the first `rows` rows of each outcome over all runs follow.
+    """
     notes = [clean(note) for note in selection.notes]
     title, _ = next(decision_lines(selection.decision))
     return View(Words(clean(title, 2_000)), [*_selection_parts(selection, rows if details else None)], notes)

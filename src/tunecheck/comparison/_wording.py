@@ -1,4 +1,4 @@
-"""A comparison's figures as people read them: pass rates in percent, their differences in points."""
+"""A comparison's figures as text: pass rates in percent, differences of pass rates in points."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ OF_JUDGE = MappingProxyType(
         "scores": "by the judge's scores, not corrected for its errors",
     }
 )
-"""What is said of a figure, by what became of its judge's errors."""
+"""The remark on a figure by how its judge's errors were treated."""
 
 
 def value_text(kind: Kind, value: float | None) -> str:
-    """`88.7%`, `0.812`."""
+    """Format a figure, as `88.7%` or `0.812`."""
     if value is None or value != value:
         return NOTHING
     return f"{value:.1%}" if kind == "binary" else _decimal(value)
 
 
 def difference_text(kind: Kind, value: float | None, *, unit: bool = True) -> str:
-    """`−4.7 points`, `+0.012`."""
+    """Format a difference with its sign, as `−4.7 points` or `+0.012`."""
     if value is None:
         return NOTHING
     size = _size(kind, abs(value))
@@ -56,7 +56,7 @@ def difference_text(kind: Kind, value: float | None, *, unit: bool = True) -> st
 
 
 def interval_text(kind: Kind, estimate: Estimate) -> str:
-    """`−8.1 to −1.3`, of a difference."""
+    """Format the interval of a difference, as `−8.1 to −1.3`."""
     if estimate.low is None or estimate.high is None:
         return NOTHING
     low, high = (difference_text(kind, bound, unit=False) for bound in (estimate.low, estimate.high))
@@ -64,7 +64,7 @@ def interval_text(kind: Kind, estimate: Estimate) -> str:
 
 
 def size_text(kind: Kind, value: float | None) -> str:
-    """`4.7 points`, `0.012`: a difference in either direction."""
+    """Format the size of a difference without a sign, as `4.7 points` or `0.012`."""
     if value is None:
         return NOTHING
     return _size(kind, value) + (" points" if kind == "binary" else "")
@@ -82,31 +82,31 @@ def _decimal(value: float) -> str:
 
 
 def p_text(value: float | None) -> str:
-    """`0.025`, `<0.001`."""
+    """Format a p-value, as `0.025` or `<0.001`."""
     if value is None:
         return NOTHING
     return "<0.001" if value < 0.001 else f"{value:.3f}" if value < 0.995 else "1"
 
 
 def headline(metric: MetricComparison) -> str:
-    """`worse, 88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`: what to say after the metric's name."""
+    """Summarize a metric after its name, as `worse, 88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
     said = [str(metric.verdict or "not tested"), change_text(metric), judge_text(metric)]
     return ", ".join(filter(None, said)) + (f"; {metric.why}" if metric.why else "")
 
 
 def change_text(metric: MetricComparison) -> str:
-    """`88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
+    """Format a metric's change, as `88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
     return difference_of(metric.kind, metric.base, metric.new, metric.difference)
 
 
 def difference_of(kind: Kind, base: Estimate, new: Estimate, difference: Estimate) -> str:
-    """`88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`, of a metric or of a part of its rows."""
+    """Format the change of a metric or a slice, as `88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`."""
     before, after = (value_text(kind, side.value) for side in (base, new))
     return f"{before} → {after}" + (f", {shown_difference(kind, difference)}" if difference.value is not None else "")
 
 
 def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> str:
-    """`−4.7 points (−8.1 to −1.3)`, without the interval where there is none."""
+    """Format a difference with its interval if it has one, as `−4.7 points (−8.1 to −1.3)`."""
     interval = interval_text(kind, difference)
     return difference_text(kind, difference.value, unit=unit) + f" ({interval})" * (interval != NOTHING)
 
@@ -132,7 +132,7 @@ def margin_text(metric: MetricComparison) -> str:
 
 
 def sentences_of(decision: EarlyStop, run_id: str) -> Iterator[str]:
-    """Yield the sentences about a run that may stop early; `run_id` is its id."""
+    """Yield sentences on a run's early decision and its figures."""
     if not decision.stopped:
         yield f"not decided early: all {plural(decision.of, 'row')} were asked, and all figures are an ordinary run's"
         return
@@ -164,7 +164,7 @@ def short_names(ids: Sequence[str]) -> Mapping[str, str]:
 
 
 def decision_lines(decision: Decision, most: int | None = None) -> Iterator[tuple[str, Choice | Effect]]:
-    """Yield the answer with its choice, each objection (or the first `most`) with its effect, and the next step."""
+    """Yield each line with its choice or effect: the answer, the objections (at most `most`), and the next step."""
     yield f"{head_of(decision)}. {'; '.join(decision.because)}", decision.decision
     for objection in decision.objections[:most]:
         effect = "" if objection.effect == "none" else f"{objection.effect}: "
@@ -195,7 +195,7 @@ _CHOICES = MappingProxyType(
 
 
 def needed_text(pairs: int, rows: int | None) -> str:
-    """Say how many more rows would decide; an estimate, to two digits."""
+    """Say about how many more rows would decide, to two digits."""
     if rows is None:
         return "no number of rows like these would decide it; another margin would"
     more = max(1, rows - pairs)

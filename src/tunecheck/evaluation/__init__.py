@@ -1,4 +1,4 @@
-"""The front doors of the pipeline: evaluate(), score(), calibrate(), and BFCL and memory runs."""
+"""The public functions that run the pipeline: evaluate(), score() and calibrate()."""
 
 from tunecheck._lazy import attach_stub
 

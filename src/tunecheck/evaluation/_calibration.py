@@ -1,4 +1,4 @@
-"""`calibrate()`: an evaluator judges labelled rows, and its verdicts are compared with the labels."""
+"""`calibrate()`: run an evaluator over labelled rows and compare its verdicts with the labels."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MOST_SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A row on which label and verdict differ; `label` is the label as the data has it."""
+    """A row for which the verdict differs from the label; `label` is the value in the data."""
 
     row_id: str
     label: JSON
@@ -63,9 +63,9 @@ class Disagreement:
 class Calibration(Result):
     """Agreement of an evaluator's verdicts with labels: the report of `tunecheck judge calibrate --out FILE`.
 
-    The figures are over the `compared` of all `rows`; `unlabelled` and `not_applicable` rows and `errors` are left out.
+    The figures cover the `compared` rows; rows that are `unlabelled` or `not_applicable` and `errors` are left out.
     `confusion` counts rows: `{label: {verdict: rows}}`. `precision` and `recall` are those of the verdict `fail`.
-    `scores` is set if labels and verdicts are numbers, `threshold` if rows pass from some score on.
+    `scores` is set if labels and verdicts are numbers, `threshold` if the verdict depends on a threshold.
     """
 
     format_version: int = FORMAT_VERSION
@@ -115,21 +115,21 @@ def calibrate(
     """Run an evaluator over labelled rows, as `evaluate()` does, and measure its agreement with the labels.
 
     Args:
-        labels: the rows: the inputs of the evaluator, and labels that people gave.
+        labels: the rows, with the evaluator's inputs and the human labels.
         evaluator: a name, an instance, a class or a function.
-        name: its name in the run; by default its own, or that of its main metric.
+        name: the evaluator's name in the run; by default its own name, or that of its main metric.
         label_column: the column of the labels. Rows without a label are not judged.
-        label_kind: `pass_fail` (also true, yes, 1 …) or `score`; by default the kind that all labels fit.
-        label_threshold: the number from which labels that are scores pass; by default the evaluator's threshold.
-        metric: the metric to compare; by default the evaluator's main one.
+        label_kind: `pass_fail` (also true, yes, 1 …) or `score`; by default the first kind that all labels fit.
+        label_threshold: the threshold for labels that are scores; by default the evaluator's threshold.
+        metric: the metric to compare; by default the evaluator's main metric.
         column_mapping: the sources of the evaluator's parameters; other arguments are those of `evaluate()`.
-        confidence: of the intervals.
+        confidence: the level of the intervals.
         save: write verdicts and labels to `judges/` beside the runs, and replace an earlier calibration of the same
             judge. They correct the judge's pass rates.
 
     Raises:
         ConfigurationError: An argument is wrong, a label cannot be read, or a verdict is neither pass nor fail.
-        RunError: The run was stopped; its finished rows are kept, and the text says how to go on.
+        RunError: The run was stopped; its finished rows are kept, and the message says how to resume.
     """
     if label_kind is not None:
         one_of(label_kind, [*_KINDS], "label_kind")
@@ -162,7 +162,7 @@ def _name_of(evaluator: object) -> str:
 
 
 def _rereadable(labels: Data, limit: int | None) -> Dataset:
-    """Return the rows without a target of their own; an iterable is read into memory."""
+    """Return a data set that can be read repeatedly and names no target; an iterable is read into memory."""
     dataset = open_dataset(labels, limit=limit)
     if dataset.scan().rows is None:
         return open_dataset([dict(row.values) for row in dataset.rows()])
@@ -175,7 +175,7 @@ def _labelled_rows(
     """Return the rows that have a label, the kind of their labels, and how many rows have none.
 
     Raises:
-        ConfigurationError: There is no such column, or no label in it; a label is not of the kind.
+        ConfigurationError: The column does not exist or has no label, or a label is not of the kind.
     """
     columns = dataset.scan().columns
     if column not in columns:
@@ -197,10 +197,10 @@ def _is_empty(label: JSON) -> bool:
 
 
 def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> LabelKind:
-    """Return the first kind that all labels fit. They come with their rows' ids.
+    """Return the first kind that all labels fit; each label is given with its row's id.
 
     Raises:
-        ConfigurationError: A label does not fit; names the row.
+        ConfigurationError: A label does not fit; the message names the row.
     """
     possible = [*_KINDS] if wanted is None else [wanted]
     for row_id, label in labels:
@@ -216,7 +216,7 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
 
 
 def as_pass_or_fail(label: JSON) -> str | None:
-    """Return `pass` or `fail` for words that mean them (true, yes, 1, …), None for others."""
+    """Return `pass` or `fail` for a label with that meaning (true, yes, 1, …), else None."""
     number = as_number(label)
     if number is not None:
         return {1.0: PASS, 0.0: FAIL}.get(number)
@@ -224,7 +224,7 @@ def as_pass_or_fail(label: JSON) -> str | None:
 
 
 def as_number(label: JSON) -> float | None:
-    """Return a label as a finite number, also if a file has it as text; None for others."""
+    """Return a label as a finite number, also if it is a text; None if it is not a number."""
     if isinstance(label, bool) or not isinstance(label, (int, float, str)):
         return None
     try:
@@ -236,7 +236,7 @@ def as_number(label: JSON) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """A row with its label (`given` as the data has it) and the evaluator's verdict."""
+    """A row with its label (`given` is the value in the data) and the evaluator's verdict."""
 
     index: int
     row: ResultRow
@@ -248,7 +248,7 @@ class _Compared:
 
 
 class _LabelledRun:
-    """The labels and the verdicts of one metric in the rows of a finished run."""
+    """The labels, and one metric's verdicts, in the rows of a finished run."""
 
     def __init__(
         self, run: Run, evaluator: str, column: str, kind: LabelKind, threshold: float | None, metric: str | None
@@ -267,7 +267,7 @@ class _LabelledRun:
         self._compared = [*self._comparisons()]
 
     def calibration(self, confidence: float) -> Calibration:
-        """Return the figures of the rows that have a label."""
+        """Return the figures of agreement over all compared rows."""
         agreement = Agreement.of((each.label, each.verdict) for each in self._compared)
         summary = self._run.metrics()
         usage, notes = summary.get("usage"), summary.get("notes")
@@ -299,7 +299,7 @@ class _LabelledRun:
         )
 
     def save(self, *, simulated: bool) -> Path:
-        """Save the labels and the judge's verdicts in the runs' folder, for other runs with this judge.
+        """Save the labels and the judge's verdicts in the results folder, for other runs with this judge.
 
         Raises:
             ConfigurationError: The evaluator is not a judge, or no row could be compared.
@@ -331,14 +331,14 @@ class _LabelledRun:
         return save_calibration(self._run.folder.parent, kept)
 
     def _outputs(self) -> Iterator[tuple[ResultRow, dict[str, JSON] | None]]:
-        """Yield each row with the evaluator's output, None if that is an error."""
+        """Yield each row with the evaluator's output; the output is None if the evaluator failed."""
         prefix = f"outputs.{self._evaluator}."
         for row in self._rows:
             output = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
             yield row, output if output and f"error.{self._evaluator}" not in row else None
 
     def _chosen_metric(self, wanted: str | None, primary: str | None) -> str | None:
-        """Return the metric that was asked for, else the evaluator's main one."""
+        """Return the requested metric, else the evaluator's main metric."""
         keys = next((list(output) for _, output in self._outputs() if output is not None), [])
         results = [key.removesuffix(RESULT) for key in keys if key.endswith(RESULT)]
         if wanted is not None:
@@ -349,7 +349,7 @@ class _LabelledRun:
         counted = counted_metric(results, self._evaluator, primary)
         if counted is not None and (counted in (primary, self._evaluator) or len(results) == 1):
             return counted
-        # Elsewhere the first of several undeclared results counts; here it may not be the one that people labelled.
+        # Elsewhere the first of several undeclared results counts; here people may have labelled another one.
         for name in (primary, self._evaluator):
             if name is not None and (not keys or name in keys):
                 return name
@@ -371,7 +371,7 @@ class _LabelledRun:
                 yield _Compared(index, row, output, given, label, verdict, score)
 
     def _raw_verdict(self, output: Mapping[str, JSON]) -> JSON:
-        """Return the evaluator's verdict or score, None if the row is not applicable."""
+        """Return the evaluator's verdict or score; None if the row is not applicable."""
         own, result = output.get(f"{self._metric}"), output.get(f"{self._metric}_result")
         if any(isinstance(value, str) and WORDS.get(value) == "not_applicable" for value in (result, own)):
             return None
@@ -410,7 +410,7 @@ class _LabelledRun:
         return Disagreement(str(found.row["row_id"]), found.given, found.label, found.verdict, score, reason)
 
     def _fitted_threshold(self, confidence: float) -> FittedThreshold | None:
-        """Return the threshold that fits the labels best, if verdicts come from one."""
+        """Return the threshold that fits the labels best; None if verdicts do not come from a threshold."""
         scores = [(each.label == PASS, each.score) for each in self._compared if each.score is not None]
         if not scores or len(scores) < len(self._compared):
             return None
@@ -420,7 +420,7 @@ class _LabelledRun:
 
 
 def _score_figures(found: Sequence[_Compared], confidence: float) -> ScoreAgreement | None:
-    """Return the agreement of scores, if labels and verdicts are numbers other than 0 and 1."""
+    """Return the agreement of scores; None if a label or verdict is no number, or all labels are 0 or 1."""
     pairs = [(as_number(each.given), each.score) for each in found]
     numbers = [(label, score) for label, score in pairs if label is not None and score is not None]
     if len(numbers) < len(pairs) or {label for label, _ in numbers} <= {0.0, 1.0}:

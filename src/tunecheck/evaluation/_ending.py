@@ -1,4 +1,4 @@
-"""The end of a run: its result, or what its manifest says and what is raised if it ended early."""
+"""The end of a run: its result, or if it ended early, the manifest's status and the error."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 
 class EvaluationResult(dict[str, object]):
-    """`{"rows", "metrics", "studio_url"}`, as Azure AI Evaluation returns it, and what else a run came to.
+    """`{"rows", "metrics", "studio_url"}`, as Azure AI Evaluation returns it, with more results as attributes.
 
     Attributes:
         rows: The rows, as under `"rows"`.
         metrics: The metrics, as under `"metrics"`.
         run_dir: The run's folder.
         by_group: Metrics by `row_kind` and by each `group_by` column: `{column: {value: metrics}}`.
-        usage: Calls, tokens and cost of the target and of each evaluator that asks models:
+        usage: Calls, tokens and cost of the target and of each evaluator that calls models:
             `{name: {"calls", "input_tokens", "output_tokens", "cost", …}}`.
-        row_count: All rows.
-        failed_row_count: Rows with an error.
-        unanswered: The target failed on every row.
-        simulated: Some answer, or judge's verdict, is not a model's.
+        row_count: The number of rows.
+        failed_row_count: The number of rows with an error.
+        unanswered: True if the target failed on every row.
+        simulated: True if an answer or a judge's verdict is simulated.
         notes: Remarks on the run.
-        reused: Recorded `answers` and `verdicts` that this run, or the one it reuses, had before.
+        reused: The numbers of recorded `answers` and `verdicts` that were reused.
         decision: The decision of a run that may stop early.
         aggregate_errors: Errors of `__aggregate__` by evaluator: `{name: {"type", "message"}}`.
     """
@@ -72,7 +72,7 @@ class EvaluationResult(dict[str, object]):
         }
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: each evaluator's rate or mean with its interval, as a chart and a table."""
+        """Return the notebook's HTML: each evaluator's rate or mean with its interval, as a chart and a table."""
         from tunecheck.evaluation._shown import result_html
 
         return result_html(self)
@@ -102,14 +102,14 @@ class UnansweredError(RunError):
 
 
 def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseException:
-    """Note in the manifest that a run ended early, and return the error to raise."""
+    """Record in the manifest that a run ended early, and return the error to raise."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     interrupted = isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError))
     expected = isinstance(error, (TunecheckError, OSError))
     status = "interrupted" if interrupted else "stopped" if expected else "failed"
     reason = "interrupted" if interrupted else error_text(error) if expected else f"{type(error).__name__}: {error}"
-    with contextlib.suppress(OSError):  # the disk may be full, which is why it stopped
+    with contextlib.suppress(OSError):  # a full disk may be the reason for the stop
         run.write(replace(manifest, status=status, reason=reason, ended=now()))
     if interrupted:
         return RunInterruptedError(run.folder)
@@ -122,7 +122,7 @@ def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseExcepti
 
 
 def now() -> str:
-    """Return the time as manifests have it."""
+    """Return the current time in the format of manifests."""
     return utc_now().isoformat()
 
 
@@ -131,7 +131,7 @@ def now() -> str:
 
 @dataclass(frozen=True)
 class EndpointFacts:
-    """Endpoints of a run, by the evaluator's name or as `target`, and the facts known about their APIs."""
+    """The endpoints of a run (by evaluator, or `target`), and access to the facts known about their APIs."""
 
     endpoints: Mapping[str, Endpoint]
 
@@ -160,23 +160,26 @@ class EndpointFacts:
             )
 
     def known(self) -> dict[str, JSON]:
-        """Return the known facts by endpoint, as manifests keep them."""
+        """Return the known facts by endpoint, in the format of manifests."""
         found = {name: endpoint.facts for name, endpoint in self.endpoints.items() if endpoint.facts != ApiFacts()}
         return {name: to_builtins(facts) for name, facts in found.items()}
 
     def added_to(self, manifest: RunFile) -> RunFile:
-        """Return the manifest with what is known now, so that a resumed run knows it."""
+        """Return the manifest with the facts known now, so that a resumed run has them."""
         found = replace(manifest, api=self.known())
         return sign_manifest(found) if began_here(manifest) else found
 
     def recall_from(self, manifest: RunFile) -> None:
-        """Restore the facts of this run's earlier part; facts in other people's manifests would change requests."""
+        """Restore the facts that this run's earlier part learned.
+
+        Facts in other people's manifests are ignored, because they would change requests.
+        """
         self.recall(manifest.api if began_here(manifest) else {})
 
     def recall(self, found: Mapping[str, JSON]) -> None:
         """Restore facts by endpoint."""
         for name, endpoint in self.endpoints.items():
-            with contextlib.suppress(ValidationError):  # written by another version: it is found out again
+            with contextlib.suppress(ValidationError):  # written by another version: the run learns the facts again
                 endpoint.facts = convert_value(found[name], ApiFacts) if name in found else endpoint.facts
 
     def sentences(self) -> Iterator[str]:

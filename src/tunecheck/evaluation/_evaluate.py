@@ -1,4 +1,4 @@
-"""The front door of the pipeline: `evaluate()`, in the conventions of Azure AI Evaluation, and `score()`."""
+"""`evaluate()`, with the conventions of Azure AI Evaluation, and `score()`."""
 
 from __future__ import annotations
 
@@ -59,21 +59,21 @@ def evaluate(
         data: a path (.jsonl, .json, .csv, .parquet), a list of dicts, a DataFrame, or an iterable of dicts.
         evaluators: callables that take keywords, classes, or installed names, by name; by default the data set's own.
         evaluation_name: the run's name; by default the data set's.
-        target: a function, an Endpoint, a Target, or an endpoint's name or file; None: the data holds the answers.
+        target: a function, an Endpoint, a Target, or an endpoint's name or file; None if the data holds the answers.
         evaluator_config: `{"default": {"column_mapping": {…}}, "<evaluator>": {…}}`; `target` may have one, too.
         azure_ai_project: upload to this Foundry project (its endpoint) or hub project (a dict of its three names).
-        output_path: also write Azure's one JSON file there.
+        output_path: a path to which Azure's results file is also written.
         fail_on_evaluator_errors: stop at an evaluator's first error.
         tags: texts by name, kept with the run.
-        credential: signs the upload in, by `get_token`.
-        allow_simulated: upload simulated answers, tagged so.
-        user_agent: appended to that of calls.
+        credential: credential for the upload, with a method `get_token`.
+        allow_simulated: upload simulated answers, too; the upload is tagged as simulated.
+        user_agent: a text appended to the user agent of calls.
         arguments: further settings; `RunSettings` describes them.
 
     Raises:
-        ConfigurationError: An argument is wrong; the text says which, and what was meant.
+        ConfigurationError: An argument is wrong; the message says which one.
         UnansweredError: The target failed on every row.
-        RunError, UploadError: The run was stopped, or finished and not uploaded; the text says how to go on.
+        RunError, UploadError: The run was stopped, or finished but not uploaded; the message says how to continue.
     """
     _refuse_unknown(arguments)
     uploading = uploader_to(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
@@ -129,12 +129,12 @@ def score(
 ) -> EvaluationResult:
     """Judge a finished run's recorded answers with other evaluators, in a new run, without calls to the endpoint.
 
-    Verdicts of unchanged evaluators are reused. The mapping is the old run's, under `evaluator_config`.
-    `resume` finishes such a new run that was cut off. `RunSettings` describes the other arguments.
+    Verdicts of unchanged evaluators are reused. The mapping is the old run's; entries of `evaluator_config` replace its
+    entries. To finish a new run that was interrupted, pass it as `resume`. `RunSettings` describes the other arguments.
 
     Raises:
-        ConfigurationError: There is no such run, it has not finished, or an argument is wrong.
-        RunError: The run is damaged, and not `accept_damage`; or the new run was stopped.
+        ConfigurationError: The run does not exist, has not finished, or an argument is wrong.
+        RunError: The run is damaged and `accept_damage` is False, or the new run was stopped.
     """
     from tunecheck.evaluation._rescoring import RecordedRun
 
@@ -162,7 +162,7 @@ def _prepare(
     settings: RunSettings,
     user_agent: str | None,
 ) -> Execution:
-    """Choose target and evaluators, with the data set's defaults for what was not given."""
+    """Choose the target and the evaluators, with the data set's defaults for missing arguments."""
     if data is None:
         raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
     dataset = open_dataset(data, limit=settings.limit, number_ids=settings.number_ids)
@@ -207,11 +207,11 @@ def _limit(target: Target | None, settings: RunSettings) -> None:
 def run_execution(
     execution: Execution, uploading: UploaderLike | None, output_path: str | os.PathLike[str] | None
 ) -> EvaluationResult:
-    """Run, write Azure's file to `output_path` and upload the run; check first whether that can be done.
+    """Run, write Azure's file to `output_path` and upload the run; check before the run that the last two can work.
 
     Raises:
         UnansweredError: The target failed on every row.
-        RunError, UploadError: The run was stopped, or finished and not uploaded; the text says how to go on.
+        RunError, UploadError: The run was stopped, or finished but not uploaded; the message says how to continue.
     """
     path = None if output_path is None else check_output_path(output_path)
     if uploading is not None:
@@ -249,7 +249,7 @@ def _refuse_unknown(arguments: Mapping[str, object], function: Callable[..., obj
 def uploader_to(
     project: object, credential: object, user_agent: str | None, *, allow_simulated: bool
 ) -> UploaderLike | None:
-    """Return the uploader of the results; wrong arguments are errors before the run."""
+    """Return the uploader of the results, or None without a project; called before the run to find wrong arguments."""
     if project is None:
         if credential is not None:
             raise ConfigurationError("credential is for an upload: give its destination, azure_ai_project=…")
@@ -259,7 +259,7 @@ def uploader_to(
 
 
 def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | None:
-    """Return the caller's target, else the one that the data set names."""
+    """Return the caller's target, else the target that the data set names."""
     named = dataset.defaults.target
     if target is None and is_driver(named):
         raise ConfigurationError(f"{dataset.name}: its rows take a {named} with an endpoint; say which, target=…")
@@ -355,13 +355,13 @@ def _check_own_parameters(evaluator: BoundEvaluator, own: Mapping[str, object]) 
             )
 
 
-# -- drivers: targets that take an endpoint through rows which one request does not answer
+# -- drivers: targets that make several requests to an endpoint for each row
 
 _TARGETS = "targets"
 
 
 def is_driver(name: str | None) -> bool:
-    """Return whether a name is that of a driver, rather than of an endpoint."""
+    """Return whether a target's name is that of a driver and not of an endpoint."""
     return name is not None and any(plugin.name == name for plugin in plugins.discover(_TARGETS))
 
 
@@ -369,7 +369,7 @@ def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: I
     """Pass the trust in the rows to the target and the evaluators that load simulators by name.
 
     Raises:
-        ConfigurationError: The first row names one that it may not.
+        ConfigurationError: The first row names a simulator that is not trusted.
     """
     things: list[object] = [target, *(evaluator.function for evaluator in evaluators)]
     loading = [each for each in things if isinstance(each, _LoadsByName)]
@@ -384,7 +384,7 @@ def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: I
 
 
 def in_format_of(target: Target | None, evaluator: object) -> object:
-    """Return the evaluator, set to read calls in the format of the target's endpoint, if its definition names one."""
+    """Return the evaluator, set to read calls in the format that the endpoint's definition names, if any."""
     profile = getattr(getattr(target, "endpoint", None), "profile", None)
     if profile is None or not isinstance(evaluator, _ReadsCalls):
         return evaluator
@@ -402,13 +402,13 @@ class _LoadsByName(Protocol):
 
 
 def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: Trust) -> Target:
-    """Return the target that a driver makes of an endpoint, with parameters that the data declares.
+    """Return the target that a driver creates from an endpoint and the parameters that the data declares.
 
-    `trust` is that of the data: its `format` may be a file of the workspace.
+    `trust` is the trust in the data, because its `format` may name a file of the workspace.
 
     Raises:
-        PluginError: There is no such driver, or it returned no target.
-        ConfigurationError: A parameter is wrong, or names a file that it may not.
+        PluginError: The driver does not exist, or it returned no target.
+        ConfigurationError: A parameter is wrong, or names a file that is not trusted.
     """
     if isinstance(parameters.get("format"), str):
         choose_profile(str(parameters["format"]), trust=trust)

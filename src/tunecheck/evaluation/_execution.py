@@ -1,4 +1,4 @@
-"""One run from beginning to end: its folder, its manifest, the engine, and the files it leaves."""
+"""One run from beginning to end: its folder, its manifest, the engine, and its result files."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ DEFAULT_CONCURRENCY = 10
 _MOST_CALLS = 1_024
 
 _WORTH_PROCESSES = 500
-"""Rows from which worker processes pay for their start."""
+"""With this many rows or more, worker processes save more time than their start takes."""
 
 
 @dataclass
 class Execution:
-    """Everything that a run is made of, ready to be run once."""
+    """A run's data, target, evaluators and settings; `run` can be called once."""
 
     dataset: Dataset
     target: Target | None
@@ -67,9 +67,9 @@ class Execution:
     layers: MappingLayers
     settings: RunSettings
     gaps_are_errors: bool = True
-    """A column that an evaluator needs and the data lacks is an error before anything runs; else one of each row."""
+    """True if a missing column that an evaluator needs is an error before the run; else it is an error in each row."""
     inherited: EarlyStop | None = None
-    """The decision of the run whose rows these are, if it stopped early."""
+    """The early decision of the run that the rows come from, if it stopped early."""
     deciding: Deciding | None = field(init=False, default=None)
 
     @property
@@ -79,7 +79,7 @@ class Execution:
 
     @property
     def facts(self) -> EndpointFacts:
-        """The endpoints that the run asks, and what it has learned about their APIs."""
+        """The endpoints that the run calls, and the facts learned about their APIs."""
         return EndpointFacts.of(self.target, self.evaluators)
 
     @rare_collections()
@@ -87,8 +87,8 @@ class Execution:
         """Check everything, run, and write the files.
 
         Raises:
-            ConfigurationError: Something does not fit together; nothing was asked or written.
-            RunError: The run was stopped; its journal holds what it finished.
+            ConfigurationError: A check failed; no call was made and nothing was written.
+            RunError: The run was stopped; its journal has the finished work.
         """
         scan = self.dataset.scan()
         self.check(scan)
@@ -105,7 +105,7 @@ class Execution:
     def _begin_run(self, described: RunFile, scan: Scan, notes: list[str]) -> EvaluationResult:
         """Run in a new folder."""
         settings, earlier, source = self.settings, None, None
-        if settings.reuse is not None:  # a damaged run is refused before a folder is made
+        if settings.reuse is not None:  # a damaged run must be refused before the new folder is created
             parent = find_run(settings.reuse, settings.folder)
             earlier = recorded_results(parent, described, notes, accept_damage=settings.accept_damage, by_row=False)
             at_home = parent.folder.resolve().parent == settings.folder.resolve()
@@ -115,7 +115,7 @@ class Execution:
         return _Work(self, run, sign_manifest(begun), scan, notes).finish(earlier, resumed=False)
 
     def _resumed_manifest(self, run: Run, described: RunFile) -> RunFile:
-        """Return the manifest of a run that goes on."""
+        """Return the manifest of a run that is resumed."""
         before, target = run.manifest(), self.target
         manifest = resume_manifest(
             run.id,
@@ -124,15 +124,15 @@ class Execution:
             reuses_answers=target is None or target.answers_can_be_reused,
             evaluators_may_change=target is not None and target.evaluators_may_change,
         )
-        if self.settings.question is None:  # it runs to its end now, also if it is resumed once more
+        if self.settings.question is None:  # the run no longer stops early, also if it is resumed once more
             command = {name: value for name, value in manifest.command.items() if name != "until_decided"}
             manifest = replace(manifest, command=command)
         return sign_manifest(manifest) if began_here(before) else replace(manifest, command=described.command)
 
-    # -- before
+    # -- checks before the run
 
     def check(self, scan: Scan) -> None:
-        """Check columns, prices and grouping against what the data set holds."""
+        """Check columns, prices and grouping against the data set."""
         if self.settings.on is not None and scan.rows is None:
             raise ConfigurationError(
                 "--on reads the data more than once, and this data can be read once: write it to a file"
@@ -169,7 +169,7 @@ class Execution:
             )
 
     def _tools_remark(self, columns: frozenset[str]) -> Iterator[str]:
-        """Yield a note if evaluators could take the tools of the data, and nothing maps them."""
+        """Yield a note if evaluators could use a column of tools in the data, but no mapping passes it."""
         if self.target is not None and "tool_definitions" in (self.target.columns or ()):
             return
         found = (tools_left_out(each.signature, self.layers[each.name], columns) for each in self.evaluators)
@@ -180,7 +180,7 @@ class Execution:
             )
 
     def _read_base(self) -> Deciding | None:
-        """Read the base to decide against, paired with the rows that are about to be asked."""
+        """Read the base to decide against and pair it with this run's rows; None if the run does not stop early."""
         question = self.settings.question
         if question is None:
             return None
@@ -216,7 +216,7 @@ class Execution:
 
     @property
     def simulated(self) -> bool:
-        """Return whether the target's answers are simulated."""
+        """True if the target's answers are simulated."""
         return self.target is not None and self.target.simulated
 
     # -- the plan
@@ -230,7 +230,7 @@ class Execution:
         return self._plan_of(run.id, run.folder.absolute(), workers=workers, row_count=scan.rows)
 
     def task_plan(self, run_id: str) -> Plan:
-        """Return the plan of a task that works on chunks of a run; its rows are those of each chunk."""
+        """Return the plan of a task that processes chunks of a run."""
         return self._plan_of(run_id, None, workers=self.settings.workers or 0)
 
     def _plan_of(self, run_id: str, folder: Path | None, *, workers: int, row_count: int | None = None) -> Plan:
@@ -269,7 +269,7 @@ def _cores() -> int:
 def recorded_results(
     source: Run, now: RunFile, notes: list[str], *, accept_damage: bool, by_row: bool, since: int = sys.maxsize
 ) -> JournalReader:
-    """Return the recorded results of a run that still hold for the run that `now` describes.
+    """Return the recorded results of a run that are still valid for the run that `now` describes.
 
     Raises:
         RunError: Records are damaged, and damage is not accepted.
@@ -296,7 +296,7 @@ def recorded_results(
 
 @dataclass
 class _Work:
-    """A run at work in its folder. `notes` are remarks for the reader of its results."""
+    """A run in progress in its folder; `notes` are remarks for the reader of its results."""
 
     execution: Execution
     run: Run
@@ -309,13 +309,13 @@ class _Work:
         return self.execution.settings
 
     def finish(self, earlier: JournalReader | None, *, resumed: bool) -> EvaluationResult:
-        """Take every row to its result; `earlier` is recorded in the run that this one reuses."""
+        """Process all rows and return the result; `earlier` has the recorded results of a run that this one reuses."""
         self.execution.facts.recall_from(self.manifest)
-        path = self.run.journal.absolute()  # evaluators may go to another folder
+        path = self.run.journal.absolute()  # evaluators may change the working folder
         with contextlib.ExitStack() as opened:
             # Keep the journal's lock until the last file is written.
             journal = opened.enter_context(contextlib.closing(Journal(path, at_least=self.manifest.records or 0)))
-            # First: a damaged journal is refused before anything is written.
+            # This comes first, because a damaged journal must be refused before anything is written.
             cached = self._cached_results(journal) if resumed else CachedResults(parent=earlier)
             opened.callback(cached.close)
             opened.enter_context(self._ending(journal))
@@ -323,16 +323,16 @@ class _Work:
             if self.settings.on is not None:
                 since = path.stat().st_size
                 self.notes += self._run_elsewhere(self.settings.on, journal, cached)
-                cached = self._cached_results(journal, since, notes=[])  # with what the tasks have recorded
+                cached = self._cached_results(journal, since, notes=[])  # with the results of the tasks
                 opened.callback(cached.close)
             return self._run_here(journal, cached, opened)
 
     @contextlib.contextmanager
     def _ending(self, journal: Journal) -> Iterator[None]:
-        """Write into the manifest what ends the run early, Ctrl-C included."""
+        """Record in the manifest any error that ends the run early, including Ctrl-C."""
         try:
             yield
-        except BaseException as error:  # noqa: BLE001 - it is raised again, or an error that explains it
+        except BaseException as error:  # noqa: BLE001 - it is raised again, or an error that explains it is
             manifest = replace(self.manifest, records=journal.sync())
             stopped = stopped_by(self.run, self.execution.facts.added_to(manifest), error)
             if stopped is error:
@@ -342,7 +342,7 @@ class _Work:
     def _cached_results(
         self, journal: Journal, since: int = sys.maxsize, notes: list[str] | None = None
     ) -> CachedResults:
-        """Return what a run that goes on may reuse: from its own journal, and from its parent's."""
+        """Return the results that a resumed run may reuse, from its own journal and from its parent's."""
         notes = self.notes if notes is None else notes
         accept = self.settings.accept_damage
         own = recorded_results(self.run, self.manifest, notes, accept_damage=accept, by_row=True, since=since)
@@ -352,7 +352,7 @@ class _Work:
         return CachedResults(own, parent)
 
     def _parent(self, notes: list[str]) -> JournalReader | None:
-        """Return what the run that this one was made from has recorded; if it cannot be read, note that."""
+        """Return the recorded results of the run that this run reuses; if they cannot be read, add a note."""
         manifest = self.manifest
         if not manifest.parent:
             return None
@@ -368,10 +368,10 @@ class _Work:
         return None
 
     def _run_elsewhere(self, on: RunsElsewhere, journal: Journal, cached: CachedResults) -> list[str]:
-        """Have tasks answer and judge the rows that are not finished; return their notes.
+        """Let tasks on other machines process the unfinished rows; return their notes.
 
         Raises:
-            RunError: The run was stopped; the journal holds what the tasks finished.
+            RunError: The run was stopped; the journal has the work that the tasks finished.
         """
         engine = on(self.execution.plan(self.run, self.scan), journal, cached, self.execution)
         run_engine(engine, {}, self._progress())
@@ -408,7 +408,7 @@ class _Work:
         target = self.execution.target
         return [*dict.fromkeys((*self.notes, *remarks)), *(target.notes if target is not None else ())]
 
-    # -- after
+    # -- files and notes after the run
 
     def _notes_after(self, tally: Tally, decision: EarlyStop | None) -> Iterator[str]:
         yield from tally.sentences(self.settings.evaluator_timeout)

@@ -1,4 +1,4 @@
-"""The event loop of a run: start it in any context, report progress, stop in order on Ctrl-C."""
+"""The event loop of a run: start it in any context, report progress, stop in an orderly way on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Closable(Protocol):
     """A target or an evaluator with connections to close at the end of a run."""
 
     async def close(self) -> None:
-        """Close them."""
+        """Close the connections."""
         ...
 
 
@@ -33,7 +33,7 @@ class RunsPlan(Protocol):
     tally: Tally
 
     async def run(self) -> None:
-        """Take every row to its result.
+        """Process all rows.
 
         Raises:
             RunError: The run was stopped.
@@ -41,7 +41,7 @@ class RunsPlan(Protocol):
         ...
 
     def stop(self, reason: BaseException) -> None:
-        """Start nothing more; `run` then raises the reason."""
+        """Start no more work; `run` then raises the reason."""
         ...
 
     def load(self) -> Load | None:
@@ -54,15 +54,15 @@ class RunsPlan(Protocol):
 
 
 _GRACE_S = 10.0
-"""How long calls under way may take after Ctrl-C."""
+"""How long calls in flight may take after Ctrl-C."""
 
 _PROGRESS_EVERY_S = 0.1
 
 
 def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None) -> None:
-    """Run the engine in an event loop of its own; if this thread runs a loop (a notebook), in another thread.
+    """Run the engine in a new event loop; if this thread already runs a loop (a notebook), in another thread.
 
-    Close all of `closing` in that loop at the end, and restore the working folder.
+    At the end, close all of `closing` in that loop and restore the working folder.
 
     Raises:
         RunError: The run was stopped.
@@ -84,7 +84,7 @@ def _run_in_loop(run: Callable[[], Coroutine[object, object, None]], stopper: _S
     else:
         _run_in_thread(lambda: asyncio.run(run()), stopper)
     finally:
-        with contextlib.suppress(OSError):  # it was removed meanwhile
+        with contextlib.suppress(OSError):  # the folder was removed meanwhile
             os.chdir(here)
 
 
@@ -100,10 +100,10 @@ def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
         finally:
             ended.set()
 
-    # A notebook's stop button reaches this thread only; the handler that asyncio has put there would wait for its loop.
+    # A notebook's stop button interrupts this thread only, and asyncio's signal handler would wait for its loop.
     with _interruptible(stopper):
         threading.Thread(target=run, name="tunecheck-run", daemon=True).start()
-        ended.wait()  # not the thread's `join`, which takes it for ended when it is interrupted
+        ended.wait()  # not `Thread.join`, which returns as if the thread had ended when it is interrupted
     if failure:
         raise failure[0]
 
@@ -120,7 +120,7 @@ class _Stopper:
 
     @property
     def asked(self) -> bool:
-        """Return whether a stop was requested before."""
+        """True if a stop was requested before."""
         return self._pending or self.stopping
 
     def bind(self) -> None:
@@ -130,7 +130,7 @@ class _Stopper:
             self._stop()
 
     def ask(self) -> bool:
-        """Stop in order: calls in flight get some seconds. A second request ends them.
+        """Request an orderly stop: calls in flight get some seconds. A second request ends them.
 
         Return False if the first request is still pending because code blocks the loop.
         """
@@ -179,14 +179,14 @@ async def _run(
 
 
 async def _tick(engine: RunsPlan, show: ProgressCallback | None) -> None:
-    while True:  # without a function to show progress, too: a signal to another thread does not wake the loop
+    while True:  # also without `show`, because a signal to another thread does not wake the loop
         if show is not None and not _show(engine, show):
             show = None
         await asyncio.sleep(_PROGRESS_EVERY_S)
 
 
 def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
-    """Report the run's progress; an error in a caller's function does not end the run."""
+    """Report the run's progress; return False if the caller's function raised an error, which does not end the run."""
     tally, load = engine.tally, engine.load()
     remark = ", ".join(filter(None, [load.brief() if load is not None else "", engine.waiting_for()]))
     try:
@@ -202,16 +202,16 @@ def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
 async def _close(name: str, each: Closable, notes: list[str]) -> None:
     try:
         await each.close()
-    except Exception as error:  # noqa: BLE001 - all answers are there: what closing says must not cost them
+    except Exception as error:  # noqa: BLE001 - all answers are complete: an error of closing must not lose them
         notes.append(f"{name} did not close: {type(error).__name__}: {error}")
 
 
 @contextlib.contextmanager
 def _interruptible(stopper: _Stopper) -> Iterator[None]:
-    """Stop in order on Ctrl-C and SIGTERM: calls in flight get some seconds. A second Ctrl-C ends them at once.
+    """Within this block, stop in an orderly way on Ctrl-C and SIGTERM; a second Ctrl-C ends calls in flight at once.
 
-    A machine that is shut down may get SIGTERM twice: from the scheduler, and from the process that started the run.
-    The loop's own signal handlers would wait until code that blocks the loop returns.
+    On a shutdown, SIGTERM may arrive twice, from the scheduler and from the process that started the run; only the
+    first counts. The loop's own signal handlers would wait until code that blocks the loop returns.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -228,4 +228,4 @@ def _interruptible(stopper: _Stopper) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)  # None: one that Python did not set
+            signal.signal(number, handler or signal.SIG_DFL)  # None is a handler that was not set by Python

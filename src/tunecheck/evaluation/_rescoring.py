@@ -1,4 +1,4 @@
-"""Runs as their folders record them: a finished run as data and as target, and the rows that a dead run worked on."""
+"""Recorded runs: a finished run as data set and as target, and the rows in flight when a run's process died."""
 
 from collections.abc import Collection, Iterator
 from contextlib import closing
@@ -28,7 +28,7 @@ class RecordedRun:
 
         Raises:
             ConfigurationError: The run has not finished.
-            RunError: Its rows have changed since it wrote them, and damage is not accepted.
+            RunError: The rows have changed since the run wrote them, and damage is not accepted.
         """
         self.run = run
         self._rows = run.rows()
@@ -38,11 +38,11 @@ class RecordedRun:
 
     @property
     def name(self) -> str:
-        """Return the name that the run was given."""
+        """The name that the run was given."""
         return str(self._manifest.name)
 
     def mapping(self, name: str) -> dict[str, object]:
-        """Return the column mapping of one evaluator, without entries equal to `default`'s."""
+        """Return the column mapping of one evaluator, without entries that equal those of `default`."""
         if name == "target":
             return {}
         default, own = self._manifest.mapping.get("default", {}), self._manifest.mapping.get(name, {})
@@ -52,16 +52,16 @@ class RecordedRun:
 
     @property
     def decision(self) -> EarlyStop | None:
-        """Return the decision that stopped the run early, without the metrics of its evaluators."""
+        """The decision that stopped the run early, without metrics, because new evaluators have others."""
         stopped = self._manifest.stopped
         return None if stopped is None else structs.replace(stopped, metrics=[])
 
     def dataset(self) -> Dataset:
-        """Return the run's rows, under their ids."""
+        """Return the run's rows as a data set, with their ids."""
         return _RecordedRows(self._rows, self._manifest.dataset)
 
     def target(self) -> Target | None:
-        """Return a target that gives the recorded answers; None if the run had no target."""
+        """Return a target that replays the recorded answers; None if the run had no target."""
         target = self._manifest.target
         return _RecordedAnswers(self.run, self._rows, target) if target else None
 
@@ -77,14 +77,14 @@ class _RecordedRows(Dataset):
         self._described = described
 
     def scan(self) -> Scan:
-        """Return what the run's manifest says about its data."""
+        """Return the recorded facts about the data, with the columns of the recorded rows."""
         columns = {
             column.removeprefix(_INPUTS) for row in self._recorded for column in row if column.startswith(_INPUTS)
         }
         return Scan(len(self._recorded), self._described.sha256, frozenset(columns), True)
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows as they were."""
+        """Yield the rows with their recorded inputs, ids and fingerprints."""
         for index, row in enumerate(self._recorded):
             values = {
                 column.removeprefix(_INPUTS): value for column, value in row.items() if column.startswith(_INPUTS)
@@ -112,7 +112,7 @@ class _RecordedAnswers(Target):
         """Return the recorded answer.
 
         Raises:
-            EndpointError: The run has none, because the call failed.
+            EndpointError: The run has no answer, because the call failed.
         """
         recorded = self._answers.answer(self._indices[row.index], self.input_hash(row))
         if recorded is None:
@@ -143,8 +143,8 @@ def rows_in_flight(
 ) -> list[str]:
     """Return the ids of rows that may have been in flight when a run's process died.
 
-    Rows are answered in order. So these are the first `concurrency` rows without an answer (if a target answers:
-    `asked`), and answered rows on which an evaluator has given no verdict.
+    Rows are answered in order. So these are the first `concurrency` rows without an answer (if a target answers, as
+    `asked` says), and answered rows on which an evaluator has given no verdict.
     """
     with closing(
         JournalReader(run.journal, by_row=True, evaluators=frozenset(evaluators), answers=True, since=0)

@@ -1,4 +1,4 @@
-"""`RunSettings`: all settings of a run, beside its data, target and evaluators."""
+"""`RunSettings`: all settings of a run except its data, target and evaluators."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ RESULTS_DIR = "eval_results"
 """Default folder of run folders."""
 
 MOST_TRIALS = 1_000
-"""The largest `repeat`, here and as `--repeat`."""
+"""The largest value of `repeat` and `--repeat`."""
 
 
 class RunsElsewhere(Protocol):
-    """Makes the engine of a run on other machines, such as by the tasks of a cluster."""
+    """Creates the engine of a run on other machines, such as the tasks of a cluster."""
 
     def __call__(self, plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> RunsPlan:
-        """Return an engine that journals answers and verdicts of the rows that `cached` does not have."""
+        """Return an engine that processes the rows missing in `cached` and records their results in the journal."""
         ...
 
 
@@ -58,7 +58,7 @@ class RunArguments(TypedDict, total=False):
 
 
 class ScoreArguments(RunArguments, total=False):
-    """Arguments of `evaluate()` that `score()` takes, too."""
+    """Arguments of both `evaluate()` and `score()`."""
 
     workers: int | None
     group_by: str | Sequence[str]
@@ -95,33 +95,33 @@ class RunSettings:
         command: Options of the command line, kept in `run.json` for resuming.
         results_dir: The folder of run folders.
         resume: A run to finish in its own folder.
-        reuse: A run; the new run takes its unchanged answers and verdicts.
-        accept_damage: Go on although records of a run are damaged.
-        concurrency: Calls at once, within the endpoint's `limits.concurrency`; by default that, else 10.
-        workers: Processes for evaluators, 0 for none; by default for CPU-bound ones and files of the workspace.
+        reuse: A run with answers and verdicts to reuse in the new run if they are unchanged.
+        accept_damage: Continue although records of a run are damaged.
+        concurrency: Concurrent calls, at most the endpoint's `limits.concurrency`; by default that limit, else 10.
+        workers: Processes for evaluators, 0 for none; by default for CPU-bound evaluators and files of the workspace.
         max_cost: Stop before the calls cost more.
-        evaluator_timeout: Seconds that one call of an evaluator may take.
-        target_timeout: Seconds that one call of a target may take.
+        evaluator_timeout: Time limit of one call of an evaluator, in seconds.
+        target_timeout: Time limit of one call of a target, in seconds.
         fail_on_evaluator_errors: Stop at an evaluator's first error.
         progress: Show a bar, or call this with each `Progress`; by default only a notebook shows a bar.
-        limit: Take only the first rows.
-        number_ids: Name a row with an earlier row's id `<id>@<its number>` instead of refusing it.
+        limit: Take only this many rows, from the first on.
+        number_ids: Rename a row with a repeated id to `<id>@<number of the row>` instead of refusing it.
         repeat: Answer each row this many times, at most 1,000, and add `pass_at_k`.
         group_by: Columns; the metrics are also reported for each of their values.
-        cluster: The column of dependent rows in comparisons of the run; `none`: all rows are independent.
-        primary: The metric that decides between runs; by default the one that the data declares.
-        calls: `strict`: an answer calls what the API returned; `lenient`: calls in its text count, too. By default
+        cluster: The column that identifies dependent rows in comparisons of the run; `none` if all are independent.
+        primary: The metric that decides between runs; by default the data's primary metric.
+        calls: `strict`: only calls that the API returned count; `lenient`: calls in the text count, too. By default
             strict for an API that returns calls and was sent tools.
-        until_decided: Stop once the run is `better_than` a run, or `no_worse_than` it by `margin`.
-        decide_on: Metrics that decide.
-        confidence: Of that decision.
-        seed: For the order of rows until it is decided.
-        allow_simulated: Let simulated answers decide and be uploaded.
-        on: Other machines for the rows, from `--on`; by default this process.
-        trust: Files that data may name; by default as docs/security.md says.
+        until_decided: Stop once the run is `better_than` a run, or `no_worse_than` a run by `margin`, or worse.
+        decide_on: The metrics that decide.
+        confidence: The level of that decision.
+        seed: The seed of the random order of rows with `until_decided`.
+        allow_simulated: Accept simulated answers for the decision and the upload.
+        on: Other machines that process the rows, from `--on`; by default this process does.
+        trust: Files that data may name; the default is described in docs/security.md.
 
     Raises:
-        ConfigurationError: A value is out of its range, or values do not go together.
+        ConfigurationError: A value is out of its range, or values contradict each other.
     """
 
     name: str | None = None
@@ -208,21 +208,21 @@ class RunSettings:
 
     @property
     def folder(self) -> Path:
-        """Return the folder of run folders."""
+        """The folder of run folders."""
         return Path(self.results_dir)
 
     @property
     def grouping(self) -> list[str]:
-        """Return the columns by which metrics are grouped."""
+        """The columns by which metrics are grouped."""
         return [self.group_by] if isinstance(self.group_by, str) else list(self.group_by)
 
     @property
     def question(self) -> Question | None:
-        """Return the comparison that the run decides, if it may stop early."""
+        """The question that the run decides, if it may stop early."""
         base = self.no_worse_than if self.better_than is None else self.better_than
         if base is None:
             return None
-        from tunecheck.comparison._deciding import Question  # most runs do not ask
+        from tunecheck.comparison._deciding import Question  # imported here because most runs do not need it
 
         return Question(
             base=base,

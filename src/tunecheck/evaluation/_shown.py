@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def result_html(result: EvaluationResult) -> str:
-    """Return each evaluator's pass rate, else its mean, as HTML; a judge's rate is corrected by its calibration."""
+    """Return each evaluator's pass rate or mean as HTML; a calibrated judge's rate is corrected."""
     run = Run(result.run_dir)
     errors = f", {result.failed_row_count:,} with an error" if result.failed_row_count else ""
     said = [f"{run.id} · {plural(result.row_count, 'row')}{errors}"]

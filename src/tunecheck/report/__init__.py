@@ -4,7 +4,7 @@ write_report(run, out, against=[…])       # a file that loads nothing and need
 view(results_dir, port=0)                 # the folder of runs, with the same pages, on this machine
 
 A plug-in's panel reads rows with a PanelReader, which returns PanelRows; `as_json` and `cut` limit the length of
-values. `serve_pages` serves a plug-in's own pages, behind `guarded`; another server runs with `running`.
+values. `serve_pages` serves a plug-in's own pages; `running` runs another server.
 """
 
 from tunecheck._lazy import attach_stub

@@ -21,7 +21,7 @@ from tunecheck.formats._reading import read_calls, tools_of
 from tunecheck.report._texts import as_json, as_text, cut
 
 ANSWER = "(an answer)"
-"""The name of a side that expects, or is, an answer in words."""
+"""The name in confusions for an answer in words instead of a call."""
 UNREADABLE, NO_CALL = "(unreadable call)", "(no call)"
 
 _MOST_CALLS = 100
@@ -43,7 +43,7 @@ class JudgedCalls(msgspec.Struct, frozen=True):
 
 
 class AnswerComparison(msgspec.Struct, frozen=True):
-    """The two sides of a row. `judged` is None if no evaluator judged the calls.
+    """The ground truth and the response of a row. `judged` is None if no evaluator judged the calls.
 
     `text` is the model's text without its calls, `tools` the definitions of the row's tools.
     """
@@ -56,7 +56,7 @@ class AnswerComparison(msgspec.Struct, frozen=True):
 
 
 class SideBySide(msgspec.Struct):
-    """Both sides as a page shows them, and the functions for its filters.
+    """The ground truth and the response as the page shows them, and the functions for its filters.
 
     `pairs` are `[expected call | None, actual call | None, status, [[path, fault], …]]`; a call is
     `[name, [[argument, value, mark], …]]`. `confused` pairs an expected function with the one that was called instead.
@@ -69,13 +69,13 @@ class SideBySide(msgspec.Struct):
     called_names: list[str] = []
     confused: list[tuple[str, str]] = []
     wanted: Reading | None = None
-    """The ground truth as it was read."""
+    """The ground truth after parsing."""
 
 
 def side_by_side(sides: AnswerComparison, read: Reading | None = None) -> SideBySide:
-    """Compare a response with its ground truth, which may be `read` already.
+    """Compare a response with its ground truth; `read` is the parsed ground truth, if the caller has it.
 
-    Unreadable values are shown unchanged; nothing is raised.
+    Unreadable values are shown unchanged and raise no error.
     """
     tools = tools_of(sides.tools)
     read, made = read or _read(sides.ground_truth, tools), _read(sides.response, tools)
@@ -104,7 +104,7 @@ def side_by_side(sides: AnswerComparison, read: Reading | None = None) -> SideBy
 
 
 def names_of(calls: Iterable[FunctionCall]) -> list[str]:
-    """Return the functions that are called, each once, in order."""
+    """Return the names of the called functions in order, each once."""
     return list(dict.fromkeys(call.name[:200] for call in calls))[:_MOST_CALLS]
 
 
@@ -127,13 +127,14 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
 
 
 def _rename_calls(calls: Iterable[FunctionCall], accepted: Sequence[FunctionCall]) -> Iterator[FunctionCall]:
-    """Rename called functions to their expected names: `math.hcf` is offered, and called, as `math_hcf`."""
+    """Rename called functions to their expected names: a model gets and calls `math.hcf` as `math_hcf`."""
     names = {tool_name(call.name): call.name for call in accepted}
     for call in calls:
         yield FunctionCall(names.get(call.name, call.name), call.arguments, call.id)
 
 
 def _words(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
+    """Return the parts of a side that are not calls: text, other data, and a problem of reading."""
     words = reading.text if reading.calls else value
     if isinstance(text, str) and text.strip() and text != words:
         words = f"{words}\n{text}" if isinstance(words, str) and words.strip() else text
@@ -150,7 +151,7 @@ def _words(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
 
 
 class _CallLine(msgspec.Struct):
-    """An expected call and the actual one (either may be None), and the paths at which their arguments differ."""
+    """An expected call and an actual call (one may be None), and the paths at which their arguments differ."""
 
     expected: FunctionCall | None
     actual: FunctionCall | None
@@ -167,7 +168,7 @@ def _lines(
     *,
     alternatives: bool,
 ) -> list[_CallLine]:
-    """Pair the calls as evaluators do, in the order of the expected ones; calls without a partner come last."""
+    """Pair the calls as evaluators do, in the order of the expected calls; calls without a partner come last."""
     wanted, made = wanted[:_MOST_CALLS], made[:_MOST_CALLS]
     if not (wanted and made):
         return [
@@ -200,7 +201,7 @@ def _lines(
     ]
 
 
-@cache  # there are four; making one checks all its options
+@cache  # there are only four policies, and the constructor checks all options each time
 def _policy(*, alternatives: bool, ordered: bool) -> MatchPolicy:
     return MatchPolicy(alternatives=alternatives, ordered=ordered)
 
@@ -210,7 +211,7 @@ def _line(pair: Pair, status: str) -> _CallLine:
 
 
 def _give_faults(lines: Sequence[_CallLine], faults: Iterable[Fault]) -> None:
-    """Assign each fault of an argument to the pair that differs there, else to the first pair of its function."""
+    """Assign each fault of an argument to the pair that differs at its path, else to the first pair of its function."""
     for fault in faults:
         own = [
             each

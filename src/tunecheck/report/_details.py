@@ -26,9 +26,9 @@ _QUESTIONS = ("query", "question", "prompt", "input")
 
 @dataclass(slots=True)
 class Details:
-    """The details of an opened row (`shown`), and the values of it for the table and the charts.
+    """The details of a row (`shown`), and its values for the table and the charts.
 
-    `calls` compare its `sides`; a conversation has none. `verdicts` are in the order of the evaluators.
+    `calls` is the comparison of its `sides`; a conversation has none. `verdicts` are in the order of the evaluators.
     """
 
     shown: dict[str, JSON]
@@ -41,7 +41,7 @@ class Details:
 
 @dataclass(slots=True)
 class _Conversation:
-    """The columns that hold the question."""
+    """The messages or turns of the question, and the columns that hold them (`used`)."""
 
     messages: JSON = None
     turns: JSON = None
@@ -64,7 +64,7 @@ class _Parts(msgspec.Struct, frozen=True):
 
 
 class DetailReader:
-    """Reads the rows of one run; long values go to `shared`."""
+    """Builds the details of one run's rows; long values go to `shared`."""
 
     def __init__(self, run: ReportedRun, shared: Shared) -> None:
         self._run = run
@@ -90,9 +90,9 @@ class DetailReader:
     def answer(
         self, number: int, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], other: Details
     ) -> dict[str, JSON]:
-        """Return the run's own answer to a row and its verdicts: `read` without the question.
+        """Return the details of this run's answer and verdicts, without the question.
 
-        `other` is the same row of another run, which often has the same answer.
+        `other` has the details of the same row in another run; they are reused if the answers are equal.
         """
         parts = self._parts(number, row, columns)
         sides = self._sides(verdicts, parts)
@@ -139,7 +139,7 @@ class DetailReader:
         return shown | {"turns": [*turns], "failed_turn": failed}
 
     def _more(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
-        """Yield the columns that are shown nowhere else: `[column, text]` or `[column, number of a shared text]`."""
+        """Yield columns not shown elsewhere, as `[column, text]` or `[column, number of a shared text]`."""
         shown = [parts.ground_truth, parts.response]
         shown += [parts.target.get("result")] if parts.is_conversation else []
         elsewhere = [value for value in shown if isinstance(value, (list, dict, str))]
@@ -152,7 +152,7 @@ class DetailReader:
                 yield [cut(name, 200), self._keep(value)]
 
     def _keep(self, value: JSON) -> JSON:
-        """Return a value as text, or the number of a long one among the shared texts."""
+        """Return a value as text; for a long value, store it among the shared texts and return its number."""
         if not isinstance(value, (str, list, dict)):
             return as_json(value)
         key = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else _json_key(value)
@@ -167,7 +167,7 @@ def _json_key(value: JSON) -> bytes:
 
 
 def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation:
-    """Return what was asked: the first column that holds turns, messages, or one text."""
+    """Return the question: the first columns that hold turns and messages, else a text under a usual name."""
     conversation = _Conversation()
     for name, value in data.items():
         if value is ground_truth or not isinstance(value, list):
@@ -192,7 +192,7 @@ def _is_messages(value: Sequence[JSON]) -> bool:
 
 
 def _question(asked: _Conversation, data: Mapping[str, JSON]) -> str:
-    """Return the text that names a row in the table: the last user message, or the first of a conversation."""
+    """Return the text for a row in the table: the last user message, in a conversation that of the first turn."""
     messages = asked.messages
     if isinstance(asked.turns, list):
         messages = next((turn for turn in asked.turns if turn), None)
@@ -288,7 +288,7 @@ def _failed_turn(row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[V
 
 
 def _state_differences(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
-    """Yield `[path, expected, found]` of the states after the turn that failed."""
+    """Yield `[path, expected, found]` for each difference of the states after the failed turn."""
     for listed in _properties(row, columns, "state_differences"):
         for each in listed[:_MOST_DIFFERENCES] if isinstance(listed, list) else ():
             if isinstance(each, list) and len(each) == 3:

@@ -19,7 +19,7 @@ from tunecheck.report._texts import cut, line
 from tunecheck.results import PASS_RATE, State
 
 MOST_ROWS = 100_000
-"""Most rows that a page lists; its summary and charts cover all rows."""
+"""The most rows that a page lists; its summary and charts cover all rows."""
 
 PASS, FAIL, NOT_APPLICABLE, SCORED, ERROR, ABSENT = "p", "f", "n", "s", "e", "-"
 """The result of a row. SCORED: a number without pass or fail. ABSENT: the run has no such row."""
@@ -32,7 +32,7 @@ _MOST_REASON = 200
 
 @dataclass(slots=True)
 class Coded:
-    """A column with few different values: the values, and each row as their numbers."""
+    """A column with few different values: the values, and for each row the numbers of its values."""
 
     values: list[str] = field(default_factory=list)
     rows: list[JSON] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Coded:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """An evaluator's result for each row: `results` has a letter a row, `scores` numbers by metric, NaN for none."""
+    """An evaluator's outcome for each row: `results` has a letter per row, `scores` numbers by metric (or NaN)."""
 
     results: str
     scores: Mapping[str, Sequence[float]]
@@ -77,7 +77,7 @@ class Outcomes:
         return {"results": self.results[:most], "scores": None if numbers is None else round_numbers(numbers[:most])}
 
     def reordered(self, places: Sequence[int | None]) -> Outcomes:
-        """Return the outcomes in the order of another run's rows; None is a row that this run lacks."""
+        """Return the outcomes in the order of another run's rows; a place is None if this run lacks the row."""
         results = "".join(ABSENT if at is None else self.results[at] for at in places)
         scores = {
             name: [math.nan if at is None else numbers[at] for at in places] for name, numbers in self.scores.items()
@@ -86,7 +86,7 @@ class Outcomes:
 
 
 def outcomes_of(run: ReportedRun, evaluator: Evaluated, metrics: Iterable[MetricEntry]) -> Outcomes:
-    """Return an evaluator's results for a run's rows, with these of its metrics."""
+    """Return an evaluator's outcomes for a run's rows, with the numbers of these metrics."""
     table, name = run.table, evaluator.name
     own, verdicts = table.evaluators[name], table.columns.get(f"{name}.{PASS_RATE}")
     letters = [_LETTERS[state] for state in own.states]
@@ -98,7 +98,7 @@ def outcomes_of(run: ReportedRun, evaluator: Evaluated, metrics: Iterable[Metric
 
 
 def number_in(value: JSON) -> float:
-    """Return a value as a number; NaN for other types, and for whole numbers beyond any float."""
+    """Return a value as a float; NaN if it is not a number or too large for a float."""
     try:
         return float(value) if isinstance(value, (int, float)) else math.nan
     except OverflowError:
@@ -166,7 +166,7 @@ class RowIndex:
             self.figures[name].append(number_in(counts.get(name)))
 
     def written(self, evaluators: Sequence[Evaluated], most: int = MOST_ROWS) -> dict[str, JSON]:
-        """Return the first rows as the page reads them; what they do not have is left out."""
+        """Return the first rows as the page reads them, without empty columns."""
         lists: dict[str, JSON] = {name: texts[:most] for name, texts in self.texts.items()}
         lists |= {name: column.written(most) for name, column in self.coded.items() if column.values}
         lists["groups"] = [[name, column.written(most)] for name, column in self.groups.items() if column.values]
@@ -180,7 +180,7 @@ class RowIndex:
 
 
 def round_numbers(numbers: Iterable[float]) -> list[JSON]:
-    """Return numbers for the page: few digits, null for none, whole numbers without a point."""
+    """Return numbers for the page: with few digits, null for NaN and infinity, whole numbers without a point."""
     return [_round(number) for number in numbers]
 
 
@@ -193,7 +193,7 @@ def _round(number: float) -> JSON:
 
 
 def _kinds_of_differences(row: Mapping[str, JSON], columns: Columns) -> Iterable[str]:
-    """Yield the kinds of the differences that judges list."""
+    """Yield the kind of each difference that a judge lists."""
     for own in columns.evaluators:
         listed = row[own.differences] if own.differences is not None else None
         for item in listed if isinstance(listed, list) else ():

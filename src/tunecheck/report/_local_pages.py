@@ -1,6 +1,6 @@
 """Serve pages to browsers on this machine only.
 
-A web page elsewhere may point its own name to this machine (DNS rebinding). Its requests are refused by their `Host`.
+A website may point its own host name to this machine (DNS rebinding). The server refuses such requests by their `Host`.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @contextlib.asynccontextmanager
 async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """Serve an application within this block. Yield its address, `http://127.0.0.1:41234`. Port 0 takes a free one."""
+    """Serve an application within this block and yield its address; port 0 chooses a free port."""
     # aiohttp logs a traceback for each malformed request; the status of the reply tells the sender.
     quiet = logging.Logger("tunecheck.serving", logging.CRITICAL)
     runner = web.AppRunner(app, access_log=None, logger=quiet, shutdown_timeout=5)
@@ -56,7 +56,7 @@ def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     taken = []
     for name in (signal.SIGINT, signal.SIGTERM):
-        # Not possible on Windows, nor outside the main thread: there, `stop` or a KeyboardInterrupt ends it.
+        # Not possible on Windows and outside the main thread; then `stop` or a KeyboardInterrupt ends the server.
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(name, stop.set)
             taken.append(name)
@@ -68,7 +68,7 @@ def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
 
 
 async def serve_pages(app: web.Application, port: int, on_ready: Callable[[str], None] | None) -> None:
-    """Serve an application on this machine until a signal ends the process. Port 0 takes a free one."""
+    """Serve an application on this machine until a signal ends the process; port 0 chooses a free port."""
     stop = asyncio.Event()
     async with running(app, "127.0.0.1", port) as url:
         with stopped_by_signals(stop):
@@ -79,7 +79,7 @@ async def serve_pages(app: web.Application, port: int, on_ready: Callable[[str],
 
 @web.middleware
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse requests that do not name this machine. Errors are replies of plain text."""
+    """Refuse requests that do not name this machine, and return errors as plain text."""
     if not is_of_this_machine(request):
         response: web.StreamResponse = web.Response(status=403, text=NOT_THIS_MACHINE)
     else:
@@ -100,7 +100,7 @@ NOT_THIS_MACHINE = "this server answers to 127.0.0.1 and localhost only, and to 
 
 
 def is_of_this_machine(request: web.Request) -> bool:
-    """Return True if a request names this machine as its `Host`, and comes from no web page elsewhere (`Origin`)."""
+    """Return whether a request's `Host` and `Origin` headers name this machine only."""
     origins = request.headers.getall("Origin", [])
     return all(map(_names_this_machine, [f"//{request.headers.get('Host', '')}", *origins]))
 

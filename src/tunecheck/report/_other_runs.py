@@ -22,7 +22,7 @@ from tunecheck.runs._store import stopped_text
 _MOST_NAMED = 100
 _FIGURES = frozenset({"latency_ms", "first_token_ms", "usage", "request_id", "cost"})
 _INCIDENTAL = frozenset({"row_id", "row_fingerprint", *(f"outputs.{name}" for name in _FIGURES)})
-"""Columns that change with each call, and are not shown for another run's answer."""
+"""Columns that change with each call; two answers that differ only in them count as equal."""
 
 
 def paired_rows(runs: RunPair) -> list[int | None]:
@@ -36,7 +36,7 @@ def paired_rows(runs: RunPair) -> list[int | None]:
 
 
 def _rows_by_item(table: RunTable) -> list[list[int]]:
-    """Return the rows of each item: one, or its trials."""
+    """Return the rows of each item: one row, or its trials."""
     if table.items.of_row is None:
         return [[row] for row in range(table.info.rows)]
     rows: list[list[int]] = [[] for _ in table.items.ids]
@@ -47,9 +47,10 @@ def _rows_by_item(table: RunTable) -> list[list[int]]:
 
 @dataclass
 class OtherRun:
-    """One of the other runs. `outcomes` are in the order of the reported run, `partners` are its rows there.
+    """One of the other runs.
 
-    Runs with an equal `way` read a row in the same way.
+    `outcomes` and `partners` are in the order of the reported run's rows; a partner is the same row in this run. Runs
+    with an equal `way` interpret rows in the same way.
     """
 
     run: ReportedRun
@@ -65,13 +66,13 @@ class OtherRun:
         self._waiting = iter(self.run.rows.only([at for at in self.partners if at is not None]))
 
     def row(self, at: int) -> ResultRow | None:
-        """Return its row for a row of the reported run, or None; call it in the order of rows."""
+        """Return this run's row for a row of the reported run, or None; call it in the order of rows."""
         return None if self.partners[at] is None else next(self._waiting)
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A run's columns for a row that can differ between runs, and the verdicts."""
+    """The columns of a run's row that can differ between runs, and its verdicts."""
 
     way: int
     columns: Mapping[str, JSON]
@@ -111,7 +112,7 @@ class OtherRuns:
         """Return the answers of the other runs to a row; call it in the order of rows.
 
         `answers` holds each answer that differs from the reported run's, once. `others` has for each run the number of
-        its answer among them, counted from 1; 0 for the reported run's answer, null without such a row.
+        its answer among them, counted from 1; 0 means the reported run's answer, null that the run lacks the row.
         """
         known = [_Answer(self._way, _telling(row), new.verdicts)]
         answers: list[JSON] = []
@@ -132,7 +133,7 @@ class OtherRuns:
         return {"answers": answers, "others": numbers}
 
     def written(self, new: ReportedRun) -> dict[str, JSON]:
-        """Return the differences of metrics, and the other runs' side of the table, after all rows."""
+        """Return the comparison's figures and the other runs' columns of the table; call it after all rows."""
         found = self.comparison
         return {
             "confidence": found.confidence,
@@ -149,7 +150,7 @@ class OtherRuns:
 
 
 def _ways(runs: Sequence[ReportedRun]) -> list[int]:
-    """Return a number for each run; runs that read a row in the same way have the same number."""
+    """Return a number for each run; runs that interpret rows in the same way have the same number."""
     known: list[object] = []
     ways: list[int] = []
     for run in runs:
@@ -162,6 +163,7 @@ def _ways(runs: Sequence[ReportedRun]) -> list[int]:
 
 
 def _telling(row: ResultRow) -> Mapping[str, JSON]:
+    """Return the columns of a row without those that change with each call."""
     # Outputs come before inputs, which are equal in all runs: comparing stops at the first difference.
     return {key: row[key] for key in reversed(row) if key not in _INCIDENTAL}
 

@@ -1,9 +1,9 @@
 """Build the page: one HTML file that loads nothing and contains its style, its script and its data.
 
-A run may hold hostile text: model output, data, a server's errors. None of it becomes markup. Data stands in
-`<script type="application/json">`, which browsers never run, with every `<` escaped, or packed in base64; the script
-shows it as text. A content security policy forbids everything else: any load, any other script, any handler in an
-attribute, and (`trusted-types`) any markup made from text.
+A run may contain hostile text in model output, data or a server's errors. The page never interprets it as markup. Data
+is in `<script type="application/json">`, which browsers never run, with every `<` escaped, or packed in base64. The
+script shows it as text. A content security policy forbids loads, other scripts, handlers in attributes, and
+(`trusted-types`) markup made from text.
 """
 
 import base64
@@ -66,7 +66,7 @@ class Page:
         )
 
     def end(self) -> str:
-        """Return the page from the end of the data."""
+        """Return the page from the end of the data to its end."""
         return f"<script>{self._script}</script>\n</body>\n</html>\n"
 
 
@@ -75,13 +75,13 @@ _UNSAFE = re.compile(r"[<\x7f-\x9f\u2028\u2029]")
 
 
 def embed_json(name: str, text: str) -> str:
-    """Return JSON text as one piece of data that a browser neither runs nor ends early."""
+    """Return JSON text as a data element; no text in it can be run or close the element."""
     safe = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return f'<script type="application/json" id="{name}">{safe}</script>\n'
 
 
 def as_data(value: JSON) -> str:
-    """Return the JSON text of a value, for `embedded`."""
+    """Return the JSON text of a value, for `embed_json`."""
     return _encodable(dumps(value).decode("utf-8", "replace"))
 
 

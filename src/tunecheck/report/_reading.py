@@ -16,7 +16,7 @@ from tunecheck.runs._manifest import ValueReader, value_reader
 from tunecheck.runs._store import Run
 
 _EIGHT = ("", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties")
-"""Endings of the keys of a verdict."""
+"""The suffixes of a verdict's keys."""
 
 _POLICIES = frozenset(MatchPolicy().options())
 
@@ -25,7 +25,7 @@ _POLICIES = frozenset(MatchPolicy().options())
 class Evaluated:
     """One evaluator of a run: its declared main metric, if any, and its metrics.
 
-    `verdicts` reads its verdicts from rows. `compares` says what it compares of calls, if it is one of ours;
+    `verdicts` reads its verdicts from rows. `compares` is the part of calls that a built-in evaluator compares.
     `alternatives` is True if expected arguments are lists of accepted values, None if that is unknown.
     """
 
@@ -38,7 +38,7 @@ class Evaluated:
 
     @property
     def graded(self) -> list[MetricEntry]:
-        """Return the metrics that are not binary."""
+        """The metrics that are not binary."""
         return [metric for metric in self.metrics if metric.kind != "binary"]
 
 
@@ -48,12 +48,12 @@ class Rows(Protocol):
     def __iter__(self) -> Iterator[ResultRow]: ...
 
     def only(self, positions: Sequence[int]) -> Iterable[ResultRow]:
-        """Return some of the rows, in this order."""
+        """Return the rows at these positions, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ForeignRows:
-    """Rows of another program, under the ids that comparisons use."""
+    """Rows of another program's results, with the ids that comparisons use."""
 
     table: RunTable
 
@@ -63,16 +63,17 @@ class _ForeignRows:
             yield row | {"row_id": name}
 
     def only(self, positions: Sequence[int]) -> Iterable[ResultRow]:
-        """See Rows. Their readers take whole files into memory, too."""
+        """See `Rows`. All rows are read into memory, as the readers of such files do anyway."""
         rows = [*self]
         return (rows[at] for at in positions)
 
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A finished run. `metrics` is the content of `metrics.json`; `folder` is None for results of other programs.
+    """A finished run.
 
-    `table` has its metrics as columns.
+    `metrics` is the content of `metrics.json`. `table` has the metrics as columns. `folder` is None for results of
+    other programs.
     """
 
     id: str
@@ -86,23 +87,23 @@ class ReportedRun:
 
     @property
     def simulated(self) -> bool:
-        """Return True if no model answered."""
+        """True if no model answered."""
         return self.manifest.simulated
 
     @cached_property
     def ground_truth(self) -> ValueReader:
-        """Return the reader of a row's ground truth."""
+        """The reader of a row's ground truth."""
         columns = [name for name in ("ground_truth", "answer") if name not in self.table.answers]
         return value_reader(self.manifest, "ground_truth", columns)
 
     @cached_property
     def response(self) -> ValueReader:
-        """Return the reader of a row's response."""
+        """The reader of a row's response."""
         return value_reader(self.manifest, "response", ("response",))
 
     @cached_property
     def tools(self) -> ValueReader:
-        """Return the reader of a row's tool definitions."""
+        """The reader of a row's tool definitions."""
         return value_reader(self.manifest, "tool_definitions", TOOL_COLUMNS)
 
 
@@ -170,7 +171,7 @@ def _describe_evaluator(own: JudgedColumns, table: RunTable, entry: EvaluatorEnt
 
 
 def _found_metrics(own: JudgedColumns, table: RunTable) -> Iterator[MetricEntry]:
-    """Yield the metrics of an evaluator without a declaration: the numbers that it returned."""
+    """Yield the metrics of an evaluator without a declaration, from the numbers that it returned."""
     for column in (table.columns[name] for name in own.columns):
         if column.passes != column.name:
             bounds: list[float | None] | None = [*column.bounds] if column.bounds else None
@@ -179,9 +180,10 @@ def _found_metrics(own: JudgedColumns, table: RunTable) -> Iterator[MetricEntry]
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorKeys:
-    """One evaluator's keys in a row: `differences` that a judge lists, `properties`, and `others` by name.
+    """One evaluator's keys in a row.
 
-    `others` are keys that are no part of its verdict.
+    `differences` is the key of a judge's list of differences. `others` has name and key of values that are not part of
+    the verdict. `any` is True if the row has a key of the evaluator.
     """
 
     verdicts: VerdictReader
@@ -193,10 +195,10 @@ class EvaluatorKeys:
 
 @dataclass(slots=True)
 class Columns:
-    """The roles of a row's keys; the same for all rows of one shape.
+    """The roles of a row's keys, which are the same for all rows with the same keys.
 
-    `inputs` and `target` pair a column's name with its key, `errors` a stage with its key; `evaluators` are in the
-    order of the run.
+    `inputs` and `target` have pairs of a column's name and its key, `errors` of a stage and its key. `evaluators` are
+    in the order of the run.
     """
 
     inputs: list[tuple[str, str]] = field(default_factory=list)
@@ -211,7 +213,7 @@ class Columns:
 
 
 class ShapeReader:
-    """Finds the columns of rows; looks at each shape of rows once."""
+    """Determines the columns of rows, once for each shape (set of keys)."""
 
     def __init__(self, evaluators: Sequence[Evaluated]) -> None:
         self._evaluators = evaluators

@@ -1,11 +1,11 @@
 """Serve the folder of runs as pages for a browser on this machine (`tunecheck view`).
 
-GET /?token=…                           the runs, and the choice of some to compare
+GET /?token=…                           the list of runs, from which some can be chosen for a comparison
 GET /runs/{id}                          a run's report
-GET /runs/{id}?against={id}&against=…   the same, compared with others; the first is the base
+GET /runs/{id}?against={id}&against=…   the report with a comparison with other runs; the first is the base
 
-A run is found by its id among those of the folder, so that no address leads to another file. The printed address has
-a token, without which other users of this machine see nothing; a cookie keeps it for the pages behind the first.
+A run is only found by its id among the runs of the folder, so no address leads to another file. The printed address
+has a token. Without it, other users of this machine see nothing. A cookie keeps the token for further pages.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from tunecheck.results import describe_run
 from tunecheck.runs._store import Run, list_runs
 
 _MOST_COMPARED = 50
-"""Most runs on one page."""
+"""The most runs in one report."""
 
 _MOST_LISTED = 2_000
 
@@ -44,7 +44,7 @@ def runs_page(results_dir: Path) -> str:
 
 
 def make_app(results_dir: Path, token: str) -> web.Application:
-    """Return the pages of a folder of runs as an aiohttp application, for those who know the token."""
+    """Return an aiohttp application that serves the pages of a folder of runs to requests with the token."""
     pages = _Pages(results_dir)
     cookie = f"tunecheck-{token[:8]}"  # browsers send cookies to every port of a machine
 
@@ -63,10 +63,10 @@ def make_app(results_dir: Path, token: str) -> web.Application:
 
 
 def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | None = None) -> None:
-    """Serve a folder's pages on this machine until a signal ends the process. Port 0 takes a free one.
+    """Serve a folder's pages on this machine until a signal ends the process; port 0 chooses a free port.
 
     Raises:
-        ConfigurationError: there is no such folder, or the port cannot be taken.
+        ConfigurationError: the folder does not exist, or the port is not available.
     """
     if not results_dir.is_dir():
         raise ConfigurationError(f"there is no folder {results_dir}; name the folder of runs with --results-dir")
@@ -76,7 +76,7 @@ def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | 
 
 
 class _Pages:
-    """Makes pages on request, and keeps the last one while its runs stay unchanged."""
+    """Builds pages on request; caches the last report while the files of its runs stay unchanged."""
 
     def __init__(self, results_dir: Path) -> None:
         self._results_dir = results_dir

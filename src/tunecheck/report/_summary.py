@@ -1,4 +1,4 @@
-"""Summarize a run: every evaluator's pass rate and means with intervals, over all rows and by group."""
+"""Summarize a run: each evaluator's pass rate and means with intervals, over all rows and by group."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from tunecheck.statistics._results import Estimate
 
 _MOST_GROUPS = 50
 _RESAMPLES = 2_000
-"""Enough for an interval on a page; comparisons, which decide, use more."""
+"""Bootstrap samples; enough for an interval on a page, but comparisons use more."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RowGroup:
-    """Some of the rows: those with a value in a column, or all (`column` and `value` are None)."""
+    """The rows with one value of a column, or all rows (`column` and `value` are None)."""
 
     column: str | None
     value: str | None
@@ -25,7 +25,7 @@ class _RowGroup:
 
 
 def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
-    """Return the `groups` and, for each evaluator, its lines, each with one cell a group."""
+    """Return the `groups` and, for each evaluator, its lines, each with one cell per group."""
     groups = [*_groups(run, index)]
     judges = {} if run.folder is None else corrections(run.folder)
     return {
@@ -52,9 +52,9 @@ def _groups(run: ReportedRun, index: RowIndex) -> Iterator[_RowGroup]:
 def _lines(
     table: RunTable, evaluator: Evaluated, groups: Sequence[_RowGroup], judge: Correction | None
 ) -> Iterator[dict[str, JSON]]:
-    """Yield the pass rate if rows pass or fail, the mean of each graded metric, and how many have no verdict.
+    """Yield the pass rate if rows pass or fail, the mean of each graded metric, and counts of rows without a verdict.
 
-    Below a judge's pass rate stands the one that its calibration corrects, over all rows.
+    A judge's pass rate over all rows corrected by its calibration follows below its raw rate.
     """
     name, verdicts = evaluator.name, table.columns.get(f"{evaluator.name}.{PASS_RATE}")
     judged = verdicts is not None and verdicts.figures > 0

@@ -5,14 +5,14 @@ import contextlib
 from tunecheck._json import JSON, dumps
 
 LONGEST = 20_000
-"""Most characters of one text on a page; the results file has the rest."""
+"""The most characters of one text on a page; the results file has the whole text."""
 
 _UNREADABLE = "(nested too deeply to be shown)"
 _AROUND = 60  # characters shown before and after a change in a long text
 
 
 def cut(text: str, most: int = LONGEST) -> str:
-    """Return a text of limited length: the middle of a longer one is left out, with its number of characters."""
+    """Return a text of limited length; the middle of a longer text is replaced by the number of characters left out."""
     if len(text) <= most:
         return text
     end = most // 5
@@ -21,7 +21,7 @@ def cut(text: str, most: int = LONGEST) -> str:
 
 
 def line(text: str, most: int) -> str:
-    """Return the beginning of a text, in one line."""
+    """Return the beginning of a text on one line."""
     short = " ".join(text[: 2 * most].split())
     return short if len(short) <= most and len(text) <= 2 * most else f"{short[: most - 1]}…"
 

@@ -1,4 +1,4 @@
-"""Show a conversation turn by turn: what was asked, called, answered and changed."""
+"""Show a conversation turn by turn: messages, calls, answers and state changes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shown_messages(messages: JSON) -> list[JSON]:
 
 
 def _content(content: JSON) -> str:
-    """Return a message's text; of a list of parts, the texts and the JSON of other parts."""
+    """Return a message's text; for a list of parts, their texts and the JSON of other parts."""
     if content is None:
         return ""
     if not isinstance(content, list):
@@ -67,7 +67,7 @@ def _calls_of(message: Mapping[str, JSON]) -> list[JSON]:
 
 
 def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> list[dict[str, JSON]]:
-    """Return the turns of a row: `{"user", "expected", "steps", "changes"}` each; unknown ones are left out."""
+    """Return the turns of a row, each `{"user", "expected", "steps", "changes"}`; unknown keys are left out."""
     asked = turns if isinstance(turns, list) else []
     entries = [entry for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
     states = [entry for entry in log if isinstance(entry, list)] if isinstance(log, list) else []
@@ -77,7 +77,7 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
     shown: list[dict[str, JSON]] = []
     for at in range(min(count, _MOST_TURNS)):
         logged = entries[at].get("begin_of_turn_query") if at < len(entries) else None
-        # The log, if there is one, has the messages that were sent.
+        # The log, if the row has one, has the messages as they were sent.
         messages = logged if isinstance(logged, list) else _item([*asked], at)
         turn: dict[str, JSON] = {"user": shown_messages(messages)}
         made = _item(made_by_turn, at)
@@ -125,10 +125,10 @@ def _logged_step(items: Sequence[Mapping[str, JSON]], made: JSON, called: set[st
 
 
 def _answer(content: JSON, made: JSON, called: set[str]) -> dict[str, JSON]:
-    """Return what the model said in a step: calls as in BFCL's result files, or text.
+    """Return the model's output in a step: calls, as in BFCL's result files, and text.
 
-    `made` are the calls that were made then, if the log has them; nothing else is read as a call. The canonical texts
-    of the calls are added to `called`.
+    `made` are the calls that were executed in this step, if the log has them; then nothing else is read as a call. The
+    canonical texts of the calls are added to `called`.
     """
     reading = read_calls(content)
     if isinstance(made, list):
@@ -141,14 +141,14 @@ def _answer(content: JSON, made: JSON, called: set[str]) -> dict[str, JSON]:
 
 
 def _written_call(call: JSON) -> Reading:
-    """Read a call as ground truths and logs write it."""
+    """Read a call as it is written in ground truths and logs."""
     return read_python_calls(call) if isinstance(call, str) else read_calls(call)
 
 
 def _expected_calls(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
     """Return the ground truth's calls as `[call, made]`: True if the model made the same call in this turn.
 
-    This is not a verdict: another way to the same end is correct, too.
+    This is not a verdict, because other calls with the same effect are correct, too.
     """
     expected: list[JSON] = []
     for text in calls[:_MOST_ITEMS]:
@@ -161,7 +161,7 @@ def _expected_calls(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
 
 
 def _states(entry: Sequence[JSON]) -> dict[str, JSON]:
-    """Return a log's states by simulator."""
+    """Return the states in a log's entry by simulator."""
     return {
         str(item.get("class_name")): item.get("content")
         for item in entry
@@ -170,7 +170,7 @@ def _states(entry: Sequence[JSON]) -> dict[str, JSON]:
 
 
 def _shown_changes(before: JSON, after: JSON) -> Iterator[JSON]:
-    """Yield `[path, before, after]` of each place in which two states differ."""
+    """Yield `[path, before, after]` for each path at which two states differ."""
     for change in islice(changes(before, after), _MOST_CHANGES):
         old, new = changed_part(_plain(change.before), _plain(change.after), _MOST_VALUE)
         yield [path_text(change.path, 400), old, new]

@@ -1,4 +1,4 @@
-"""Write a run's report: read the rows once, and write them one by one."""
+"""Write a run's report, reading and writing the rows one by one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tunecheck.runs._store import Run, stopped_text
 from tunecheck.views import text_of
 
 MOST_BYTES = 300_000_000
-"""Approximate limit of packed rows, in characters; later rows are listed, but cannot be opened."""
+"""Approximate limit of packed rows in characters; further rows are listed, but cannot be opened."""
 
 
 def write_report(
@@ -43,13 +43,13 @@ def write_report(
     """Write the report of a finished run as one HTML file.
 
     Args:
-        run: the run, given as to `tunecheck.compare`.
-        out: the file, which is replaced if it is there.
-        against: the runs that it is compared with, row by row, in order; the first is the base of the comparison.
-        pair_by: how rows are paired, as `tunecheck.compare` does: by `content` or by `id`.
-        cluster: the column by which rows are not independent, as of `tunecheck.compare`.
-        results_dir: where runs are looked for.
-        home: the address of the list of runs, where there is a server that has one.
+        run: the run, given as for `tunecheck.compare`.
+        out: the file; an existing file is replaced.
+        against: runs to compare with row by row, in order; the first is the base of the comparison.
+        pair_by: how rows are paired, as in `tunecheck.compare`: by `content` or by `id`.
+        cluster: the column that identifies dependent rows, as in `tunecheck.compare`.
+        results_dir: the folder with the runs.
+        home: the address of the list of runs, if a server has one.
 
     Raises:
         ConfigurationError: a run has not finished, its files are damaged, no row of one run is in the other, or the
@@ -57,7 +57,7 @@ def write_report(
         DataError: a run's rows are damaged.
     """
     others = against if isinstance(against, (list, tuple)) else [] if against is None else [against]
-    # Simulated runs may be compared on a page, which marks them.
+    # A page may compare simulated runs, because it marks them.
     settings = ComparisonSettings(allow_simulated=True, pair_by=pair_by, cluster=cluster, rows=0)
     names = [*others, run]
     folders = [open_run(name, Path(results_dir)).run for name in names]
@@ -72,7 +72,7 @@ def write_report(
 
 
 class _Report:
-    """One report that is being written to a file."""
+    """The writer of one report to a file."""
 
     def __init__(self, file: TextIO, opened: Sequence[ReportedRun], settings: ComparisonSettings) -> None:
         self._file = file
@@ -111,7 +111,7 @@ class _Report:
                 self._rows.add({**details.shown, **others})
 
     def _head(self) -> dict[str, JSON]:
-        """Return the content of the page above the rows."""
+        """Return the content of the page except the table of rows."""
         table, run, folder = self._table, self._run, self._run.folder
         return {
             "run": run.id,
@@ -133,7 +133,7 @@ class _Report:
 
 
 def _first(folder: Run) -> dict[str, JSON]:
-    """Return the sentences and the table that the command printed when the run ended."""
+    """Return the run's first screen: its sentences and its table."""
     screen = first_screen(folder)
     rows: list[JSON] = [[text_of(cell) for cell in row] for row in screen.table.rows]
     return {"sentences": [*screen.sentences], "heads": [*map(text_of, screen.table.heads)], "rows": rows}

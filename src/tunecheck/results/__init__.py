@@ -1,7 +1,7 @@
-"""Finished runs as tables: one reader of rows and metrics for comparisons, gates, reports and plug-ins.
+"""Finished runs as tables, for comparisons, gates, reports and plug-ins.
 
-read_runs([base, new], results_dir)     # -> RunTables: ids, contents, and one number a row and metric
-open_run(name, results_dir)             # -> OpenedRun: a run by name, its rows not read yet
+read_runs([base, new], results_dir)     # -> RunTables: ids, contents, and one number per row and metric
+open_run(name, results_dir)             # -> OpenedRun: a run by name, without reading its rows
 """
 
 from tunecheck._lazy import attach_stub

@@ -1,4 +1,4 @@
-"""Build a table of numbers from result rows: their ids, their contents and their metrics."""
+"""Build a run's table from its result rows: ids, contents and metrics."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _ALWAYS_READ = ("row_id", "row_fingerprint", "cause", "inputs.id", _SOURCE, _TRI
 
 
 class TableBuilder:
-    """Reads a run's rows.
+    """Reads a run's rows into columns.
 
-    `labels` are the columns with values to keep. `finds_clusters` also keeps columns that may identify clusters.
-    `answers` are the data's columns that are not part of a row's content. Rows that are `is_foreign` may have an id
-    twice, and a null is Azure AI Evaluation's way to say that an evaluator failed. `known_contents` has the fingerprint
-    of each content by a hash of its JSON text; runs of the same data share it.
+    `labels` are columns that group rows; their values are kept. With `finds_clusters`, columns that may identify
+    clusters are kept, too. `answers` are the data's columns that are not part of a row's content. If `is_foreign`, ids
+    may be repeated, and null values mean that an evaluator failed, as in Azure AI Evaluation. `known_contents` maps a
+    hash of a content's JSON text to its fingerprint; runs of the same data share it.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TableBuilder:
         self._error_keys: list[str] = []
         self._labels: dict[str, list[str | None]] = {name: [] for name in labels}
         self._slices: dict[str, list[str | None]] = {}
-        """The values of columns with few short ones; the rows are not grouped by them."""
+        """The values of columns that have only few, short values; the run was not grouped by them."""
         self._slice_texts: defaultdict[str, dict[JSON, str | None]] = defaultdict(dict)
         self._texts: dict[str, str] = {}
         self._given: list[str | None] = []
@@ -91,12 +91,12 @@ class TableBuilder:
         self.rows = self.errors = self.simulated = 0
         self.latencies_ms: list[float] = []
         self.causes: dict[int, str] | None = None
-        """Why rows failed, by their number; None where no row says whether it has a cause."""
+        """The cause of each failed row by its number; None if no row records a cause."""
         for name in self._declared:
             self._part(name)
 
     def read(self, source: RowSource) -> tuple[Items, bool, Mapping[str, Labels], Mapping[str, Labels]]:
-        """Read all rows; give the items, whether ids come from the data, the items' labels by column, and slices."""
+        """Read all rows; return the items, True if ids come from the data, and labels and slices by column."""
         if isinstance(source, ResultsFile):
             lines = source.lines()
             while block := list(islice(lines, _BLOCK_ROWS)):
@@ -135,7 +135,7 @@ class TableBuilder:
     # -- columns
 
     def _learn(self, keys: Iterable[str]) -> None:
-        """Say of each new column what it is."""
+        """Determine the role of each new column: an error, an input, or an evaluator's output."""
         added: dict[str, list[str]] = {}
         for key in keys:
             kind, _, name = key.partition(".")
@@ -170,6 +170,7 @@ class TableBuilder:
         return {key: [row.get(key, UNSET) for row in rows] for key in self._keys}
 
     def _take(self, columns: Columns, count: int) -> None:
+        """Add a block of `count` rows to the table."""
         failed = [False] * count
         for key in self._error_keys:
             failed = [had or cell is not UNSET for had, cell in zip(failed, columns[key], strict=True)]
@@ -189,7 +190,7 @@ class TableBuilder:
         self.errors += sum(failed)
 
     def _take_slices(self, columns: Columns) -> None:
-        """Keep the values of columns with few short ones, and forget those of others."""
+        """Keep the values of columns with few, short values, and drop other columns."""
         for name, labels in [*self._slices.items()]:
             texts = self._slice_texts[name]
             values = [None if cell is UNSET else cell for cell in columns[f"inputs.{name}"]]
@@ -209,11 +210,12 @@ class TableBuilder:
         if value is None or value is UNSET:
             return None
         text = value if isinstance(value, str) else dumps(value).decode("utf-8", "backslashreplace")
-        return self._texts.setdefault(text, text)  # few labels are more than one row's
+        return self._texts.setdefault(text, text)  # equal labels share one text, which saves memory
 
     # -- names
 
     def _name(self, columns: Columns, count: int) -> None:
+        """Record the ids, contents, trials and causes of a block of rows."""
         absent: Cells = [UNSET] * count
         row_ids, own_ids, prints = (columns.get(key, absent) for key in ("row_id", "inputs.id", "row_fingerprint"))
         named = (usable_id(own) if cell is UNSET else cell for cell, own in zip(row_ids, own_ids, strict=True))
@@ -242,11 +244,12 @@ class TableBuilder:
             self.causes.update({number: cause for number, cause in numbered if isinstance(cause, str)})
 
     def _source(self, given: str | None, source: Cell, trial: Cell) -> str | None:
+        """Return the id of the row that a trial repeats; None if the row is no trial."""
         text = None if trial is UNSET else self._text(source)
         return text if text is not None and (given == text or (given or "").startswith(f"{text}#")) else None
 
     def _fingerprints(self, columns: Columns, count: int) -> Iterator[str]:
-        """Yield the fingerprints of rows' inputs, without the columns `a.b` in which Azure repeats a part of `a`."""
+        """Yield the fingerprint of each row's inputs, without columns `a.b` in which Azure repeats a part of `a`."""
         names = {key.removeprefix("inputs."): key for key in sorted(columns) if key.startswith("inputs.")}
         parted = any(_is_part(name, names) for name in names)
         own = [name for name in names if parted or name not in self._not_content]
@@ -263,7 +266,10 @@ class TableBuilder:
             yield self._known_contents[hashed]
 
     def _settle_ids(self) -> bool:
-        """The rows' ids: as given, unless one is missing or twice among ids that are not a run's own."""
+        """Set the rows' ids; return True if they come from the data.
+
+        If an id is missing, or repeated in another program's results, rows are numbered.
+        """
         given = [each for each in self._given if each is not None]
         if len(given) < self.rows or (self._is_foreign and len(set(given)) < self.rows):
             self.row_ids = [f"row-{number}" for number in range(1, self.rows + 1)]
@@ -272,7 +278,7 @@ class TableBuilder:
         return not all(_BY_POSITION.fullmatch(each) for each in given)
 
     def _items(self) -> tuple[Items, Sequence[int] | None]:
-        """The items, and of each the first row; None where each row is one."""
+        """Return the items and the first row of each item, None if each row is an item."""
         sources = self._sources
         if not self.rows or None in sources or len(set(sources)) == self.rows:
             return Items(self.row_ids, self._contents), None
@@ -288,7 +294,7 @@ class TableBuilder:
 
 
 class _BlockParser:
-    """Parses lines of a results file. Values that the table does not need stay JSON text, which saves most time."""
+    """Parses lines of a results file. Values that the table does not need stay JSON text, which is much faster."""
 
     def __init__(self) -> None:
         self._keys: list[str] = []
@@ -305,12 +311,12 @@ class _BlockParser:
         self._decoder = row_decoder({key: Any if key in read else msgspec.Raw for key in keys}, only_these=True)
 
     def parse(self, lines: Sequence[bytes]) -> Columns | None:
-        """Return the columns of these rows; None if any of them is damaged, or has a key that is not expected."""
+        """Return the columns of these rows; None if a row is damaged or has an unexpected key."""
         if self._decoder is None:
             return None
         decode = self._decoder.decode
         try:
-            # Undecoded values may be no UTF-8, which only a text is checked for.
+            # msgspec does not check undecoded bytes for valid UTF-8, so a line that is not ASCII is decoded first.
             rows = [decode(line if line.isascii() else line.decode()) for line in lines]
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             return None
@@ -322,9 +328,10 @@ def _is_short(value: JSON) -> bool:
 
 
 def _places(name: str) -> tuple[str, str, str]:
-    """Return the keys of a grouping column: in the data, in the row itself, in the target's output."""
+    """Return the possible keys of a grouping column: in the data, in the row itself, in the target's output."""
     return f"inputs.{name}", name, f"outputs.{name}"
 
 
 def _is_part(name: str, names: Collection[str]) -> bool:
+    """Return whether a name is `a.b` and `a` is among the names."""
     return any(letter == "." and name[:at] in names for at, letter in enumerate(name))

@@ -1,4 +1,4 @@
-"""An evaluator's columns in result rows: its verdicts and numbers, and which metric speaks for it."""
+"""An evaluator's columns in result rows: its verdicts, its numbers and its main metric."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tunecheck.pipeline._finished_rows import counted_metric
 from tunecheck.results._table import PASS_RATE, EvaluatorColumns, Kind, MetricColumn, State
 
 MOST_COLUMNS = 300
-"""Most metrics that are read of an evaluator."""
+"""The most metrics read per evaluator."""
 
 _LEFT_OUT = ("_result", "_reason", "_status", "_properties", "_threshold", "_model", "_finish_reason")
 _SAMPLES = ("_sample_input", "_sample_output", "_prompt_tokens", "_completion_tokens", "_total_tokens")
@@ -29,13 +29,16 @@ _KINDS: Mapping[str, Kind] = {"binary": "binary", "score": "score", "count": "co
 Cell: TypeAlias = "JSON | UnsetType"
 Cells: TypeAlias = Sequence[Cell]
 Columns: TypeAlias = Mapping[str, Cells]
-"""Some rows by column: UNSET where a row lacks it; what the table does not need may be JSON text."""
+"""Rows as columns. A cell is UNSET if its row lacks the column; cells that the table does not need may be JSON text."""
 
 NameOf = Callable[[str], "tuple[str, str] | None"]
 
 
 def evaluator_names(declared: Mapping[str, EvaluatorEntry] | None) -> NameOf:
-    """What splits `<evaluator>.<key>`: by the declared names, which may hold dots; without them at the first dot."""
+    """Return a function that splits `<evaluator>.<key>`: by the declared names, which may contain dots.
+
+    Without declared names it splits at the first dot.
+    """
     if declared is None:
         return _split_at_first_dot
     names = sorted(declared, key=len, reverse=True)
@@ -54,9 +57,10 @@ def _split_at_first_dot(rest: str) -> tuple[str, str] | None:
 
 @dataclass(slots=True)
 class EvaluatorPart:
-    """One evaluator's keys in a run's rows. `nulls_are_errors`: a row in which all of them are null failed.
+    """One evaluator's keys in a run's rows, and the columns that they fill.
 
-    `numbers` pairs keys with columns, `verdicts` has the key of the reason between both.
+    `numbers` has pairs of a key and its column. `verdicts` has a result's key, its reason's key and the column. If
+    `nulls_are_errors`, the evaluator failed on a row with nulls under all its keys.
     """
 
     evaluator: EvaluatorColumns
@@ -76,7 +80,7 @@ class EvaluatorPart:
         return cls(columns, declared, nulls_are_errors)
 
     def learn(self, added: Sequence[str], columns: dict[str, MetricColumn]) -> None:
-        """Say of each new key whether it is a verdict, a number, or neither."""
+        """Determine for each new key whether it holds a verdict, a number, or neither."""
         start = f"outputs.{self.evaluator.name}."
         self.keys += [start + key for key in added]
         known = {key.removeprefix(start) for key in self.keys}
@@ -96,6 +100,7 @@ class EvaluatorPart:
     def _column(
         self, key: str, metric: str, means: MetricEntry, columns: dict[str, MetricColumn]
     ) -> MetricColumn | None:
+        """Return the column of a key, new if necessary; None if the evaluator has too many metrics."""
         evaluator = self.evaluator
         name = f"{evaluator.name}.{key}"
         if name not in columns and len(evaluator.columns) >= MOST_COLUMNS:
@@ -108,7 +113,10 @@ class EvaluatorPart:
         return columns[name]
 
     def take(self, columns: Columns, count: int, start: int) -> bytes:
-        """Put the values of these rows, which `start` others came before, where they belong; give their states."""
+        """Append the values of a block of rows to the columns; return the rows' states.
+
+        `start` is the number of rows read before.
+        """
         absent: Cells = [UNSET] * count
         failed = [cell is not UNSET for cell in columns.get(f"error.{self.evaluator.name}", absent)]
         all_worked = not any(failed)
@@ -139,7 +147,7 @@ class EvaluatorPart:
         return states
 
     def _state(self, columns: Columns, at: int) -> int:
-        """Return the state of a row without a verdict and a number."""
+        """Return the state of a row with neither a verdict nor a number."""
         own = [columns[key][at] for key in self.keys if columns[key][at] is not UNSET]
         if not own:
             return (
@@ -150,6 +158,7 @@ class EvaluatorPart:
 
 
 def _take_verdicts(results: Cells, reasons: Cells, start: int, column: MetricColumn) -> Sequence[int]:
+    """Append the verdicts to a column; return the code of each result."""
     try:
         words = [_WORDS.get(cell, _NEITHER) for cell in results]  # type: ignore[arg-type]
     except TypeError:  # some value is a list or an object
@@ -162,6 +171,7 @@ def _take_verdicts(results: Cells, reasons: Cells, start: int, column: MetricCol
 
 
 def _take_numbers(cells: Cells, start: int, column: MetricColumn) -> Sequence[float]:
+    """Append the numbers to a column and return them."""
     values = [cell if type(cell) is float else number_of(cell) for cell in cells]
     column.fill(start)
     column.values.extend(values)
@@ -171,7 +181,7 @@ def _take_numbers(cells: Cells, start: int, column: MetricColumn) -> Sequence[fl
 
 
 def number_of(value: Cell) -> float:
-    """A value as a number; NaN of what is none, or beyond any float."""
+    """Return a value as a float; NaN if it is not a number or too large for a float."""
     try:
         return float(value) if isinstance(value, (int, float)) else math.nan
     except OverflowError:
@@ -179,7 +189,7 @@ def number_of(value: Cell) -> float:
 
 
 def _hash(reason: Cell) -> int:
-    """A number that equal reasons share; never 0."""
+    """Return a hash of a reason, never 0."""
     return hash(reason if isinstance(reason, str) else dumps(None if reason is UNSET else reason)) or 1
 
 

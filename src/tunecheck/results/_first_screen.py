@@ -1,4 +1,4 @@
-"""The first screen of a finished run, on a terminal and in the report: three sentences and one table."""
+"""The first screen of a finished run, on a terminal and in the report: three paragraphs and one table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Metrics = Mapping[str, JSON]
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Some of the rows: a column of the table."""
+    """A group of rows, which is a column of the table."""
 
     head: str
     metrics: Metrics
@@ -35,7 +35,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class FirstScreen:
-    """What passed, the main cause of failures with advice, the next command, and the table of main figures."""
+    """How many rows passed, the main cause of failures with advice, the next command, and a table of main figures."""
 
     passed: str
     cause: str
@@ -50,7 +50,7 @@ class FirstScreen:
 
 
 def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None = None) -> FirstScreen:
-    """Read the first screen from a finished run's files; `where` are the words that find its folder in a command."""
+    """Read the first screen from a finished run's files; `where` has the options that locate its folder."""
     manifest, summary = run.manifest(), run.metrics()
     metrics, rows = _mapping(summary.get("metrics")), _count(summary.get("rows"))
     kinds = _mapping(_mapping(summary.get("by")).get("row_kind"))
@@ -89,7 +89,7 @@ def _order_evaluators(manifest: RunFile) -> list[str]:
 
 
 def _shown_first(names: Iterable[str], metrics: Metrics) -> list[str]:
-    """Return the primary evaluator, and others that judged only rows to which it does not apply."""
+    """Return the primary evaluator, and up to two others that only judged rows to which the primary does not apply."""
     primary, *others = [*names] or [""]
     left = _count(metrics.get(f"{primary}.not_applicable_count"))
     return [primary, *(name for name in others if 0 < _count(metrics.get(f"{name}.scored_count")) <= left)][
@@ -136,7 +136,7 @@ def _main_cause(failures: Failures, causes: Sequence[str]) -> str:
 
 
 def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[str]) -> tuple[list[str], str]:
-    """Return the words of the command to type next, and its aim."""
+    """Return the next command to run as a list of words, and its purpose."""
     rows, failed, target = summary.get("rows"), _count(summary.get("failed_rows")), manifest.target or {}
     serving = [code for code in causes[:1] if cause_named(code).side == "serving"]
     name, begun = str(target.get("name") or ""), (command_of(manifest.command) or "evaluate").split()
@@ -154,7 +154,7 @@ def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[s
 
 
 def _earlier(run: Run, manifest: RunFile) -> Iterator[Run]:
-    """Yield earlier finished runs of models on the same data with a common evaluator, the latest first."""
+    """Yield earlier finished runs without simulated answers on the same data with a common evaluator, latest first."""
     before = [*takewhile(lambda each: each.id != run.id, list_runs(run.folder.parent))]
     for each in before[: -_MOST_EARLIER_RUNS - 1 : -1]:
         try:

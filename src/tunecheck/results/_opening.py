@@ -1,4 +1,4 @@
-"""Runs by name: what stands behind a name, and its rows as a table."""
+"""Open runs by name, folder or file, and read their rows as tables."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ from tunecheck.runs._verify import changed_since
 
 @dataclass(frozen=True, slots=True)
 class AboutToRun:
-    """Rows that a run is about to judge; they are paired with a base before the endpoint is called.
+    """The rows of a run that has not started; they are paired with a base before the endpoint is called.
 
     `mapping` has the layers of the column mapping if the data holds the answers; None if an endpoint answers.
-    `cluster` is the column by which they are not independent, and `primary` the metric that decides, where other than
-    the data's are named.
+    `cluster` (the column of dependent rows) and `primary` (the metric that decides) replace those of the data.
     """
 
     dataset: Dataset
@@ -48,17 +47,17 @@ class AboutToRun:
 
 
 RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
-"""A run's folder, id, the beginning of its id, or `last`; files of other programs; what `evaluate` returned."""
+"""A run's folder, id, the beginning of its id, or `last`; files of other programs; or the result of `evaluate`."""
 
 _AZURE = "evaluation_results.json"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedRun:
-    """A run that a name identifies; its rows are not read yet.
+    """An opened run whose rows have not been read yet.
 
-    `dataset` is the name of its data set, if it is known. `derived` evaluators were made by a plug-in from the verdicts
-    of others: they are compared, but no gate goes by them.
+    `dataset` is the name of the data set, if known. A plug-in computed `derived` evaluators from the verdicts of
+    others; they are compared, but gates ignore them.
     """
 
     id: str
@@ -80,7 +79,7 @@ class OpenedRun:
 
     @property
     def run(self) -> Run | None:
-        """The run folder; None of what another program wrote, and of rows in memory."""
+        """The run folder; None for other programs' results and for rows in memory."""
         return Run(Path(self.place)) if self.source == "run" and self.place != "memory" else None
 
 
@@ -88,12 +87,12 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
     """Return each run's rows as a table.
 
     A row's content excludes columns that hold the answers of any of the runs, so that two iterations with their
-    answers in columns of the data have the same rows. `cluster` names the column that identifies dependent rows, or
-    `none`; by default it is the one that the data declares, or one that is found.
+    answers in columns of the data have the same rows. `cluster` names the column that identifies dependent rows, or is
+    `none`. By default it is the column that the data declares, or else a column with repeated ids.
 
     Raises:
-        ConfigurationError: there is no such run, it has not finished, or it is another version's.
-        DataError: its rows are damaged, or files that belong to it are not there.
+        ConfigurationError: a run does not exist, has not finished, or was written by a newer version.
+        DataError: a run's rows are damaged, or some of its files are missing.
     """
     opened = [open_run(run, results_dir, f"run {at}" if at else "base") for at, run in enumerate(runs)]
     answers = frozenset[str]().union(*(each.answers for each in opened))
@@ -103,7 +102,7 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
 
 
 def read_run(run: RunLike, results_dir: Path) -> RunTable:
-    """One run's rows as a table; errors as of `read_runs`."""
+    """Return one run's rows as a table; raises the errors of `read_runs`."""
     return read_runs([run], results_dir)[0]
 
 
@@ -167,7 +166,7 @@ def _left_out(builder: TableBuilder) -> tuple[str, ...]:
 
 
 def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") -> OpenedRun:
-    """Open the run with this name; raises the errors of `read_runs`."""
+    """Open a run; `name` is the id of a run given as rows. Raises the errors of `read_runs`."""
     if isinstance(run, AboutToRun):
         answers = frozenset[str]() if run.mapping is None else _answer_columns(run.mapping)
         declared = run.dataset.defaults
@@ -206,7 +205,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
 
 
 def _foreign(path: Path) -> OpenedRun | None:
-    """A file or folder that is not a run folder of ours: a plug-in's, else Azure's."""
+    """Open a file or folder of another program, with a plug-in or as Azure's results; None if it is neither."""
     opened = _open_with_plugins(path, None)
     azure = path / _AZURE if path.is_dir() else path
     if opened is None and azure.is_file() and azure.suffix == ".json":
@@ -216,6 +215,7 @@ def _foreign(path: Path) -> OpenedRun | None:
 
 
 def _open_with_plugins(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
+    """Let each plug-in open a path, or change a run that was opened there."""
     for source in plugins.sources():
         opened = source(path, opened)
     return opened
@@ -233,7 +233,7 @@ def _run_folder(run: Run) -> OpenedRun:
     if not run.results.is_file():
         raise ConfigurationError(f"run {run.id} has no results: it {_end_problem(run)}")
     status = run.status() if manifest.status else "finished"
-    # A run that was finished once and resumed has its rows of then.
+    # A run that finished and was then resumed still has the results from before.
     since = f"{run.id} is not finished ({status}): its rows are those of before" if status != "finished" else None
     opened = OpenedRun(
         run.id,
@@ -256,7 +256,7 @@ def _run_folder(run: Run) -> OpenedRun:
 
 
 def _calls_read(run: Run) -> CallsRead | None:
-    """Return how calls that the server did not parse were counted, as the run's metrics say."""
+    """Return from the run's metrics how calls that the server did not parse were counted."""
     recorded = run.metrics().get("calls") if run.metrics_file.is_file() else None
     try:
         return msgspec.convert(recorded, CallsRead) if recorded else None

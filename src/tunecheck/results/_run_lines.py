@@ -1,4 +1,4 @@
-"""One run in a list of runs: what was run, who answered, how it ended, its main figures, how long it took, its cost."""
+"""One line in a list of runs: the data, the source of answers, the status, main figures, duration and cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tunecheck.statistics._results import wilson
 
 @dataclass(frozen=True, slots=True)
 class MainFigure:
-    """An evaluator's pass rate with its 95% interval, else its main mean; None if it has neither."""
+    """An evaluator's pass rate with its 95% interval, else its main mean; `value` is None if it has neither."""
 
     evaluator: str
     is_rate: bool
@@ -29,12 +29,12 @@ class MainFigure:
 
     @property
     def text(self) -> str:
-        """Return the figure for people, `86.7%` or `0.833`."""
+        """The figure as text, such as `86.7%` or `0.833`."""
         return f"{self.value:.1%}" if self.is_rate and self.value is not None else number_text(self.value)
 
 
 def number_text(value: JSON) -> str:
-    """Write a number in few digits."""
+    """Format a number with few digits."""
     if isinstance(value, bool) or value is None:
         return "–" if value is None else str(value).lower()
     if isinstance(value, int):
@@ -46,9 +46,10 @@ def number_text(value: JSON) -> str:
 
 @dataclass(slots=True)
 class RunLine:
-    """One line of a list of runs. A damaged run has a `problem`. `cost` has the amount by currency.
+    """One line in a list of runs.
 
-    `answered` counts the answers of a run in progress.
+    A damaged run has a `problem`. `cost` has the amount by currency. `answered` counts the answers of a run in
+    progress.
     """
 
     id: str
@@ -70,7 +71,7 @@ class RunLine:
 
 
 def describe_run(run: Run) -> RunLine:
-    """Read what a list says of a run; one that is damaged says so and hides no other."""
+    """Read a run's line; for a damaged run, `problem` has the error, so that other runs are still listed."""
     line = RunLine(run.id)
     try:
         manifest = run.manifest()
@@ -97,7 +98,7 @@ def describe_run(run: Run) -> RunLine:
 
 
 def data_of(manifest: RunFile) -> str:
-    """The data set, as it was named."""
+    """Return the data set's path or name, as it was given."""
     return manifest.dataset.path or manifest.dataset.name or "?"
 
 
@@ -114,10 +115,10 @@ def answered_by(manifest: RunFile) -> str:
 def main_figure_of(
     name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON], *, is_uncalibrated: bool = False
 ) -> MainFigure:
-    """The figure that says most of an evaluator."""
+    """Return an evaluator's pass rate, else its main mean."""
     rate = metrics.get(f"{name}.{PASS_RATE}")
     if isinstance(rate, (int, float)):
-        trials = f"{name}.pass_at_1" in metrics  # those of one row are not independent
+        trials = f"{name}.pass_at_1" in metrics  # trials of a row are not independent, so there is no interval
         scored = metrics.get(f"{name}.scored_count")
         of = scored if isinstance(scored, int) and 0 <= rate <= 1 and not trials else 0
         share = wilson(round(rate * of), of)
@@ -128,13 +129,14 @@ def main_figure_of(
 
 
 def _main_keys(name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON]) -> Iterator[str]:
+    """Yield the keys of an evaluator's metrics, the most important first."""
     yield from (key for key in (entry.primary, *(metric.name for metric in entry.metrics or ()), name) if key)
     own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
     yield from own[: own.index("scored_count") if "scored_count" in own else len(own)]
 
 
 def _seconds(manifest: RunFile) -> float | None:
-    """From the beginning to the end of the run, or of its last part where it was resumed."""
+    """Return the duration of the run, or of its last part if it was resumed; None if it has not ended."""
     try:
         begun, ended = (
             datetime.fromisoformat(str(time)) for time in (manifest.started or manifest.created, manifest.ended)
@@ -145,7 +147,7 @@ def _seconds(manifest: RunFile) -> float | None:
 
 
 def _cost(usage: JSON) -> Mapping[str, float] | None:
-    """The amount by currency; None where no call has a price, or some have none."""
+    """Return the cost by currency; None if the price of a call is unknown, or there are no calls."""
     spent = [each for each in usage.values() if isinstance(each, dict)] if isinstance(usage, dict) else []
     sums: defaultdict[str, float] = defaultdict(float)
     for each in spent:

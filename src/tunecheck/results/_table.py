@@ -1,4 +1,4 @@
-"""A finished run as a table: its rows' names, and for each metric one number a row."""
+"""A finished run as a table: the ids of its rows, and one number per row for each metric."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     from tunecheck.datasets._reading import Dataset
 
 NONE = "none"
-"""Named as the column, it takes all rows as independent."""
+"""The name of a cluster column that treats all rows as independent."""
 
 _FIRST = "conversation_id"
 _LEAST_VALUES, _MOST_ROWS = 10, 20
-"""What a column must have to be found: at least this many values, on average with at most this many rows. A category,
-or the author of the rows, has fewer values or more rows."""
+"""A column is taken for clusters if it has at least this many values, and on average at most this many rows per value.
+
+Categories or authors have fewer values or more rows per value."""
 
 How = Literal["named", "declared", "found"]
-"""Who says that rows are not independent: who asks, the data, or a column's values."""
+"""The source of clusters: named by the caller, declared by the data, or found by a column's repeated values."""
 
 Labels = Sequence[str | None]
 
@@ -60,14 +61,14 @@ class Clusters:
 
 
 def may_cluster(column: str) -> bool:
-    """Whether a column of the data is looked at where none is named."""
+    """Return whether a column may identify clusters if none is named."""
     return column.endswith("_id")
 
 
 def clusters_of(named: str | None, declared: str | None, labels: Mapping[str, Labels]) -> Clusters | None:
-    """The clusters by the column that is named, else by the declared one, else by one that is found.
+    """Return the clusters by the named column, else by the declared column, else by a column that is found.
 
-    Found is `conversation_id`, else the column `…_id` of the fewest values, where values repeat.
+    A column is found if its values repeat: `conversation_id`, else the `…_id` column with the fewest values.
     """
     if named is not None:
         return Clusters(named, "named", labels[named]) if named in labels else None
@@ -85,6 +86,7 @@ def _values(labels: Labels) -> int:
 
 
 def _groups(name: str, labels: Labels) -> bool:
+    """Return whether the values of a column repeat as those of clusters do."""
     values, rows = _values(labels), len(labels) - labels.count(None)
     least, most = (2, rows) if name == _FIRST else (_LEAST_VALUES, _MOST_ROWS)
     return least <= values < rows <= most * values
@@ -94,26 +96,26 @@ _BLOCK = 1 << 20
 
 
 class RowSource(Protocol):
-    """A source of result rows; it can be read again."""
+    """A source of result rows that can be read several times."""
 
     def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
-        """Yield each row's values by column, or those of some rows by their number from 0.
+        """Yield the values of each row by column; with `only`, just the rows with these numbers, counted from 0.
 
         Raises:
-            DataError: a row that cannot be read.
+            DataError: a row cannot be read.
         """
 
 
 @dataclass(slots=True)
 class ResultsFile:
-    """`eval_results.jsonl`: an object a line."""
+    """`eval_results.jsonl`, with one JSON object per line."""
 
     path: Path
     _starts: array[int] = field(default_factory=lambda: array("Q"))
-    """Where lines start, once all have been read."""
+    """The offset of each line, once the whole file has been read."""
 
     def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
-        """As `RowSource.records`."""
+        """See `RowSource.records`."""
         for number, line in self.lines():
             if only is None or number in only:
                 yield read_row(line, self.path, number)
@@ -130,7 +132,7 @@ class ResultsFile:
         self._starts = starts
 
     def picked(self, numbers: Sequence[int], keys: Collection[str]) -> Iterator[ResultRow]:
-        """Yield some rows, in order, with these keys alone; the whole file has been read before."""
+        """Yield the rows with these numbers, with these keys only; `lines` must have read the whole file before."""
         decoder = row_decoder(dict.fromkeys(keys, Any), only_these=False)
         with raise_as(DataError, self.path), open_regular(self.path) as file:
             for number in numbers:
@@ -147,9 +149,9 @@ class ResultsFile:
 
 
 def row_decoder(keys: Mapping[str, object], *, only_these: bool) -> msgspec.json.Decoder[msgspec.Struct] | None:
-    """Return what decodes these keys of a row, each as its type; None if msgspec cannot.
+    """Return a decoder for these keys of a row, each with its type; None if msgspec cannot decode a key.
 
-    A row with another key is an error if `only_these` are expected.
+    With `only_these`, a row with another key is an error.
     """
     fields = [(f"k{at}", kind, UNSET) for at, kind in enumerate(keys.values())]
     names = {f"k{at}": key for at, key in enumerate(keys)}
@@ -162,12 +164,12 @@ def row_decoder(keys: Mapping[str, object], *, only_these: bool) -> msgspec.json
 
 @dataclass(frozen=True, slots=True)
 class AzureFile:
-    """`evaluation_results.json`: one object with `rows`; as Azure writes it, NaN stands where a value is missing."""
+    """`evaluation_results.json`: one object with `rows`. Azure writes NaN for missing values."""
 
     path: Path
 
     def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
-        """As `RowSource.records`."""
+        """See `RowSource.records`."""
         with raise_as(DataError, self.path):
             content = self.path.read_bytes()
         try:
@@ -187,12 +189,12 @@ class AzureFile:
 
 @dataclass(frozen=True, slots=True)
 class AskedRows:
-    """The rows of a data set, as the results of a run over them will name them."""
+    """The rows of a data set, with the ids and fingerprints that results of a run over them will have."""
 
     dataset: Dataset
 
     def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
-        """As `RowSource.records`."""
+        """See `RowSource.records`."""
         for number, row in enumerate(self.dataset.rows()):
             if only is None or number in only:
                 values = {f"inputs.{name}": value for name, value in row.values.items()}
@@ -201,12 +203,12 @@ class AskedRows:
 
 @dataclass(frozen=True, slots=True)
 class GivenRows:
-    """Rows in memory: `result["rows"]` of either `evaluate`."""
+    """Rows in memory: `result["rows"]` of Tunecheck's or Azure's `evaluate`."""
 
     rows: Sequence[Mapping[str, object]]
 
     def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
-        """As `RowSource.records`."""
+        """See `RowSource.records`."""
         for number, row in enumerate(self.rows):
             if only is not None and number not in only:
                 continue
@@ -226,24 +228,24 @@ def _check_row(row: JSON, where: str) -> ResultRow:
 Kind = Literal["binary", "score", "count"]
 
 OWN_SOURCES = ("run", "azure", "rows")
-"""What a run may be read from without a plug-in: a run folder, Azure AI Evaluation's results, rows in memory."""
+"""The sources of runs that need no plug-in: a run folder, Azure AI Evaluation's results, rows in memory."""
 
 PASS_RATE = "binary_aggregate"  # noqa: S105 - no password
-"""What an evaluator's pass rate is called among its metrics."""
+"""The name of an evaluator's pass rate among its metrics."""
 
 
 class State:
-    """States of a row at one evaluator."""
+    """The states of a row for one evaluator."""
 
     ABSENT, SCORED, NOT_APPLICABLE, ERROR = range(4)
 
 
 class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error"}):
-    """Which run this is.
+    """The identity and the size of a run.
 
-    `source` says what it was read from: a run folder, Azure AI Evaluation's results, rows in memory, or a plug-in's.
-    `rows` counts its rows; `errors` those of them on which something failed; `trials` how many rows an item has, where
-    rows are repeated trials. `stopped` is what was decided where the run stopped early, and has not all its rows.
+    `source` is the kind of source: one of `OWN_SOURCES`, or a plug-in's. `errors` is the number of `rows` with an
+    error. `trials` is the number of trials per item. `stopped` is the early decision if the run stopped before its last
+    row.
     """
 
     id: str
@@ -261,11 +263,11 @@ class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error
 
 @dataclass(slots=True)
 class MetricColumn:
-    """One metric's numbers: NaN where a row has none; a pass is 1, a fail 0.
+    """One metric's number for each row: 1 for a pass, 0 for a fail, NaN for none.
 
-    `metric` begins the keys of its reason. `passes` names the column of its verdicts, where it has any. `reasons` has
-    a hash of why each failing row failed, where the column holds verdicts; `has_results` is whether any of them is one.
-    `repeats` is whether its numbers are but the verdicts once more.
+    `metric` is the prefix of the keys of its verdicts, such as `<metric>_reason`. `passes` names the column with its
+    verdicts, if any. In a column of verdicts, `reasons` has a hash of each failed row's reason (else 0), and
+    `has_results` is True if there is a verdict. `repeats` is True if the numbers only repeat the verdicts.
     """
 
     name: str
@@ -282,11 +284,11 @@ class MetricColumn:
 
     @property
     def figures(self) -> int:
-        """The number of rows that have a number."""
+        """The number of rows with a number."""
         return sum(value == value for value in self.values)  # NaN alone differs from itself
 
     def fill(self, rows: int) -> None:
-        """Rows up to here that have no number."""
+        """Extend the column with NaN to this number of rows."""
         self.values.extend([math.nan] * (rows - len(self.values)))
         if self.passes == self.name:
             self.reasons.extend([0] * (rows - len(self.reasons)))
@@ -296,8 +298,8 @@ class MetricColumn:
 class EvaluatorColumns:
     """One evaluator: the names of its columns, its main column, and the state of each row.
 
-    `declared` is whether the run says what the evaluator's metrics mean; `arguments` and `fingerprint` what it was, and
-    `judge` which judge, where a model judges.
+    `declared` is True if the run describes the evaluator's metrics. `arguments` and `fingerprint` identify the
+    evaluator, and `judge` the judge if a model judges. `left_out` counts metrics that were not read.
     """
 
     name: str
@@ -311,16 +313,16 @@ class EvaluatorColumns:
     left_out: int = 0
 
     def counts(self) -> tuple[int, int, int]:
-        """Scored rows, rows to which it does not apply, errors."""
+        """Return the numbers of scored rows, not applicable rows and errors."""
         states = self.states
         return states.count(State.SCORED), states.count(State.NOT_APPLICABLE), states.count(State.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What is paired: a row each, or all trials of one question.
+    """The units that comparisons pair: each row, or all trials of a row together.
 
-    `of_row` has each row's item; None where every row is an item of its own.
+    `contents` are fingerprints, empty if unknown. `of_row` has the item of each row; None if every row is an item.
     """
 
     ids: Sequence[str]
@@ -330,14 +332,14 @@ class Items:
 
 @dataclass(slots=True)
 class RunTable:
-    """One run's rows. `contents` are fingerprints, empty where they are not known.
+    """One run's rows.
 
-    `named` is whether ids come from the data, not from the rows' order. `clusters` are the items that are not
-    independent, None where all are taken to be. `groups` has the items' values of the `--group-by` columns, `slices`
-    those of other columns with few short values. `primary` is the metric that the data says decides. `causes` has why
-    rows failed, by their number; None where the run does not tell. `latencies_ms` are those of its answers, in any
-    order. `column_names` are all columns of the data, `answers` those with answers in this run or in a run that was
-    read with it; they are no part of the content. `derived` evaluators are compared, but no gate goes by them.
+    `named` is True if ids come from the data, not from the rows' order. `clusters` groups dependent items; None if all
+    are independent. `groups` has the items' values of the `--group-by` columns, `slices` those of other columns with
+    few, short values. `primary` is the data's primary metric. `causes` has the cause of each failed row by its number;
+    None if the run records none. `latencies_ms` are in no particular order. `column_names` are all columns of the data.
+    `answers` are columns with answers, in this run or in a run that was read with it, which are not part of the
+    content. `derived` evaluators are compared, but gates ignore them.
     """
 
     info: RunInfo

@@ -1,4 +1,4 @@
-"""Run folders: their files, finding, resuming, reusing and checking runs."""
+"""Run folders: their files, and how runs are found, resumed, reused and checked."""
 
 from tunecheck._lazy import attach_stub
 

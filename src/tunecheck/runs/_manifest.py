@@ -1,4 +1,4 @@
-"""The parts of `run.json`, and which results of an earlier run still hold: the base of resume and reuse."""
+"""The parts of `run.json`, and which results of an earlier run are still valid for resume and reuse."""
 
 import platform
 import sys
@@ -26,12 +26,12 @@ _SHOWN_VERSIONS = ("tunecheck", "nltk", "rapidfuzz", "jsonschema-rs", "aiohttp",
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that results may depend on."""
+    """Return the versions of Python and of the packages that results may depend on."""
     installed = {package: found for package in _SHOWN_VERSIONS if (found := _version(package))}
     return {"python": platform.python_version(), **installed}
 
 
-@cache  # for a package's whole description is parsed
+@cache  # because each call parses the package's whole description
 def _version(package: str) -> str | None:
     try:
         return version(package)
@@ -62,9 +62,10 @@ def _describe(evaluator: BoundEvaluator) -> EvaluatorEntry:
 
 
 def _judge(evaluator: BoundEvaluator, kind: object, arguments: Mapping[str, JSON]) -> str | None:
-    """Return the identity of a judge: ours by prompt, model and settings, others by their code as well.
+    """Return the identity of a judge, None for other evaluators.
 
-    Calibrations cost money, so another version of ours with the same prompt is the same judge.
+    A built-in judge is identified by its prompt, model and settings, not by its code: calibrations cost money, so they
+    stay valid in another version with the same prompt. Other judges are identified by their code as well.
     """
     if getattr(evaluator.function, "judged", False) is not True:
         return None
@@ -98,12 +99,12 @@ def describe_target(target: Target | None) -> dict[str, JSON] | None:
 
 
 def kept_settings(settings: Mapping[str, JSON] | None) -> dict[str, JSON]:
-    """Return settings with secrets masked: values under a secret's name, and credentials in addresses."""
+    """Return settings with masked secrets: values with a secret's name, and credentials in addresses."""
     return {name: storable_settings(ALL_SECRETS.answer(value), name) for name, value in (settings or {}).items()}
 
 
 def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, dict[str, JSON]]:
-    """Return the merged mapping as users write it."""
+    """Return the merged mapping in the format that users write."""
     return {
         name: {key: mapped.text if isinstance(mapped, Reference) else mapped.value for key, mapped in entries.items()}
         for name, entries in mapping.items()
@@ -112,7 +113,7 @@ def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, d
 
 @dataclass(frozen=True, slots=True)
 class Reusable:
-    """Results in an earlier run's journal that still hold: verdicts of these evaluators, and perhaps the answers."""
+    """The results in an earlier run's journal that are still valid: the verdicts of `evaluators`, and `answers`."""
 
     evaluators: frozenset[str]
     answers: bool
@@ -120,7 +121,7 @@ class Reusable:
 
 
 def reusable(before: RunFile, now: RunFile) -> Reusable:
-    """Return the results of unchanged evaluators and of an unchanged target."""
+    """Return which results of an earlier run are still valid: those of unchanged evaluators and an unchanged target."""
     known = {name: entry.fingerprint for name, entry in before.evaluators.items() if entry.fingerprint is not None}
     evaluators = frozenset(name for name, entry in now.evaluators.items() if entry.fingerprint == known.get(name, ""))
     old, new = before.target, now.target
@@ -136,10 +137,10 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
 def resume_manifest(
     run_id: str, before: RunFile, now: RunFile, *, reuses_answers: bool, evaluators_may_change: bool = False
 ) -> RunFile:
-    """Return the manifest of a run that goes on in its own folder.
+    """Return the manifest of a run that is resumed in its own folder.
 
     Raises:
-        ConfigurationError: It would not be the same run; the text names each changed part.
+        ConfigurationError: It would not be the same run; the message names each changed part.
     """
     if evaluators_may_change and before.evaluators.keys() == now.evaluators.keys():
         before = structs.replace(before, evaluators=now.evaluators, command=now.command or before.command)
@@ -153,7 +154,7 @@ def resume_manifest(
 
 
 def _changes(before: RunFile, now: RunFile) -> list[str]:
-    """Return each change that keeps a run from being finished in its own folder, in words."""
+    """Return in words each change that prevents a run from being finished in its own folder."""
     data, new_data = before.dataset, now.dataset
     changes = []
     if data.sha256 != new_data.sha256:
@@ -207,14 +208,14 @@ def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, Eva
     return changes
 
 
-# -- values of evaluators' parameters in a run's rows, by the mapping that the run was made with
+# -- values of evaluators' parameters in a run's rows, by the run's column mapping
 
 ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON]
-"""From a row's data and target columns to a value."""
+"""A function from a row's data columns and target columns to a value."""
 
 
 def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> ValueReader:
-    """Return a function that finds a parameter's value: by the run's mapping, else in a column of its name."""
+    """Return a function that finds a parameter's value: by the run's mapping, else in the first of these columns."""
     mapped = next(_mapped_values(manifest, parameter), None)
     if mapped is None:
         return lambda data, target: next((each[key] for key in columns for each in (target, data) if key in each), None)

@@ -1,4 +1,4 @@
-"""Run folders: a run's manifest, journal and results, how a run is found again, and whether this user began it."""
+"""Run folders: a run's manifest, journal and results, how runs are found, and whether this user began a run."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ Manifest = dict[str, JSON]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[1-9]|lpt[1-9])\.", re.IGNORECASE)
-"""How the name of a file begins that Windows takes for a device."""
+"""The beginning of file names that Windows treats as devices."""
 _NAMED = re.compile(r"-(\d{8}T\d{6}Z)-[0-9a-f]{6}\Z")
 
 
 _SIGNED = ("id", "parent", "command", "dataset", "evaluators", "mapping", "api")
-"""What resume, reuse and score act on."""
+"""The values that resume, reuse and score depend on."""
 
 _MOST_LOOKED_AT = 100
 
@@ -71,7 +71,7 @@ class Run:
 
     @property
     def results(self) -> Path:
-        """The rows, one JSON object a line."""
+        """The rows, one JSON object per line."""
         return self.folder / "eval_results.jsonl"
 
     @property
@@ -105,8 +105,11 @@ class Run:
     def manifest_data(self) -> Manifest:
         """Return the content of `run.json`.
 
-        Every command begins here. So links that lead out of the folder and files of a later version are refused before
-        anything is used or replaced. This holds for all files of the run.
+        Every command calls this first. So it also refuses links that lead out of the folder, and any file of the run
+        that a later version wrote, before the command uses or replaces anything.
+
+        Raises:
+            ConfigurationError: The file is missing or damaged, or a file of the run is refused.
         """
         odd = odd_file(self.folder) if self.folder.is_dir() else None
         if odd is not None:
@@ -132,13 +135,13 @@ class Run:
         """Return the result rows of a finished run.
 
         Raises:
-            ConfigurationError: the run has not finished, or its file is not there, or cannot be opened, or a later
-                version wrote it.
+            ConfigurationError: The run has not finished, or its file is missing, cannot be opened, or was written by
+                a later version.
         """
-        from tunecheck.pipeline._finished_rows import RowsView  # heavy, and listing runs needs no rows
+        from tunecheck.pipeline._finished_rows import RowsView  # slow to import, and listing runs needs no rows
 
         finished = False
-        try:  # the version of the rows stands in `run.json`; without it, they can be read all the same
+        try:  # `run.json` has the version of the rows; if it is damaged, the rows can still be read
             finished = self.status() == "finished"
         except NewerFileError:
             raise
@@ -154,7 +157,7 @@ class Run:
             return RowsView(self.results)
 
     def write(self, description: RunFile) -> None:
-        """Replace `run.json`; it ends with a digest of its other values."""
+        """Replace `run.json`, and add a digest of its values."""
         values = cast("dict[str, JSON]", loads(dumps(description)))
         write_file(self.manifest_file, dumps_readably({**values, "digest": digest_of(values)}))
 
@@ -167,16 +170,16 @@ class Run:
 
 
 def digest_of(manifest: Mapping[str, JSON]) -> str:
-    """Return the digest of the values of run.json, except the digest itself."""
+    """Return the digest of all values of `run.json` except the digest itself."""
     return content_hash({name: value for name, value in manifest.items() if name != "digest"})
 
 
 def dumps_readably(value: object) -> bytes:
-    """Return JSON with line breaks, for files that people open."""
+    """Return JSON with line breaks, for files that people read."""
     import msgspec
 
     text = dumps(value)
-    with contextlib.suppress(msgspec.DecodeError):  # a lone surrogate somewhere: such a text stays on one line
+    with contextlib.suppress(msgspec.DecodeError):  # msgspec cannot format lone surrogates: the text stays on one line
         text = msgspec.json.format(text, indent=2)
     return text + b"\n"
 
@@ -187,12 +190,12 @@ def utc_now() -> datetime.datetime:
 
 
 def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
-    """Make a new run's folder; return it with its time in ns.
+    """Create a new run's folder; return the run and its creation time in ns.
 
-    The time is later than those of all runs there, even if the clock was set back.
+    The time is later than those of all runs in `results_dir`, even if the clock was set back.
 
     Raises:
-        ConfigurationError: The folder cannot be made.
+        ConfigurationError: The folder cannot be created.
     """
     safe = _UNSAFE.sub("-", name).strip("-.")[:60] or "evaluation"
     if _RESERVED.match(safe):
@@ -216,7 +219,7 @@ def list_runs(results_dir: Path) -> Iterator[Run]:
 
 
 def _folders_by_second(results_dir: Path) -> dict[str, list[Path]]:
-    """Return the folders in a folder by the second in their names, under `""` if there is none."""
+    """Return the folders in a folder by the second in their names; the key is `""` for names without a time."""
     try:
         names = os.listdir(results_dir)  # noqa: PTH208 - names are enough, and there may be many
     except OSError:
@@ -229,7 +232,7 @@ def _folders_by_second(results_dir: Path) -> dict[str, list[Path]]:
 
 
 def _creation_time(folder: Path) -> tuple[int, str]:
-    """Return the creation time of a run, to order runs with the same second in their names."""
+    """Return the creation time and the name of a run, to sort runs with the same second in their names."""
     try:
         created = Run(folder).manifest().created_ns or 0
     except ConfigurationError:
@@ -240,11 +243,11 @@ def _creation_time(folder: Path) -> tuple[int, str]:
 def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
     """Find a run by its folder, its id, its name (the newest of that name), the beginning of its id, or `last`.
 
-    If a storage holds the run, its files are fetched.
+    If a remote storage holds the run, its files are downloaded.
 
     Raises:
-        ConfigurationError: There is no such run, or there are several.
-        RunError: The storage cannot be read.
+        ConfigurationError: No run matches, or several do.
+        RunError: The remote storage cannot be read.
     """
     found = _find(run, results_dir)
     mirror = mirror_at(found.folder.parent)
@@ -274,13 +277,13 @@ def _find(run: str | os.PathLike[str], results_dir: Path) -> Run:
         raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {listed}; give more of the id")
     if path.is_dir():
         raise ConfigurationError(f"the folder {name} holds no run: it has no run.json")
-    is_whole = re.search(r"-\d{8}T\d", name) is not None  # an id, which names without a time resemble little
+    is_whole = re.search(r"-\d{8}T\d", name) is not None  # an id is compared with ids, a name with names
     hint = did_you_mean(name, [known.id if is_whole else given_name(known.id) for known in runs])
     raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")
 
 
 def given_name(run_id: str) -> str:
-    """Return a run's name without the time and the number that its id ends with."""
+    """Return the name in a run's id, without the time and the hex digits at its end."""
     return _NAMED.sub("", run_id)
 
 
@@ -293,11 +296,11 @@ def damage_error(run: Run, what: str) -> RunError:
 
 
 COMMAND_KEYS = {"bfcl run": "bfcl_run", "judge calibrate": "judge_calibrate", "memory run": "memory_run"}
-"""Commands with options under a key of their own in manifests; those of `evaluate` and `score` are at the top."""
+"""Commands with options under a key of their own in manifests; options of `evaluate` and `score` are at the top."""
 
 
 def command_of(recorded: JSON) -> str | None:
-    """Return the command that began a run, by its manifest's `command`; None if it was begun in Python."""
+    """Return the command that started a run, by its manifest's `command`; None if Python code started it."""
     if not isinstance(recorded, dict) or not recorded:
         return None
     return next((command for command, key in COMMAND_KEYS.items() if key in recorded), "evaluate")
@@ -314,7 +317,10 @@ def stopped_text(decision: EarlyStop | None) -> str:
 
 
 def _outcome_text(decision: EarlyStop) -> str:
-    """Return `worse than base-…`, or `at most 2 points worse than base-…`; a margin of scores has their unit."""
+    """Describe the outcome, as `worse than base-…` or `at most 2 points worse than base-…`.
+
+    The margin is in points for pass rates, else in the metric's unit.
+    """
     rates = all(metric.kind == "binary" for metric in decision.metrics)
     margin = (
         "" if decision.margin is None else f"{100 * decision.margin:g} points " if rates else f"{decision.margin:g} "
@@ -330,16 +336,16 @@ def _outcome_text(decision: EarlyStop) -> str:
             return f"undecided against {decision.against}"
 
 
-# -- whose run it is
+# -- signatures: whether this user began a run
 
 
 def sign_manifest(manifest: RunFile) -> RunFile:
-    """Return the manifest with the signature of this user; without one if no key can be kept."""
+    """Return the manifest with this user's signature; without a signature if no key can be stored."""
     return replace(manifest, signature=signature(_content(manifest)))
 
 
 def began_here(manifest: RunFile) -> bool:
-    """Return whether this user began the run in the current folder, to which its paths are relative."""
+    """Return whether this user began the run in the current working folder; the run's paths are relative to it."""
     return is_signed(_content(manifest), manifest.signature)
 
 
@@ -353,27 +359,28 @@ def holds_own_run(results_dir: Path) -> bool:
 
 
 def _content(manifest: RunFile) -> JSON:
+    """Return the signed content: the working folder and the signed values."""
     return [str(Path().resolve()), *(plain(getattr(manifest, name)) for name in _SIGNED)]
 
 
-# -- storage that a folder mirrors
+# -- local mirrors of remote storage
 
 MIRROR_STATE = ".mirror.json"
-"""File of a mirror: a JSON object whose `address` is what the folder mirrors."""
+"""The file of a mirror with a JSON object; its `address` is that of the remote storage."""
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+)://.*", re.DOTALL | re.IGNORECASE)
 
 
 def is_remote(place: str) -> bool:
-    """Return whether a place is the address of a storage service, not a folder."""
+    """Return whether a place is the address of remote storage and not a folder."""
     return _URL.fullmatch(place) is not None
 
 
 def open_mirror(address: str) -> MirrorLike:
-    """Open the mirror of the runs at an address.
+    """Open the local mirror of the runs at an address.
 
     Raises:
-        ConfigurationError: No plug-in knows the address's scheme, or the address is wrong.
+        ConfigurationError: No plug-in supports the address's scheme, or the address is wrong.
         MissingExtraError: The package for this storage is not installed.
     """
     scheme = address.partition("://")[0].lower()
@@ -391,7 +398,7 @@ def mirror_folder(address: str, *account: str) -> Path:
 
 
 def mirror_at(folder: Path) -> MirrorLike | None:
-    """Return the mirror that a folder is, if it stands where mirrors do and its file names an address."""
+    """Return the mirror in a folder; None if the folder is not below the cache of mirrors or names no address."""
     if folder.parent != _mirrors():
         return None
     try:
@@ -416,12 +423,12 @@ def calibration_file(results_dir: Path, judge: str) -> Path:
 
 
 def is_uncalibrated(results_dir: Path, evaluator: EvaluatorEntry) -> bool:
-    """Return whether a model judges and has no calibration."""
+    """Return whether the evaluator is a model judge without a calibration."""
     return evaluator.judge is not None and not calibration_file(results_dir, evaluator.judge).is_file()
 
 
 def save_calibration(results_dir: Path, calibration: JudgeCalibration) -> Path:
-    """Write a calibration, replace an earlier one of the same judge, and return the file's path.
+    """Write a calibration and return the file's path; an earlier calibration of the same judge is replaced.
 
     Raises:
         RunError: The file cannot be written.
@@ -436,7 +443,7 @@ def save_calibration(results_dir: Path, calibration: JudgeCalibration) -> Path:
 
 
 def find_calibration(results_dir: Path, judge: str | None) -> JudgeCalibration | None:
-    """Return the calibration of a judge, or None.
+    """Return the calibration of a judge, or None if it has none.
 
     Raises:
         ConfigurationError: The file cannot be read, or a later version wrote it.

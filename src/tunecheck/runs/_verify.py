@@ -21,7 +21,7 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Result of a check: damage, and parts that could not be checked."""
+    """The result of a check: the damage, and the parts that could not be checked."""
 
     run: Run
     status: str
@@ -31,12 +31,12 @@ class Verified:
 
     @property
     def whole(self) -> bool:
-        """Return whether no damage was found."""
+        """True if no damage was found."""
         return not self.damage
 
 
 def verify(run: Run) -> Verified:
-    """Read all files of a run and compare them with each other."""
+    """Read all files of a run and check them against each other."""
     try:
         manifest, status = run.manifest(), run.status()
     except ConfigurationError as error:
@@ -62,7 +62,7 @@ def verify(run: Run) -> Verified:
 
 
 def _damaged_logs(run: Run) -> Iterator[str]:
-    """Check the event logs of a run's sessions."""
+    """Yield the damage in the event logs of a run's sessions."""
     for path in sorted(run.folder.glob(_LOGS)):
         with raise_as(ConfigurationError, path), open_regular(path) as file:
             damage = WholeRecords(path, file).read()
@@ -81,7 +81,7 @@ def _read_journal(run: Run, manifest: RunFile) -> JournalReader:
 
 
 def _damaged_results(run: Run, manifest: RunFile, recorded: JournalReader) -> Iterator[str]:
-    """Yield what is wrong with a finished run's files: changes since it wrote them, and contradictions."""
+    """Yield the damage in a finished run's files: changes since the run wrote them, and contradictions."""
     changed = [_change_of_file(path, manifest) for path in (run.results, run.table, run.metrics_file)]
     yield from (each for each in changed if each is not None)
     if run.metrics().get("rows") != manifest.row_count:
@@ -103,10 +103,10 @@ def _damaged_results(run: Run, manifest: RunFile, recorded: JournalReader) -> It
 
 
 def refuse_changed(run: Run, manifest: RunFile) -> None:
-    """Refuse rows that have changed since the run wrote them; without a digest, changes are not noticed.
+    """Refuse rows that have changed since the run wrote them; without a digest, changes cannot be detected.
 
     Raises:
-        RunError: They have changed.
+        RunError: The rows have changed.
     """
     changed = _change_of_file(run.results, manifest)
     if changed is not None:
@@ -114,9 +114,9 @@ def refuse_changed(run: Run, manifest: RunFile) -> None:
 
 
 def changed_since(run: Run, manifest: RunFile) -> str | None:
-    """Return what has changed in a run's results since it wrote them, as far as a quick look shows.
+    """Return a note if a run's results have changed since the run wrote them; a quick check that may miss changes.
 
-    Only files that were written after `run.json`, the run's last file, are read for their digests.
+    Digests are computed only for files that are newer than `run.json`, which the run writes last.
     """
     ended = run.manifest_file.stat().st_mtime_ns
     for path in (run.results, run.metrics_file):
@@ -131,7 +131,7 @@ def _change_of_file(path: Path, manifest: RunFile) -> str | None:
     written = (manifest.sha256 or {}).get(path.name)
     if written is None:
         return None
-    with raise_as(ConfigurationError, path):  # a file that has grown to gigabytes is not read to its end
+    with raise_as(ConfigurationError, path):  # the size comes first, so that a file that grew huge is not read
         if _has_other_size(path, manifest) or sha256_of(path) != written:
             return f"{path.name} is not as the run wrote it"
     return None

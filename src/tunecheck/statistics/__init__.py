@@ -1,4 +1,4 @@
-"""Statistics of runs and of their differences: pure functions over numbers; only resampling and sums load numpy.
+"""Statistics of runs and of differences between runs: pure functions over numbers.
 
 estimate_proportion(outcomes)          # a pass rate
 estimate_mean(values)                  # a mean
@@ -7,10 +7,10 @@ paired_scores(base, new)               # two runs' scores on the same rows
 smallest_difference(comparison)        # what these rows could have shown
 non_inferiority(difference, margin)    # is it shown to be no worse?
 holm(p_values)                         # several metrics at once
-decide_early(pairs)                    # better, worse, or no worse, from as few pairs as it takes
+decide_early(pairs)                    # better, worse, or no worse, from as few pairs as possible
 pass_at_k(trials, k), pass_hat_k(trials, k)
 
-What is not defined (of no rows, of one conversation, of values that are not numbers) is None, and `remark` says why.
+A figure that is not defined (no rows, a single conversation, values that are not numbers) is None; `remark` says why.
 """
 
 from tunecheck._lazy import attach_stub

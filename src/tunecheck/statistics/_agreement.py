@@ -52,18 +52,18 @@ class Agreement:
         return wilson(self.agreed, self.total, confidence)
 
     def precision(self, name: str, confidence: float = CONFIDENCE) -> Proportion:
-        """Return the share of the second rater's rows of this class to which the first rater gives it, too."""
+        """Return the share of the second rater's rows of this class that the first rater puts into it, too."""
         return wilson(self.counts.get((name, name), 0), self.second[name], confidence)
 
     def recall(self, name: str, confidence: float = CONFIDENCE) -> Proportion:
-        """Return the share of the first rater's rows of this class to which the second rater gives it, too."""
+        """Return the share of the first rater's rows of this class that the second rater puts into it, too."""
         return wilson(self.counts.get((name, name), 0), self.first[name], confidence)
 
     def kappa(self, confidence: float = CONFIDENCE) -> Kappa:
         """Return Cohen's kappa with its asymptotic interval, limited to -1 and 1.
 
         Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960),
-        37-46; the variance (the one that does not suppose kappa to be 0): Fleiss, Cohen and Everitt, "Large sample
+        37-46; the variance (the form that does not assume a kappa of 0): Fleiss, Cohen and Everitt, "Large sample
         standard errors of kappa and weighted kappa", Psychological Bulletin 72 (1969), 323-327.
         """
         z = normal_quantile(confidence)
@@ -94,6 +94,7 @@ class Agreement:
         return spread / (total * (1 - expected) ** 2)
 
     def _one_class(self) -> str | None:
+        """Return a remark if a rater uses only one class, else None."""
         for who, said in (("the labels say", self.first), ("the verdicts say", self.second)):
             if len(said) == 1:
                 return f"{who} {next(iter(said))!r} of every row: kappa is 0 whatever the others say"
@@ -107,12 +108,12 @@ _FOLDS, _FEWEST = 10, 20
 _MOST_THRESHOLDS = 200
 
 Pairs = Sequence[tuple[float, float]]
-"""Scores of the same rows: what the first rater gave, and the second."""
+"""For each row, the first rater's score and the second rater's score."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreAgreement(Result):
-    """Agreement of scores; a difference is the second rater's score less the first's."""
+    """Agreement of scores; an error is the second rater's score minus the first rater's score."""
 
     weighted_kappa: Kappa
     correlation: Estimate
@@ -145,7 +146,7 @@ def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE
         return Kappa(None, None, None, None, f"not defined: both give {float(first[0]):g} to every row")
     scale = widest**2
     weights = 1 - (first - second) ** 2 / scale
-    # The mean weight of a score against all that the other rater gave.
+    # The mean weight of each score against all scores of the other rater.
     of_first = 1 - (first**2 - 2 * first * second.mean() + (second**2).mean()) / scale
     of_second = 1 - (second**2 - 2 * second * first.mean() + (first**2).mean()) / scale
     expected = float(of_first.mean())
@@ -161,7 +162,7 @@ def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -
     """Return Pearson's correlation with the interval of Fisher's z (standard error 1 / √(n − 3)).
 
     Fisher, "On the probable error of a coefficient of correlation deduced from a small sample", Metron 1 (1921), 3-32.
-    It is None if one rater gives every row the same score.
+    The correlation is None if one rater gives every row the same score.
     """
     n, method = len(first), "Fisher's z"
     deviations = [side - side.mean() if n else side for side in (first, second)]
@@ -195,20 +196,20 @@ class FittedThreshold(Result):
 def fit_threshold(
     scores: Sequence[tuple[bool, float]], *, higher_is_better: bool = True, confidence: float = CONFIDENCE
 ) -> FittedThreshold | None:
-    """Return the threshold with the highest kappa, the middle one of equals.
+    """Return the threshold with the highest kappa; if several are equal, the middle one.
 
     Return None for fewer than 20 rows, or if all labels are equal.
 
     Args:
-        scores: for each row, whether people pass it, and its score.
+        scores: for each row, True if people pass it, and its score.
         higher_is_better: True if rows pass at or above the threshold, False if at or below.
-        confidence: of the intervals.
+        confidence: level of the intervals.
     """
     labels = numpy.array([label for label, _ in scores], dtype=bool)
     if len(scores) < _FEWEST or labels.all() or not labels.any():
         return None
     values = as_floats([score for _, score in scores]) * (1 if higher_is_better else -1)
-    # Folds take as many of each label: every tenth row of the passes, then of the fails.
+    # Every fold gets its share of each label: every tenth passed row, then every tenth failed row.
     folds = numpy.empty(len(labels), dtype=numpy.int64)
     folds[numpy.argsort(~labels, kind="stable")] = numpy.arange(len(labels)) % _FOLDS
     held_out: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Several runs on the same rows: how far each may be from the best of the others, all of them at once."""
+"""Several runs on the same rows: how far each may be from the best of the others, with simultaneous intervals."""
 
 import math
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ _STEP, _STEPS = 0.01, 800
 
 @dataclass(frozen=True, slots=True)
 class Standing(Result):
-    """One run's mean less that of the best of the others, with its part of the simultaneous intervals.
+    """One run's mean minus the mean of the best other run, with a simultaneous interval.
 
-    `may_be_best` is whether it cannot be told from the best. Both ends are None where rows show no spread to judge by:
-    of fewer than two rows, or clusters.
+    `may_be_best` is True if the run cannot be distinguished from the best run. `low` and `high` are None if there are
+    fewer than two rows or clusters, because these show no spread.
     """
 
     difference: float
@@ -38,27 +38,27 @@ def multiple_comparisons_with_the_best(
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> list[Standing]:
-    """Each run's difference from the best of the others; all intervals hold at once with this confidence.
+    """Return each run's difference from the best of the others; all intervals hold at once with this confidence.
 
     Hsu, "Constrained simultaneous confidence intervals for multiple comparisons with the best", Annals of Statistics 12
     (1984), 1136-1144, for unequal errors as in Edwards and Hsu, "Multiple comparisons with the best treatment", JASA 78
     (1983), 965-971. The critical value of each run is the quantile of the largest of its t statistics against the
     others, by the Gaussian multiplier bootstrap over rows or clusters: Chernozhukov, Chetverikov and Kato, Annals of
-    Statistics 41 (2013), 2786-2819. The mean of rows under such multipliers is normal, with the rows' covariance, so it
-    is drawn as such, with Student's spread for few of them.
+    Statistics 41 (2013), 2786-2819. Under these multipliers the mean of the rows is normal, with the rows' covariance.
+    Means are therefore drawn from that distribution, with Student's spread for small samples.
 
     Args:
         scores: of shape (rows, runs), two runs or more, without gaps.
-        clusters: a number for every row; rows with equal ones are not independent.
-        verdicts: whether the scores are passes and fails.
-        higher_is_better: whether the best run has the highest mean.
-        confidence: of all intervals together, between 0 and 1.
-        seed: of the bootstrap.
+        clusters: a number for every row; rows with equal numbers are not independent.
+        verdicts: True if the scores are passes and fails.
+        higher_is_better: True if the best run has the highest mean.
+        confidence: level of all intervals together, between 0 and 1.
+        seed: seed of the bootstrap.
 
     Raises:
-        ValueError: a confidence not between 0 and 1, a label too many or too few, fewer than two runs.
+        ValueError: the confidence is not between 0 and 1, there is not one label per row, or fewer than two runs.
     """
-    normal_quantile(confidence)  # refuses what is not a confidence
+    normal_quantile(confidence)  # raises an error for an invalid confidence
     rows, runs = scores.shape
     if runs < 2:
         raise ValueError("a comparison with the best of the others needs at least two runs")
@@ -92,13 +92,13 @@ def multiple_comparisons_with_the_best(
 
 
 def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | None:
-    """Return how far the best of these runs' means is from its true one on average, if all runs are equal.
+    """Return how much the best run's mean exceeds its true mean on average if all runs are equally good.
 
-    This is the expected maximum of as many normal errors, those of a run's mean without the part that all runs share.
+    This is the expected maximum of one normal error per run. The error leaves out the variation that all runs share.
 
     Args:
         scores: of shape (rows, runs), without gaps.
-        clusters: a number for every row; rows with equal ones are not independent.
+        clusters: a number for every row; rows with equal numbers are not independent.
     """
     rows, runs = scores.shape
     apart = scores - scores.mean(axis=1, keepdims=True)
@@ -117,7 +117,7 @@ def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | 
 
 
 def _errors(covariance: Floats) -> Floats:
-    """The standard errors of all differences of two means; 0 where rounding is all that is left."""
+    """Return the standard errors of all differences of two means; 0 if only rounding errors are left."""
     variances = numpy.diag(covariance)
     squares = variances[:, None] + variances[None, :] - 2 * covariance
     squares[squares < _ROUNDING * variances.max(initial=0.0)] = 0.0
@@ -126,11 +126,11 @@ def _errors(covariance: Floats) -> Floats:
 
 
 def _errors_of_verdicts(scores: Floats) -> Floats:
-    """Those of differences of pass rates with one more row that changed in each direction.
+    """Return the standard errors of differences of pass rates, with one row added that changed in each direction.
 
-    Without them few changed rows seem surer than they are: Bonett and Price, "Adjusted Wald confidence interval for a
-    difference of binomial proportions based on paired data", Journal of Educational and Behavioral Statistics 37
-    (2012), 479-488.
+    Without the added rows the errors are too small if few rows changed: Bonett and Price, "Adjusted Wald confidence
+    interval for a difference of binomial proportions based on paired data", Journal of Educational and Behavioral
+    Statistics 37 (2012), 479-488.
     """
     rows = len(scores) + 2
     only: NDArray[numpy.float64] = scores.T @ (1 - scores) + 1
@@ -140,7 +140,7 @@ def _errors_of_verdicts(scores: Floats) -> Floats:
 
 
 def _critical_values(covariance: Floats, degrees: int, confidence: float, seed: int) -> Floats:
-    """Of each run: what its largest t statistic against the others stays below with this confidence."""
+    """Return for each run the quantile of its largest t statistic against the others, at this confidence."""
     runs = len(covariance)
     random = numpy.random.Generator(numpy.random.PCG64(seed))
     values, vectors = numpy.linalg.eigh(covariance)

@@ -1,4 +1,4 @@
-"""Pass rates and their differences corrected for a judge's errors, which labels that people gave measure."""
+"""Pass rates and differences of pass rates, corrected for a judge's errors as measured with human labels."""
 
 import math
 from collections import Counter
@@ -13,7 +13,7 @@ from tunecheck.statistics._samples import Flags, Floats
 
 _STEPS, _REFINEMENTS, _HALVINGS = 40, 4, 34
 _PLACES, _DRAWS, _SEED = 10, 2_000, 0
-_WIDER = 1.5  # times the square of the normal quantile: no further out is a share looked for
+_WIDER = 1.5  # times the square of the normal quantile: the search for the interval's ends stops at this statistic
 _NEARLY = 1e-12
 
 ONE_SIDED_LABELS = "the labels say {} of every row: how often the judge errs on others is not known"
@@ -22,7 +22,7 @@ NO_BETTER_THAN_CHANCE = "by the labels the judge is no better than chance: nothi
 
 @dataclass(frozen=True, slots=True)
 class LabelCounts(Result):
-    """Rows by what people said of them, then by what the judge said of them."""
+    """Counts of labelled rows: the first word of each name is the human label, the second the judge's verdict."""
 
     pass_pass: int
     pass_fail: int
@@ -31,13 +31,13 @@ class LabelCounts(Result):
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
-        """Counted from label and verdict of each row, `pass` or `fail`."""
+        """Count the pairs of label and verdict, each `pass` or `fail`."""
         counts = Counter(pairs)
         return cls(*(counts[label, verdict] for label in ("pass", "fail") for verdict in ("pass", "fail")))
 
     @property
     def total(self) -> int:
-        """How many rows."""
+        """The number of labelled rows."""
         return self.pass_pass + self.pass_fail + self.fail_pass + self.fail_fail
 
     def sensitivity(self, confidence: float = CONFIDENCE) -> Proportion:
@@ -45,12 +45,12 @@ class LabelCounts(Result):
         return wilson(self.pass_pass, self.pass_pass + self.pass_fail, confidence)
 
     def false_passes(self, confidence: float = CONFIDENCE) -> Proportion:
-        """Return the share of the rows failed by people that the judge passes: 1 less its specificity."""
+        """Return the share of the rows failed by people that the judge passes: 1 − specificity."""
         return wilson(self.fail_pass, self.fail_pass + self.fail_fail, confidence)
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be corrected by these labels, or None."""
+        """The reason why these labels cannot correct anything, or None."""
         if not self.pass_pass + self.pass_fail:
             return ONE_SIDED_LABELS.format("fail")
         if not self.fail_pass + self.fail_fail:
@@ -59,7 +59,7 @@ class LabelCounts(Result):
 
     @property
     def gain(self) -> float:
-        """Youden's index, sensitivity + specificity − 1: by how much a true difference shrinks in the judge's eyes."""
+        """Youden's index, sensitivity + specificity − 1: the judge shows a true difference multiplied by it."""
         return (self.sensitivity().value or 0.0) - (self.false_passes().value or 0.0)
 
 
@@ -71,10 +71,10 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
     (`_score_interval`) covers the sampling error of the pass rate, the sensitivity and the specificity.
 
     Args:
-        passed: rows that the judge passes; clustered rows count by their effective number, so it need not be whole.
-        rows: rows that the judge judged.
-        labelled: rows of the same kind that people have labelled, none of them among `rows`.
-        confidence: of the two-sided interval.
+        passed: number of rows that the judge passes; for clustered rows the effective number, which may be fractional.
+        rows: number of rows that the judge judged.
+        labelled: counts of rows of the same kind that people have labelled, none of them among `rows`.
+        confidence: level of the two-sided interval.
     """
     method = "Rogan–Gladen"
     n = round(rows)
@@ -92,19 +92,19 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
 
 
 def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confidence: float = CONFIDENCE) -> Estimate:
-    """Estimate the share of rows that people would pass if they labelled a random sample of these rows.
+    """Estimate the share of rows that people would pass, from labels of a random sample of these rows.
 
-    The share of the labelled rows plus λ times the judge's pass rate on the other rows less that on the labelled rows:
-    Angelopoulos, Duchi and Zrnic, "PPI++: Efficient prediction-powered inference" (2023), arXiv 2311.01453, λ as in
-    their section 6. Their interval supposes many labels, and holds a share of 0.05 of 30 labelled rows three times in
-    four: the one here is that of `_score_interval`, which holds it as often as it says
-    (`checks/test_corrected_simulation.py`).
+    The estimate is the share of labelled rows that people passed, plus λ times the difference between the judge's pass
+    rates on the unlabelled and on the labelled rows: Angelopoulos, Duchi and Zrnic, "PPI++: Efficient
+    prediction-powered inference" (2023), arXiv 2311.01453, λ as in their section 6. Their interval needs many labels:
+    for a share of 0.05 and 30 labelled rows its 95% interval covers only three times in four. `_score_interval`, used
+    here, covers as often as its confidence says (`checks/test_corrected_simulation.py`).
 
     Args:
-        passed: rows without a label that the judge passes; it need not be whole.
-        rows: rows without a label.
-        labelled: the labelled ones.
-        confidence: of the two-sided interval.
+        passed: number of rows without a label that the judge passes; may be fractional.
+        rows: number of rows without a label.
+        labelled: counts of the labelled rows.
+        confidence: level of the two-sided interval.
     """
     method = "prediction-powered"
     known, n, counts = labelled.total, round(rows) + labelled.total, _as_counts(labelled)
@@ -120,11 +120,13 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
 
 
 def errors_alike(base: LabelCounts, new: LabelCounts) -> float | None:
-    """Return the p-value of a judge erring alike on two sets of labelled rows; None if no kind of label is in both.
+    """Return the p-value of a test whether a judge errs equally often on two sets of labelled rows.
 
-    Its sensitivity and its specificity each have Fisher's exact test, two-sided, which sums the tables that are no more
-    likely than the observed one: Fisher, "The logic of inductive inference", Journal of the Royal Statistical Society
-    98 (1935), 39-82. The smaller p-value is multiplied by the number of tests (Bonferroni).
+    Return None if neither kind of label, pass or fail, is in both sets.
+
+    The sensitivity and the specificity are each tested with Fisher's exact test, two-sided. It sums the tables that
+    are no more likely than the observed one: Fisher, "The logic of inductive inference", Journal of the Royal
+    Statistical Society 98 (1935), 39-82. The smaller p-value is multiplied by the number of tests (Bonferroni).
     """
     kinds = (
         (base.pass_pass, base.pass_fail, new.pass_pass, new.pass_fail),
@@ -142,12 +144,15 @@ def _fisher(hits: int, misses: int, other_hits: int, other_misses: int) -> float
 
 
 def _as_counts(labelled: LabelCounts) -> Floats:
-    """Its four counts in order; of many samples at once each is an array."""
+    """Return the four counts in the order of the fields, as the functions below take them.
+
+    For many samples at once, these functions also take an array for each count.
+    """
     return numpy.array(astuple(labelled), dtype=float)
 
 
 def _rogan_gladen_rate(rate: Floats | float, counts: Floats) -> Floats:
-    """Rogan and Gladen's rate, from the judge's; NaN where the labels correct nothing."""
+    """Return the corrected rate for the judge's pass rate; NaN if the judge is no better than chance on the labels."""
     pass_pass, pass_fail, fail_pass, fail_fail = counts
     with numpy.errstate(divide="ignore", invalid="ignore"):
         right, wrong = pass_pass / (pass_pass + pass_fail), fail_pass / (fail_pass + fail_fail)
@@ -178,15 +183,16 @@ def _score_interval(
 ) -> tuple[float, float]:
     """Return the lowest and the highest share that a score test does not reject.
 
-    The efficient score of the likelihood of all verdicts and labels, with the judge's two rates at their maximum under
-    each share: Rao's test with the expected information; Cox and Hinkley, "Theoretical statistics" (1974), 9.3.
-    Inverting a test holds where the judge is so weak, or labels are so few, that the estimate itself has no useful
-    standard error. With `shared` the labels tell of the share, too: Tenenbein, "A double sampling scheme for estimating
-    from binomial data with misclassifications", JASA 65 (1970), 1350-1361.
+    The test is Rao's, with the expected information: the efficient score of the likelihood of all verdicts and labels,
+    with the judge's two rates at their maximum likelihood under each share; Cox and Hinkley, "Theoretical statistics"
+    (1974), 9.3. The inverted test also holds if the judge is weak or labels are few, when the estimate has no useful
+    standard error. With `shared`, the labelled rows are a sample of the same rows and also inform about the share:
+    Tenenbein, "A double sampling scheme for estimating from binomial data with misclassifications", JASA 65 (1970),
+    1350-1361.
 
-    The statistic is that of a share, less that of the nearest one: beyond 0 and 1 there is none, so that what was seen
-    may be nearer to none; Feldman and Cousins, "Unified approach to the classical statistical analysis of small
-    signals", Physical Review D 57 (1998), 3873-3889. This keeps the interval from being empty.
+    The statistic of the estimate is subtracted from that of each share. Otherwise the interval could be empty if the
+    data fit no share between 0 and 1 well: Feldman and Cousins, "Unified approach to the classical statistical analysis
+    of small signals", Physical Review D 57 (1998), 3873-3889.
     """
 
     def statistic(shares: Floats) -> Floats:
@@ -216,9 +222,9 @@ def limits_under(
 ) -> Floats:
     """Return, for each share, the critical value of its statistic if that share is the truth.
 
-    Samples are drawn with the judge's rates at their maximum under the share: the parametric bootstrap of Efron and
-    Tibshirani, "An introduction to the bootstrap" (1993), chapter 6. The square of the normal quantile is too much
-    where a good judge's errors are so few that a sample has one or two of them, or none.
+    Samples are drawn with the judge's rates at their maximum likelihood under the share: the parametric bootstrap of
+    Efron and Tibshirani, "An introduction to the bootstrap" (1993), chapter 6. The square of the normal quantile would
+    be too large if a good judge's errors are so few that a sample has at most one or two.
     """
     random = numpy.random.default_rng(_SEED)
     truth, size, whole = numpy.clip(shares, _NEARLY, 1 - _NEARLY), (draws, len(shares)), max(round(rows), 1)
@@ -239,14 +245,17 @@ def limits_under(
 
 
 def _middle_quantile(values: Floats, share: float, otherwise: float) -> float:
-    """Return the largest value with at most this share of values below it; half of equal values count, NaN does not."""
+    """Return the largest value with at most this share of values below it, or `otherwise` if all are NaN.
+
+    Equal values count half. NaN values do not count.
+    """
     told = numpy.sort(numpy.round(values[~numpy.isnan(values)], 9))
     below = (numpy.searchsorted(told, told) + numpy.searchsorted(told, told, side="right")) / 2
     return float(told[below <= share * len(told)].max(initial=0.0)) if len(told) else otherwise
 
 
 def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float) -> float:
-    """The accepted share that is furthest from `inside`, towards `outside`."""
+    """Return the accepted share that is furthest from `inside`, towards `outside`."""
     for _ in range(_REFINEMENTS):
         steps = numpy.linspace(outside, inside, _STEPS)
         first = int(numpy.append(accepted(steps[:-1]), True).argmax())
@@ -257,7 +266,7 @@ def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float
 
 
 def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats, *, shared: bool) -> Floats:
-    """The squared score statistic of each share."""
+    """Return the squared score statistic of each share."""
     right, wrong, pull = _rates_under(share, passed, failed, counts)
     people_pass, people_fail = counts[0] + counts[1], counts[2] + counts[3]
     known, gain = (people_pass + people_fail) * shared, right - wrong
@@ -265,7 +274,7 @@ def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts
     slope = pull * gain + shared * (people_pass / share - people_fail / (1 - share))
     of_verdicts = (passed + failed) / (seen * (1 - seen))
     of_share = of_verdicts * gain**2 + known / (share * (1 - share))
-    # Labels of other rows come as they are; of the run's own, as many pass as the share says.
+    # Labels of other rows count as they are; of the run's own labels, the share determines how many should pass.
     passes, fails = (known * share, known * (1 - share)) if shared else (people_pass, people_fail)
     of_right = of_verdicts * share**2 + passes / _variance(right)
     of_wrong = of_verdicts * (1 - share) ** 2 + fails / _variance(wrong)
@@ -285,10 +294,11 @@ def _variance(rate: Floats) -> Floats:
 def _rates_under(
     share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """How often the judge passes what people pass, and what they fail, at their maximum likelihood under each share.
+    """Return the judge's two rates at their maximum likelihood under each share, and the score of the verdicts.
 
-    Third what the verdicts pull by. Given the share of verdicts that pass, each rate is the root of a quadratic, and
-    the share that follows from both falls as the given one rises: halving finds where they are equal.
+    The rates are the probabilities to pass what people pass, and what people fail. Given the judge's pass rate `seen`,
+    each is the root of a quadratic. The pass rate that follows from both falls as `seen` rises, so bisection finds the
+    point at which they are equal.
     """
     low, high = numpy.zeros_like(share), numpy.ones_like(share)
     for _ in range(_HALVINGS):
@@ -302,10 +312,11 @@ def _rates_under(
 
 
 def _pulled_rate(hits: Floats, misses: Floats, pull: Floats) -> Floats:
-    """The rate r with hits / r − misses / (1 − r) + pull = 0, within 0 and 1."""
+    """Return the rate r with hits / r − misses / (1 − r) + pull = 0, limited to 0 and 1."""
     linear = hits + misses - pull
     root = numpy.sqrt(numpy.maximum(linear**2 + 4 * pull * hits, 0.0))
-    usual = 2 * hits / numpy.maximum(linear + root, _NEARLY)  # each without the loss of a difference of like numbers
+    # Two forms of the root, each used where it does not subtract nearly equal numbers.
+    usual = 2 * hits / numpy.maximum(linear + root, _NEARLY)
     far = (root - linear) / (2 * numpy.maximum(pull, _NEARLY))
     rate: Floats = numpy.clip(numpy.where(linear >= 0, usual, far), 0.0, 1.0)
     return rate
@@ -315,12 +326,13 @@ def _pulled_rate(hits: Floats, misses: Floats, pull: Floats) -> Floats:
 
 
 def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimate:
-    """A difference of two pass rates by the same judge, as people would see it: divided by the judge's `gain`.
+    """Correct a difference of two pass rates by the same judge for its errors: divide it by the judge's `gain`.
 
     This assumes that the judge's errors are equally frequent in both runs. A difference of 0 then stays 0, so a test of
-    it remains valid. The interval is MOVER's of a ratio, from that of the difference and Newcombe's of the gain: Donner
-    and Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation", Statistical
-    Methods in Medical Research 21 (2012), 347-359; Newcombe, Statistics in Medicine 17 (1998), 873-890, method 10.
+    it remains valid. The interval is MOVER's for a ratio, from the interval of the difference and Newcombe's of the
+    gain: Donner and Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation",
+    Statistical Methods in Medical Research 21 (2012), 347-359; Newcombe, Statistics in Medicine 17 (1998), 873-890,
+    method 10.
     """
     method, n, confidence, clusters = difference.method, difference.n, difference.confidence, difference.clusters
     if difference.value is None or labelled.problem is not None:
@@ -350,7 +362,7 @@ def _gain_interval(labelled: LabelCounts, confidence: float) -> tuple[float, flo
 
 
 def _ratio_end(over: float, over_end: float, under: float, under_end: float, sign: int) -> float:
-    """The ratio at which `over` − ratio · `under` is as far from 0 as the two ends together are from their values."""
+    """Return an end of MOVER's interval of `over` / `under`, given an end of each of their intervals."""
     square = under_end * (2 * under - under_end)
     rest = over_end * (2 * over - over_end)
     root = math.sqrt(max(0.0, (over * under) ** 2 - square * rest))

@@ -1,4 +1,4 @@
-"""Decisions: correction for several metrics, whether a run is shown to be no worse, what the rows could have shown."""
+"""Holm's correction for several metrics, the test of non-inferiority, and the smallest detectable difference."""
 
 import math
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from tunecheck.statistics._results import Estimate, NonInferiority, PairedBinary
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjusted so that one in twenty comparisons of several metrics, not of each, is a false alarm at 0.05.
+    """Return the p-values adjusted for the number of tests, in the order given; None stays None and does not count.
 
-    Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979),
-    65-70. In the order given; None stays None and is not counted.
+    At 0.05, the chance of any false alarm among all tests together is at most 5%: Holm, "A simple sequentially
+    rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979), 65-70.
 
     Raises:
-        ValueError: a p-value that is not between 0 and 1.
+        ValueError: a p-value is not between 0 and 1.
     """
     order = sorted((value, at) for at, value in enumerate(p_values) if value is not None)
     adjusted: list[float | None] = [None] * len(p_values)
@@ -29,18 +29,18 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def non_inferiority(difference: Estimate, margin: float, *, higher_is_better: bool = True) -> NonInferiority:
-    """Shown to be worse by less than `margin`, if that end of the interval which is worse is within it.
+    """Test non-inferiority: it is shown if the worse end of the interval is worse than 0 by less than `margin`.
 
     A two-sided interval of 95% is a one-sided test at 0.025: CONSORT for non-inferiority trials, Piaggio and others,
     JAMA 308 (2012), 2594-2604. For another alpha make the interval with a confidence of 1 − 2 · alpha.
 
     Args:
         difference: new − base, with its interval.
-        margin: how much worse is still accepted, in the metric's unit; 0 asks for a shown improvement.
-        higher_is_better: whether a lower value is the worse one.
+        margin: how much worse is still accepted, in the metric's unit; 0 requires a shown improvement.
+        higher_is_better: True if a lower value is worse.
 
     Raises:
-        ValueError: a negative margin.
+        ValueError: the margin is negative.
     """
     own = round((1 - difference.confidence) / 2, 12)
     if not 0 <= margin < math.inf:
@@ -58,17 +58,17 @@ def non_inferiority(difference: Estimate, margin: float, *, higher_is_better: bo
 def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float = 0.8) -> SmallestDifference:
     """Return the smallest true difference that a two-sided test of these rows shows with this power.
 
-    Verdicts: from the share of discordant rows, Connor, "Sample size for testing differences in proportions for the
-    paired-sample design", Biometrics 43 (1987), 207-211. Scores, and all rows in clusters: (t(1 − alpha/2) + t(power))
-    standard errors of the difference, Student's with n − 1 (clusters: C − 1) degrees of freedom. Verdicts in clusters
-    count by their effective number of rows.
+    For verdicts it follows from the share of discordant rows: Connor, "Sample size for testing differences in
+    proportions for the paired-sample design", Biometrics 43 (1987), 207-211. In clusters, the effective number of rows
+    replaces the number of rows, and Student's t the normal quantile. For scores it is t(1 − alpha/2) + t(power)
+    standard errors of the difference, with n − 1 (clusters: C − 1) degrees of freedom.
 
     Args:
-        comparison: of two runs.
-        power: the chance to show it.
+        comparison: the statistics of two runs.
+        power: the chance to show the difference.
 
     Raises:
-        ValueError: a power not between 0 and 1.
+        ValueError: the power is not between 0 and 1.
     """
     alpha = round(1 - comparison.difference.confidence, 12)
     if not 0 < power < 1:
@@ -103,10 +103,10 @@ def _smallest_verdict_change(
 def smallest_binary(
     rows: float, discordance: float, power: float, alpha: float, degrees: int | None = None
 ) -> float | None:
-    """Connor's: the difference d with √n · d = z(1 − alpha/2) · √ψ + z(power) · √(ψ − d²), ψ the discordant share.
+    """Return the d with √n · d = z(1 − alpha/2) · √ψ + z(power) · √(ψ − d²); ψ is the discordant share (Connor).
 
-    None if even a change of all rows would not be shown. A difference cannot be larger than the share of rows that
-    differ: where it would have to be, ψ is taken as large as it. With `degrees` Student's t takes the place of z.
+    Return None if even a change of all rows would not be shown. The difference cannot exceed the share of rows that
+    differ, so ψ is at least d. With `degrees`, Student's t replaces z.
     """
     size, chance = (
         NormalDist().inv_cdf(probability) if degrees is None else t_quantile(probability, degrees)

@@ -11,7 +11,7 @@ _HALVINGS = 80
 
 
 def turning_point(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """The two numbers, as close as floats are, between which `holds` begins to hold: not yet at the first of them."""
+    """Bisect: return two adjacent numbers, the first where `holds` is still false, the second where it is true."""
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -19,13 +19,13 @@ def turning_point(holds: Callable[[float], bool], low: float, high: float) -> tu
 
 
 def t_quantile(probability: float, degrees: int) -> float:
-    """The value that Student's t with this many degrees of freedom stays under with this probability.
+    """Return the quantile of Student's t with this many degrees of freedom.
 
-    Solved by bisection on the finite series of the distribution (Abramowitz and Stegun 26.7.3 and 26.7.4); above 500
-    degrees from the normal quantile. Relative error under 1e-9 of tails down to 1e-6.
+    It is found by bisection on the finite series of the distribution (Abramowitz and Stegun 26.7.3 and 26.7.4); above
+    500 degrees it is computed from the normal quantile. The relative error is under 1e-9 for tails down to 1e-6.
 
     Raises:
-        ValueError: a probability that is not between 0 and 1, or degrees that are not 1 or more.
+        ValueError: the probability is not between 0 and 1, or the degrees are not 1 or more.
     """
     if not (0 < probability < 1 and degrees >= 1):
         raise ValueError(f"no t quantile for the probability {probability!r} and {degrees!r} degrees of freedom")
@@ -37,14 +37,17 @@ def t_quantile(probability: float, degrees: int) -> float:
 
 
 def _terms(degrees: int) -> list[float]:
-    """The factors of 1, cos², cos⁴ … in the series: products of 1/2, 3/4 … for even degrees, of 2/3, 4/5 … for odd."""
+    """Return the factors of 1, cos², cos⁴ … in the series.
+
+    For even degrees they are products of 1/2, 3/4 …, for odd degrees of 2/3, 4/5 ….
+    """
     odd = degrees % 2
     steps = ((2 * term - 1 + odd) / (2 * term + odd) for term in range(1, (degrees - odd) // 2))
     return list(accumulate(steps, mul, initial=1.0))
 
 
 def _within(angle: float, degrees: int, terms: Sequence[float]) -> float:
-    """The chance that t lies within ± √degrees · tan(angle)."""
+    """Return the chance that t lies within ± √degrees · tan(angle)."""
     square, power, total = math.cos(angle) ** 2, 1.0, 0.0
     for term in terms:
         total += term * power
@@ -56,7 +59,10 @@ def _within(angle: float, degrees: int, terms: Sequence[float]) -> float:
 
 
 def _near_normal(z: float, degrees: int) -> float:
-    """From the normal quantile (Abramowitz and Stegun 26.7.5); the next term is z¹¹ / degrees⁵ at most."""
+    """Return the t quantile from the normal quantile z (Abramowitz and Stegun 26.7.5).
+
+    The first term left out is at most z¹¹ / degrees⁵.
+    """
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
@@ -65,20 +71,20 @@ def _near_normal(z: float, degrees: int) -> float:
 
 
 def normal_two_sided(z: float) -> float:
-    """P(|Z| ≥ |z|) of a standard normal Z."""
+    """Return P(|Z| ≥ |z|) for a standard normal Z."""
     return math.erfc(abs(z) / math.sqrt(2))
 
 
 def log_half_binomial(k: int, n: int) -> float:
-    """The logarithm of the chance of k heads in n throws of a fair coin."""
+    """Return the logarithm of the chance of k heads in n throws of a fair coin."""
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2)
 
 
 def effective_rows(rows: int, clusters: int, plain: float, clustered: float) -> float:
     """Return the effective number of rows: independent rows with the same standard error as the clustered ones.
 
-    Kish, "Survey Sampling" (1965), 5.4: rows / (clustered / plain)². No more than there are; of rows that are all
-    alike (a plain error of 0), as many as there are clusters.
+    Kish, "Survey Sampling" (1965), 5.4: rows / (clustered / plain)², at most the number of rows. If all rows are equal
+    (a plain error of 0), it is the number of clusters.
     """
     if plain == 0:
         return clusters

@@ -27,8 +27,8 @@ _TIE = 1e-12
 def resampled_means(columns: Floats, resamples: int, seed: int) -> Floats:
     """Return the means of `resamples` samples of rows with replacement: shape (resamples, columns).
 
-    `columns` is of shape (rows, columns); all its columns are resampled by the same rows. A sample is a count for each
-    row, so that all means of a chunk are one product of matrices.
+    `columns` has the shape (rows, columns); each sample takes the same rows of all columns. A sample is stored as a
+    count for each row, so that all means of a chunk are one product of matrices.
     """
     rows = len(columns)
     random = numpy.random.Generator(numpy.random.PCG64(seed))
@@ -44,11 +44,11 @@ def resampled_means(columns: Floats, resamples: int, seed: int) -> Floats:
 
 
 def bca_intervals(columns: Floats, confidence: float, seed: int, resamples: int) -> list[tuple[float, float]]:
-    """The BCa interval of the mean of each column (of at least two rows, and none constant).
+    """Return the BCa interval of the mean of each column; each needs two rows or more and must not be constant.
 
-    Efron, "Better bootstrap confidence intervals", JASA 82 (1987), 171-185. The normal quantile in it is replaced by
-    √(n / (n − 1)) · t(n − 1), without which a bootstrap of few rows is too narrow: Hesterberg, "What teachers should
-    know about the bootstrap", The American Statistician 69 (2015), 371-386, section 5.3.
+    Efron, "Better bootstrap confidence intervals", JASA 82 (1987), 171-185. √(n / (n − 1)) · t(n − 1) replaces the
+    normal quantile, because otherwise the intervals of few rows are too narrow: Hesterberg, "What teachers should know
+    about the bootstrap", The American Statistician 69 (2015), 371-386, section 5.3.
     """
     rows = len(columns)
     reach = math.sqrt(rows / (rows - 1)) * t_quantile((1 + confidence) / 2, rows - 1)
@@ -67,7 +67,7 @@ def _bca(values: Floats, means: Floats, reach: float) -> tuple[float, float]:
 
     def level(side: float) -> float:
         shrink = 1 - acceleration * (bias + side)
-        if shrink <= 0:  # only of two or three rows: so far out that the whole distribution is within
+        if shrink <= 0:  # only with two or three rows: the level is so extreme that it includes the whole distribution
             return 0.0 if side < 0 else 1.0
         return normal.cdf(bias + (bias + side) / shrink)
 
@@ -81,8 +81,9 @@ NO_SPREAD = "all scores are the same: they show no spread"
 ONE_CLUSTER = "all rows are of one cluster: their spread says nothing about others"
 
 LEAST_RESAMPLED, MOST_RESAMPLED = 10, 5_000
-"""Of fewer rows the mean's interval is Student's, because the bootstrap knows no score but theirs; of more, because
-there the two are the same."""
+"""Numbers of rows for which the mean's interval is bootstrapped, otherwise it is Student's.
+
+Fewer rows show too few different scores for a bootstrap; for more rows both intervals are the same."""
 
 Bounds = tuple[float, float]
 
@@ -103,17 +104,17 @@ def estimate_proportion(
     Args:
         outcomes: 1 or true for a row that passed, 0 or false for one that did not.
         clusters: a label for every row; rows with equal labels are not independent.
-        confidence: of the two-sided interval, between 0 and 1.
+        confidence: level of the two-sided interval, between 0 and 1.
 
     Raises:
-        ValueError: an outcome that is neither, a label too many or too few, a confidence not between 0 and 1.
+        ValueError: an outcome is neither, there is not one label per row, or the confidence is not between 0 and 1.
     """
     values = as_outcomes(outcomes)
     return share(values, as_clusters(clusters, len(values)), confidence)
 
 
 def share(values: Floats, groups: RowGroups | None, confidence: float) -> Estimate:
-    """The same for an array of 0 and 1."""
+    """Return the estimate of `estimate_proportion` for an array of 0 and 1 with grouped rows."""
     hits, n = int(values.sum()), len(values)
     plain = wilson(hits, n, confidence)
     if plain.value is None:
@@ -148,23 +149,22 @@ def estimate_mean(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Estimate:
-    """The mean: a seeded BCa bootstrap of 10 to 5,000 rows, otherwise Student's interval.
+    """Estimate the mean with its interval.
 
-    Student's, too, where most rows have one score and fewer than 100 have another.
-
-    With clusters Student's t(C − 1) on the clustered standard error. If all rows have the same score, an interval needs
-    `bounds`.
+    For 10 to 5,000 rows the interval is a seeded BCa bootstrap, otherwise Student's. It is Student's, too, if most rows
+    have the same score and fewer than 100 rows have another one. With clusters it is Student's t(C − 1) on the
+    clustered standard error. If all rows have the same score, an interval needs `bounds`.
 
     Args:
-        values: scores; NaN and infinite ones are refused, by an estimate without figures.
+        values: scores; if one is NaN or infinite, the estimate has no figures.
         clusters: a label for every row; rows with equal labels are not independent.
         bounds: the lowest and the highest score that the metric can give.
-        confidence: of the two-sided interval, between 0 and 1.
-        seed: of the bootstrap; the same seed gives the same interval.
-        resamples: of the bootstrap.
+        confidence: level of the two-sided interval, between 0 and 1.
+        seed: seed of the bootstrap; the same seed gives the same interval.
+        resamples: number of bootstrap samples.
 
     Raises:
-        ValueError: a label too many or too few, a confidence not between 0 and 1.
+        ValueError: there is not one label per row, or the confidence is not between 0 and 1.
     """
     floats = as_floats(values)
     return means([floats], [bounds], as_clusters(clusters, len(floats)), confidence, seed, resamples)[0]
@@ -178,8 +178,8 @@ def means(
     seed: int,
     resamples: int,
 ) -> list[Estimate]:
-    """The same for several scores of the same rows, which are resampled together."""
-    normal_quantile(confidence)  # refuses what is not a confidence
+    """Return the estimates of `estimate_mean` for several scores of the same rows, which are resampled together."""
+    normal_quantile(confidence)  # raises an error for an invalid confidence
     wrong, n = problem(*columns), len(columns[0])
     if wrong is None and n == 0:
         wrong = "there are no rows"
@@ -221,7 +221,7 @@ def _degrees_of_freedom(values: Floats, groups: RowGroups | None) -> int:
 
 
 def _constant(values: Floats) -> bool:
-    """All alike, or so nearly that the squares of their differences vanish."""
+    """Return whether all values are equal, or differ so little that the squares of the differences vanish."""
     centre = values - values.mean()
     size = float(numpy.abs(centre).max())
     return size <= 1e-14 * float(numpy.abs(values).max()) or size < _VANISHING
@@ -250,7 +250,7 @@ def _mean(
 
 
 def _within(low: float, high: float, limits: Bounds, value: float) -> Bounds:
-    """Cut off at what the metric can give, unless it gave something else."""
+    """Cut the interval off at the metric's bounds, but keep the value inside if the metric exceeded its bounds."""
     return max(low, min(limits[0], value)), min(high, max(limits[1], value))
 
 
@@ -265,7 +265,8 @@ def _constant_mean(value: float, n: int, count: int | None, bounds: Bounds | Non
 def constant_interval(value: float, n: int, bounds: Bounds, confidence: float) -> tuple[float, float] | None:
     """Return the interval of the mean if all n rows have this score; None if the score is not within the bounds.
 
-    At most Wilson's upper limit of 0 in n rows have another score, and none is further away than the bounds.
+    The share of rows with another score is at most Wilson's upper limit for 0 of n rows, and no score is beyond the
+    bounds.
     """
     other = wilson(0, n, confidence).high
     if other is None or not (-math.inf < bounds[0] <= value <= bounds[1] < math.inf):
@@ -276,7 +277,7 @@ def constant_interval(value: float, n: int, bounds: Bounds, confidence: float) -
 # -- pass@k and pass^k: several trials of one item passing at least once, or always
 
 Trials = Sequence[tuple[int, int]]
-"""An item each: how many of its trials passed, and how many there were."""
+"""For each item, the number of trials that passed and the number of trials."""
 
 
 def pass_at_k(trials: Trials, k: int) -> float | None:
@@ -284,10 +285,10 @@ def pass_at_k(trials: Trials, k: int) -> float | None:
 
     The unbiased estimate from c passes in n trials is 1 − C(n − c, k) / C(n, k): Chen and others, "Evaluating large
     language models trained on code" (2021), arXiv 2107.03374, equation 1. Items with fewer than k trials are left out;
-    None where that leaves none.
+    if no items remain, return None.
 
     Raises:
-        ValueError: k under 1, or more passes than trials.
+        ValueError: k is less than 1, or an item has more passes than trials.
     """
     return _mean_chance(trials, k, lambda c, n: 1 - math.comb(n - c, k) / math.comb(n, k))
 
@@ -296,7 +297,7 @@ def pass_hat_k(trials: Trials, k: int) -> float | None:
     """Return the chance that all of k trials of an item pass, averaged over the items: pass^k.
 
     The unbiased estimate from c passes in n trials is C(c, k) / C(n, k): Yao and others, "τ-bench" (2024), arXiv
-    2406.12045, section 3. Items and errors: as of `pass_at_k`.
+    2406.12045, section 3. Items with too few trials and errors are treated as in `pass_at_k`.
     """
     return _mean_chance(trials, k, lambda c, n: math.comb(c, k) / math.comb(n, k))
 

@@ -1,4 +1,4 @@
-"""Margins that a test of non-inferiority leaves open: whether a loss is shown, and how many rows would decide."""
+"""Non-inferiority margins: shown, refuted or open, how many rows would decide, and what to expect before a run."""
 
 import math
 from statistics import NormalDist
@@ -10,11 +10,11 @@ from tunecheck.statistics._paired import tango_score
 from tunecheck.statistics._results import CONFIDENCE, Estimate, normal_quantile
 
 _NO_ROOM = 1e-9
-"""Differences as close to the margin as this are the margin."""
+"""Differences this close to the margin count as equal to it."""
 
 
 def refutes(difference: Estimate, margin: float, *, higher_is_better: bool = True) -> bool:
-    """Whether the difference is shown to be worse by at least `margin`: the better end of its interval is."""
+    """Return True if even the better end of the interval is worse than 0 by at least `margin`."""
     best = difference.high if higher_is_better else difference.low
     return best is not None and (-best if higher_is_better else best) >= margin
 
@@ -23,7 +23,7 @@ MarginResult = Literal["shown", "refuted", "open"]
 
 
 def margin_result(difference: Estimate, margin: float, *, higher_is_better: bool = True) -> MarginResult:
-    """Tell whether the difference is shown to be worse by less than `margin`, refuted to be so, or open."""
+    """Return `shown` if the new run is worse by less than `margin`, `refuted` if it is worse by more, else `open`."""
     if non_inferiority(difference, margin, higher_is_better=higher_is_better).shown:
         return "shown"
     return "refuted" if refutes(difference, margin, higher_is_better=higher_is_better) else "open"
@@ -34,9 +34,10 @@ def rows_to_decide(
 ) -> int | None:
     """Return the total number of rows that would show a difference of this size to be within the margin, or beyond it.
 
-    Verdicts without clusters by Tango's interval of as many more of the `discordant` rows (passed in the base only, in
-    the new run only); all others by the interval's width, which shrinks with the root of the rows, and with the rows
-    themselves where none differs. None where no number of rows would: the difference is the margin, or has no interval.
+    Verdicts without clusters need `discordant`: how many rows passed in the base only, and in the new run only. For
+    them, all counts are scaled up until Tango's interval decides. For all others the interval's width is extrapolated:
+    it shrinks with the root of the number of rows, or if no row differs, with the number of rows. Return None if no
+    number of rows would decide, because the difference equals the margin or has no interval.
     """
     value, low, high = difference.value, difference.low, difference.high
     if value is None or low is None or high is None:
@@ -73,13 +74,13 @@ def chance_to_show(rows: int, change: float, margin: float, confidence: float = 
     """Return the chance to show that an identical model's pass rate is worse by less than the margin.
 
     Nam, "Establishing equivalence of two treatments and sample size requirements in matched-pairs design", Biometrics
-    53 (1997), 1422-1430: the difference, which varies by the share of rows that change, against Tango's limit.
+    53 (1997), 1422-1430. The variance of the difference is the share of rows that change; Tango's interval decides.
 
     Args:
-        rows: pairs.
+        rows: the number of pairs.
         change: the share of rows with another verdict in the next run, half of them better and half worse.
-        margin: larger than 0.
-        confidence: of the two-sided interval.
+        margin: the accepted loss, larger than 0.
+        confidence: level of the two-sided interval.
     """
     room = math.sqrt(rows) - normal_quantile(confidence) / _score_of_a_row(change, margin)
     if change == 0:
@@ -88,17 +89,20 @@ def chance_to_show(rows: int, change: float, margin: float, confidence: float = 
 
 
 def rows_to_show(change: float, margin: float, chance: float, confidence: float = CONFIDENCE) -> int:
-    """The rows with which an identical model is shown to be within the margin with this chance."""
+    """Return how many rows show an identical model to be within the margin with this chance."""
     limit = normal_quantile(confidence) / _score_of_a_row(change, margin)
     return math.floor((limit + NormalDist().inv_cdf(chance) * math.sqrt(change) / margin) ** 2) + 1
 
 
 def margin_to_show(rows: int, change: float, chance: float, confidence: float = CONFIDENCE) -> float | None:
-    """The margin within which this many rows show an identical model to be with this chance; None if none does."""
+    """Return the smallest margin within which this many rows show an identical model to be, with this chance.
+
+    Return None if no margin under 1 does.
+    """
     _, found = turning_point(lambda margin: chance_to_show(rows, change, margin, confidence) >= chance, 0.0, 1.0)
     return found if found < 1 else None
 
 
 def _score_of_a_row(change: float, margin: float) -> float:
-    """Tango's score at the margin of one row, of no difference on the whole: of n rows it is √n times as large."""
+    """Return Tango's score at the margin for one row and no difference; for n rows it is √n times as large."""
     return tango_score(change / 2, change / 2, 1.0, -margin)

@@ -1,4 +1,4 @@
-"""Two runs on the same rows: the difference of their pass rates or mean scores, and whether it can be chance."""
+"""Two runs on the same rows: the difference of their pass rates or mean scores, and a test for chance."""
 
 import math
 from collections.abc import Callable
@@ -34,20 +34,20 @@ FLIPS = 10_000
 def paired_binary(
     base: Numbers, new: Numbers, clusters: Labels | None = None, *, confidence: float = CONFIDENCE
 ) -> PairedBinary:
-    """Both pass rates, their difference (new − base) with its interval, and McNemar's tests.
+    """Return both pass rates, their difference (new − base) with its interval, and McNemar's tests.
 
-    The difference has Tango's score interval: of the usual ones its coverage stayed nearest to what it promises
-    (`benchmarks/comparison_coverage.py`). With clusters: the same interval for as many independent rows as would give
-    the clustered standard error, reaching t(C − 1) of it; the tests are those of a permutation of the clusters' signs.
+    The difference has Tango's score interval: of the usual intervals, its coverage stayed nearest to its confidence
+    (`benchmarks/comparison_coverage.py`). With clusters, the interval uses the effective number of rows and the
+    t(C − 1) quantile, and the tests are permutation tests that flip the signs of clusters.
 
     Args:
-        base: one verdict a row, 1 or true for a pass.
+        base: one verdict per row: 1 or true for a pass, 0 or false for a fail.
         new: the other run's verdicts on the same rows.
         clusters: a label for every row; rows with equal labels are not independent.
-        confidence: of the two-sided intervals, between 0 and 1.
+        confidence: level of the two-sided intervals, between 0 and 1.
 
     Raises:
-        ValueError: a verdict that is neither, unequal lengths, a confidence not between 0 and 1.
+        ValueError: a verdict is neither, the lengths differ, or the confidence is not between 0 and 1.
     """
     before, after = as_outcomes(base), as_outcomes(new)
     change = differences(before, after)
@@ -77,11 +77,11 @@ def _p_values(change: Floats, b: int, c: int, groups: RowGroups | None) -> dict[
 
 
 def mcnemar(b: int, c: int) -> tuple[float, float]:
-    """The exact p-value and the mid-p-value of b rows that only one run passed and c that only the other passed.
+    """Return the exact p-value and the mid-p-value for b rows passed in one run only and c rows in the other only.
 
-    The exact one is that of b heads in b + c throws: McNemar, Psychometrika 12 (1947), 153-157. Mid-p counts half the
-    chance of what was observed, and keeps the test's size near what it promises: Fagerland, Lydersen and Laake, BMC
-    Medical Research Methodology 13 (2013), 91. Without a discordant row both are 1.
+    The exact p-value is the chance of a result as extreme as b heads in b + c throws of a coin: McNemar, Psychometrika
+    12 (1947), 153-157. Mid-p counts the observed result by half, which keeps the test's size near its nominal level:
+    Fagerland, Lydersen and Laake, BMC Medical Research Methodology 13 (2013), 91. Without discordant rows both are 1.
     """
     n, k = b + c, min(b, c)
     if n == 0:
@@ -98,11 +98,11 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
 
 
 def tango(b: float, c: float, n: float, reach: float) -> tuple[float, float]:
-    """Return the score interval of (c − b) / n, `reach` standard errors wide; the counts need not be whole.
+    """Return the score interval of (c − b) / n, `reach` standard errors to either side; counts may be fractional.
 
     Tango, "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",
-    Statistics in Medicine 17 (1998), 891-908: all differences with a score statistic within ± reach, with the
-    discordant share under each difference at its maximum likelihood.
+    Statistics in Medicine 17 (1998), 891-908. It contains all differences with a score statistic within ± reach, given
+    the maximum likelihood estimate of the discordant share under each difference.
     """
 
     def score(difference: float) -> float:
@@ -112,7 +112,7 @@ def tango(b: float, c: float, n: float, reach: float) -> tuple[float, float]:
 
 
 def tango_score(b: float, c: float, n: float, difference: float) -> float:
-    """Tango's score statistic: how many standard errors (c − b) / n lies above a difference."""
+    """Return Tango's score statistic: how many standard errors (c − b) / n lies above a difference."""
     linear = -b - c + (2 * n - c + b) * difference
     root = math.sqrt(max(0.0, linear**2 + 8 * n * b * difference * (1 - difference)))
     variance = n * (2 * (root - linear) / (4 * n) + difference * (1 - difference))
@@ -121,7 +121,7 @@ def tango_score(b: float, c: float, n: float, difference: float) -> float:
 
 
 def _where(score: Callable[[float], float], level: float) -> float:
-    """The difference at which the score, which falls from -1 to 1, is at this level."""
+    """Return the difference at which the score has this level; the score falls as the difference grows from -1 to 1."""
     low, high = turning_point(lambda difference: score(difference) <= level, -1.0, 1.0)
     return low if level > 0 else high
 
@@ -164,18 +164,18 @@ def paired_scores(
     as large as the metric's range.
 
     Args:
-        base: one score a row; if one is NaN or infinite, the result has no figures.
+        base: one score per row; if any score is NaN or infinite, the result has no figures.
         new: the other run's scores of the same rows.
         clusters: a label for every row; rows with equal labels are not independent.
         bounds: the lowest and the highest score that the metric can give. Without them, and if no row differs, scores
         range from 0 to the largest one.
-        confidence: of the two-sided intervals, between 0 and 1.
-        seed: of all random draws; the same seed gives the same figures.
-        resamples: of the bootstrap.
-        flips: of the signs, where there are too many to count all.
+        confidence: level of the two-sided intervals, between 0 and 1.
+        seed: seed of all random draws; the same seed gives the same figures.
+        resamples: number of bootstrap samples.
+        flips: number of random sign flips if there are too many combinations to try all.
 
     Raises:
-        ValueError: unequal lengths, a confidence not between 0 and 1.
+        ValueError: the lengths differ, or the confidence is not between 0 and 1.
     """
     before, after = as_floats(base), as_floats(new)
     change = differences(before, after)
@@ -200,7 +200,7 @@ def filled(
     flipped: "Flips | None",
     of_what: str,
 ) -> PairedScores:
-    """Two runs' scores: the estimates of both and of their difference, and the test by flipped signs."""
+    """Build the result from the estimates of both runs and of their difference, and the sign-flip test."""
     of_base, of_new, difference = estimates
     return PairedScores(
         n=len(change),
@@ -224,9 +224,9 @@ def _spans(scores: Floats, change: Floats) -> Bounds | None:
     return (low - high, high - low) if low < high else None
 
 
-# -- tests of paired scores. The sign-flip test: each row's difference (or each cluster's) could as well have the other
-# sign. Fisher, "The Design of Experiments" (1935), section 21; two-sided, on the sum of the differences. With clusters
-# the sums of the clusters take the place of the rows, because only they are independent.
+# -- tests of paired scores. The sign-flip test: if the runs do not differ, each row's difference could as well have
+# the other sign. Fisher, "The Design of Experiments" (1935), section 21; two-sided, on the sum of the differences.
+# With clusters, the sums of clusters replace the differences of rows, because only clusters are independent.
 
 _EXACT = 16
 _DRAWN = 5_000
@@ -238,7 +238,10 @@ _LEAST = 1e-17
 
 @dataclass(frozen=True, slots=True)
 class Flips:
-    """p-values of a sign-flip test and how they came about: `mid` counts sums just as large by half, `exact` whole."""
+    """p-values of a sign-flip test; `how` names the method.
+
+    Sums equal to the observed one count half in `mid` and whole in `exact`.
+    """
 
     exact: float
     mid: float
@@ -246,12 +249,13 @@ class Flips:
 
 
 def flip_scores(values: Floats, seed: int, flips: int = FLIPS) -> Flips:
-    """The p-values of real numbers.
+    """Return the p-values for differences that are real numbers.
 
-    Up to 16 that are not 0 (2¹⁶ assignments of signs) all are counted. Up to 5,000 signs are drawn, and the observed
-    sum is one draw more: p = (b + 1) / (flips + 1), Phipson and Smyth, "Permutation p-values should never be zero"
-    (2010). With more values the sum is treated as normal, unless a few of them make up most of its variance: (Σx²)² /
-    Σx⁴ of at least 1,000, with which a tail is off by under 0.001.
+    For up to 16 values that are not 0, all (2¹⁶) assignments of signs are counted. For up to 5,000 values signs are
+    drawn at random, and the observed sum counts as one more draw: p = (b + 1) / (flips + 1), Phipson and Smyth,
+    "Permutation p-values should never be zero" (2010). For more values the sum is treated as normal if (Σx²)² / Σx⁴ is
+    at least 1,000, which makes a tail wrong by less than 0.001; otherwise signs are drawn, because few values make up
+    most of the variance.
     """
     values = values[values != 0]
     if len(values) == 0:
@@ -271,7 +275,7 @@ def flip_scores(values: Floats, seed: int, flips: int = FLIPS) -> Flips:
 
 
 def _drawn_sums(values: Floats, seed: int, flips: int) -> Floats:
-    """Eight values at a time: one random byte is eight signs, and their sum is looked up."""
+    """Return sums with random signs, eight values at a time: a random byte is eight signs, a table has their sums."""
     bits = numpy.unpackbits(numpy.arange(256, dtype=numpy.uint8)[:, None], axis=1)
     padded = numpy.zeros(-(-len(values) // 8) * 8)
     padded[: len(values)] = values
@@ -284,7 +288,10 @@ def _drawn_sums(values: Floats, seed: int, flips: int) -> Floats:
 
 
 def _count_flips(sums: Floats, values: Floats, how: str) -> Flips:
-    """Shares of sums as large as the observed one; added up in another order, an equal sum is off by rounding."""
+    """Return the shares of sums at least as large as the observed one.
+
+    Sums within rounding errors count as equal, because they were added up in another order.
+    """
     tie = _TIE * float(numpy.abs(values).sum())
     observed, sizes = abs(float(values.sum())), numpy.abs(sums)
     beyond, reached = numpy.count_nonzero(sizes > observed + tie), numpy.count_nonzero(sizes >= observed - tie)
@@ -292,11 +299,11 @@ def _count_flips(sums: Floats, values: Floats, how: str) -> Flips:
 
 
 def flip_counts(sums: Floats) -> Flips:
-    """The p-values of whole numbers, such as each cluster's rows fixed less rows broken.
+    """Return the exact p-values for whole numbers, such as the rows fixed minus the rows broken in each cluster.
 
-    No draws are needed: of m clusters of one size s the sum is s times (2 · Binomial(m, ½) − m), and the sizes'
-    distributions are convolved. Each size keeps 9 standard deviations to either side, so a p-value under 1e-17 is
-    reported as 1e-17. If each cluster is one row they are McNemar's.
+    No draws are needed: for m clusters with the same absolute value s, the sum is s times (2 · Binomial(m, ½) − m).
+    The distributions of all s are convolved, each cut off at 9 standard deviations, so a p-value under 1e-17 is
+    reported as 1e-17. If each cluster is one row, the p-values are McNemar's.
     """
     sizes, counts = numpy.unique(numpy.abs(sums[sums != 0]).astype(numpy.int64), return_counts=True)
     if len(sizes) == 0:

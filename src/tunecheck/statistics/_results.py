@@ -11,12 +11,12 @@ from tunecheck._json import JSON, plain
 
 
 class Result:
-    """A dataclass that writes itself as JSON: its fields are those of a file or of an output."""
+    """Base of result dataclasses that convert to JSON; their fields are those of a file or an output."""
 
     __slots__ = ()
 
     def as_json(self) -> dict[str, JSON]:
-        """All fields by name, as plain JSON values."""
+        """Return all fields by name, as plain JSON values."""
         found = plain(to_builtins(self, enc_hook=_json_value))
         assert isinstance(found, dict)
         return found
@@ -30,8 +30,8 @@ def _json_value(value: object) -> object:
 class Estimate(Result):
     """A figure and its two-sided interval, in the metric's own unit (a pass rate: 0 to 1; a difference: new − base).
 
-    `n` counts rows, `clusters` the groups they came in (None: rows are taken as independent). `method` names the
-    interval. `standard_error` is the plain one, or the clustered one; the interval need not be built on it.
+    `n` is the number of rows and `clusters` the number of clusters (None: rows count as independent). `method` names
+    the interval. `standard_error` is clustered if there are clusters; the interval may not be based on it.
     """
 
     value: float | None
@@ -46,13 +46,13 @@ class Estimate(Result):
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether there is an interval, and 0 is not in it."""
+        """True if there is an interval that does not contain 0."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paired(Result):
-    """Two runs on the same rows; `p_value` is that of `test`, and `p_exact` is never too small."""
+    """Two runs on the same rows; `p_value` comes from `test`; `p_exact` is conservative."""
 
     n: int
     clusters: int | None
@@ -69,7 +69,7 @@ class PairedBinary(Paired):
     """Verdicts of two runs.
 
     `b` rows passed in the base only, `c` in the new run only. `p_value` is `p_mid`; `p_exact` is often too large.
-    Without clusters both are McNemar's, with clusters those of a permutation.
+    Without clusters both come from McNemar's test, with clusters from a permutation test.
     """
 
     b: int
@@ -79,10 +79,10 @@ class PairedBinary(Paired):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedScores(Paired):
-    """Scores of two runs; of `n` rows `changed` differ, `higher` of them upwards.
+    """Scores of two runs: `changed` of `n` rows differ, `higher` of these have a higher score in the new run.
 
-    `p_value` is that of a permutation test that counts sums just as large by half. In `p_exact` they count whole; of
-    scores with few steps it is too large.
+    `p_value` comes from a permutation test that counts sums equal to the observed one by half. `p_exact` counts them
+    whole, which is too large for scores with few distinct values.
     """
 
     changed: int
@@ -91,10 +91,10 @@ class PairedScores(Paired):
 
 @dataclass(frozen=True, slots=True)
 class NonInferiority(Result):
-    """Is the new run shown to be worse by less than `margin`? `bound` is the one-sided limit of the difference.
+    """The result of a non-inferiority test: `shown` is True if the new run is worse by less than `margin`, if at all.
 
-    `bound` is in the metric's unit, and the worst difference that the data does not rule out at `alpha`; `shown` is
-    None where there is no such limit.
+    `bound` is the worst difference, in the metric's unit, that the data does not rule out at `alpha` (one-sided).
+    `shown` is None if there is no such bound.
     """
 
     shown: bool | None
@@ -118,12 +118,12 @@ class SmallestDifference(Result):
 
 
 CONFIDENCE = 0.95
-"""What intervals cover unless another confidence is given."""
+"""The default confidence level of intervals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proportion(Result):
-    """`hits` of `of` rows, and the interval from `low` to `high`; of no rows at all, the three figures are None."""
+    """The share `hits` / `of` with its interval from `low` to `high`; without rows, all three figures are None."""
 
     value: float | None
     low: float | None
@@ -133,7 +133,7 @@ class Proportion(Result):
 
 
 def wilson(hits: int, of: int, confidence: float = CONFIDENCE) -> Proportion:
-    """The share and its score interval, which also holds for few rows and for shares near 0 and 1.
+    """Return the share with Wilson's score interval, which is valid for few rows and for shares near 0 and 1, too.
 
     Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927), 209-212; without
     continuity correction.

@@ -1,4 +1,4 @@
-"""Numbers as they come in: checked, as arrays, and grouped into clusters."""
+"""Checks of input numbers, their conversion to arrays, and groups of rows (clusters)."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,26 +13,27 @@ Numbers = Sequence[float] | Floats
 Flags = NDArray[numpy.bool_]
 Codes = NDArray[numpy.int64]
 Labels = Sequence[Hashable] | Codes
-"""A label for every row; as an array of whole numbers (`as_codes`) they are grouped without Python's help."""
+"""A label for every row; numpy groups an array of whole numbers (`as_codes`) faster than other labels."""
 
 MOST = 1e100
-"""No score of a metric is larger; the cube of one that is would not be a number."""
+"""The largest score accepted: the cube of a much larger one would overflow."""
 
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """Rows that came in groups: `codes` has a group's number from 0 for every row."""
+    """Groups of rows: `codes` has the number of each row's group, from 0 to `count` − 1."""
 
     codes: Codes
     count: int
 
     def sums(self, values: Floats) -> Floats:
+        """Return the sum of the values in each group."""
         return numpy.bincount(self.codes, weights=values, minlength=self.count).astype(numpy.float64, copy=False)
 
     def mean_error(self, values: Floats) -> float | None:
-        """The cluster-robust standard error of the mean; None of fewer than two groups.
+        """Return the cluster-robust standard error of the mean; None for fewer than two groups.
 
         Liang and Zeger, Biometrika 73 (1986), 13-22, with the factor C / (C − 1) for few groups; for evaluations:
         Miller, "Adding Error Bars to Evals" (2024), arXiv 2411.00640.
@@ -47,7 +48,7 @@ def as_floats(values: Numbers) -> Floats:
     """Return an array of floats.
 
     Raises:
-        TypeError, ValueError: something is not a number at all.
+        TypeError, ValueError: a value is not a number.
     """
     return numpy.ascontiguousarray(values, dtype=numpy.float64).reshape(-1)
 
@@ -56,7 +57,7 @@ def as_outcomes(values: Numbers) -> Floats:
     """Return an array of 0 and 1.
 
     Raises:
-        ValueError: a verdict that is neither.
+        ValueError: a value is neither.
     """
     floats = as_floats(values)
     strange = ~((floats == 0) | (floats == 1))
@@ -67,7 +68,7 @@ def as_outcomes(values: Numbers) -> Floats:
 
 
 def as_codes(labels: Iterable[Hashable]) -> Codes:
-    """A number for each row, from 0, equal where the labels are; a label None is like no other."""
+    """Return a number for each row; rows with equal labels get equal numbers, a row labelled None gets its own."""
     numbers: dict[Hashable, int] = {}
     alone = object()
     codes = [
@@ -77,12 +78,12 @@ def as_codes(labels: Iterable[Hashable]) -> Codes:
 
 
 def as_clusters(labels: Labels | None, rows: int) -> RowGroups | None:
-    """Rows with an equal label are one group; one labelled None belongs to none and is a group by itself.
+    """Group rows with equal labels; a row labelled None is a group by itself.
 
-    None where no group has two rows: those rows are independent.
+    Return None if no group has two rows: then all rows are independent.
 
     Raises:
-        ValueError: not one label for every row.
+        ValueError: there is not one label for every row.
     """
     if labels is None:
         return None
@@ -94,21 +95,21 @@ def as_clusters(labels: Labels | None, rows: int) -> RowGroups | None:
 
 
 def differences(base: Floats, new: Floats) -> Floats:
-    """New less base, row by row, in which what rounding alone makes of equal scores is 0.
+    """Return new − base for each row; differences within rounding errors are 0.
 
     Raises:
-        ValueError: not as many of one as of the other.
+        ValueError: base and new have different lengths.
     """
     if len(base) != len(new):
         raise ValueError(f"rows are compared in pairs: there are {len(base)} of the base and {len(new)} of the new run")
-    with numpy.errstate(invalid="ignore", over="ignore"):  # infinite, or too large; refused later, by name
+    with numpy.errstate(invalid="ignore", over="ignore"):  # `problem` reports infinite and too large values later
         change = new - base
         change[numpy.abs(change) <= _ROUNDING * numpy.maximum(numpy.abs(base), numpy.abs(new))] = 0.0
     return change
 
 
 def problem(*samples: Floats) -> str | None:
-    """Why nothing can be calculated from these, or None."""
+    """Return the reason why nothing can be calculated from these samples, or None."""
     for values in samples:
         usable = numpy.abs(values) <= MOST
         if not usable.all():

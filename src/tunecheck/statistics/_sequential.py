@@ -1,4 +1,4 @@
-"""Deciding early: tests of pairs that come one by one in random order, valid whenever one stops."""
+"""Early decisions: tests of pairs that arrive one by one in random order, valid at any stopping time."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
@@ -18,25 +18,25 @@ from tunecheck.statistics._samples import Floats
 Outcome: TypeAlias = Literal["better", "worse", "not_worse", "undecided"]
 
 ANY_STOPPING = "valid at any stopping"
-"""The method of intervals, and of tests, that hold whenever one stops."""
+"""The method name of intervals and tests that hold at any stopping time."""
 
 _STAKES = 32
 _FOCUS = 3.0
-"""Stakes are weighed as a Beta(3, 3) distribution of the share of changed rows that got better: most checkpoints that
-differ at all differ by a tenth to a half of those."""
+"""Stakes have the weights of a Beta(3, 3) distribution of the share of changed rows that got better. If checkpoints
+differ at all, the difference is mostly a tenth to a half of the changed rows."""
 
 _DIRECTIONS: Mapping[int, Outcome] = MappingProxyType({1: "better", 0: "undecided", -1: "worse"})
 
 _PLACES = 101
-_WIDEST = 4.0  # standard errors of rows that all change: further above the margin no complete run's limit lies
-_LEAST = 2.5  # standard errors by which the share of rows that change may be larger than it was so far
+_WIDEST = 4.0  # candidate means reach this many standard errors (if all rows change) above −margin
+_LEAST = 2.5  # standard errors by which the complete run's share of changed rows may exceed the share so far
 
 
 @dataclass(frozen=True, slots=True)
 class EarlyDecision(Result):
-    """The decision and the number of pairs that it took; `undecided` took all pairs.
+    """The decision and the number of pairs that it took; an `undecided` one took all pairs.
 
-    `better` and `worse` are of the new scores; `not_worse` is worse by less than the margin, if at all.
+    `better` and `worse` refer to the new scores; `not_worse` means worse by less than the margin, if at all.
     """
 
     outcome: Outcome
@@ -48,21 +48,21 @@ def decide_early(
 ) -> EarlyDecision:
     """Decide from as few pairs as possible whether the new scores are better or worse than the base's.
 
-    The pairs must come in random order, and rows that are not independent, such as a conversation's, as one pair of
-    their means. No more of them are taken than the decision needs.
+    The pairs must come in random order. Rows that are not independent, such as the turns of a conversation, must come
+    as one pair of their means. The function takes no more pairs than the decision needs.
 
-    Without a margin the chance that scores which do not differ are called better or worse is at most 1 − confidence,
-    however often one looks. With a margin the outcome is `not_worse` once the complete run would show it: the chance
-    that it would not is at most 1 − confidence; `worse` is worse by more than the margin. Pairs without a length (an
-    iterator) are treated as a sample of an infinite run.
+    Without a margin, equal scores are called better or worse with a chance of at most 1 − confidence, however often
+    the test is evaluated. With a margin, the outcome is `not_worse` once the complete run is expected to show it; the
+    chance that it would not is at most 1 − confidence. `worse` means worse by more than the margin. Pairs without a
+    length (an iterator) are treated as a sample of an infinite run.
 
     Args:
         pairs: (base, new), each between 0 and 1, or true and false; higher is better.
-        margin: how much worse is still accepted, between 0 and 1; None asks for better or worse.
-        confidence: of the decision, between 0 and 1.
+        margin: how much worse is still accepted, between 0 and 1; None tests for better or worse.
+        confidence: level of the decision, between 0 and 1.
 
     Raises:
-        ValueError: a score, a margin or a confidence that is not in its range.
+        ValueError: a score, the margin or the confidence is out of range.
     """
     total = len(pairs) if isinstance(pairs, Sized) else None
     verdicts = isinstance(pairs, Sequence) and all(score in (0, 1) for pair in pairs for score in pair)
@@ -76,8 +76,8 @@ def decide_early(
 class EarlyTest:
     """The decision while pairs arrive; `total` is the number of pairs of the complete run, None if unknown.
 
-    `verdicts` says that every score is 0 or 1: then better or worse goes by the signs of those that change, which takes
-    fewer pairs than bets do.
+    `verdicts` means that every score is 0 or 1. A walk over the signs of the changed pairs then tests better or worse,
+    which takes fewer pairs than bets do.
     """
 
     def __init__(
@@ -91,10 +91,12 @@ class EarlyTest:
         if margin is not None and not 0 <= margin < 1:
             raise ValueError(f"a margin is 0 or more and below 1, not {margin!r}")
         self._margin, self._confidence = margin, confidence
-        normal_quantile(confidence)  # refuses one that is out of range
+        normal_quantile(confidence)  # raises an error for an invalid confidence
+        # The logarithm of the capital at which a bet decides: 2 / alpha, because there are two directions.
         self._enough = math.log(2 / (1 - confidence))
         self._base: list[float] = []
         self._new: list[float] = []
+        # Capital of bets that the new scores are better (`_up`) and worse (`_down`).
         self._up, self._down = _Capital(), _Capital()
         self._total = total
         self._promise = None if margin is None or total is None else _Promise(margin, total, confidence)
@@ -102,14 +104,14 @@ class EarlyTest:
 
     @property
     def pairs(self) -> int:
-        """Return the number of pairs so far."""
+        """The number of pairs so far."""
         return len(self._base)
 
     def see(self, base: float, new: float) -> Outcome:
-        """Take one more pair; what can be decided by now.
+        """Take one more pair and return what can be decided by now.
 
         Raises:
-            ValueError: a score that is not between 0 and 1.
+            ValueError: a score is not between 0 and 1.
         """
         if not (0 <= base <= 1 and 0 <= new <= 1):
             raise ValueError(f"a score lies between 0 and 1; pair {self.pairs + 1} is ({base!r}, {new!r})")
@@ -136,11 +138,11 @@ class EarlyTest:
 
     @property
     def means(self) -> tuple[float, float]:
-        """The mean of the base's scores and of the new ones, where any pair was seen."""
+        """The means of the base's scores and of the new scores; needs a pair."""
         return float(numpy.mean(self._base)), float(numpy.mean(self._new))
 
     def skip(self) -> None:
-        """One pair of the complete run is none after all: one side has no score."""
+        """Reduce the number of pairs of the complete run by one, because a pair has no score on one side."""
         if self._total is not None:
             self._total -= 1
         if self._promise is not None:
@@ -167,10 +169,10 @@ class EarlyTest:
     def interval(self) -> Estimate:
         """Return the mean difference so far, with an interval that is valid at any stopping: a confidence sequence.
 
-        Its ends are the differences that bets against them would refute: Waudby-Smith and Ramdas, "Estimating means of
-        bounded random variables by betting", JRSS B 86 (2024), 1-27. For verdicts after a decision, the repeated
-        confidence interval applies: Jennison and Turnbull, "Interim analyses: the repeated confidence interval
-        approach", JRSS B 51 (1989), 305-361.
+        Bets refute all differences beyond its ends: Waudby-Smith and Ramdas, "Estimating means of bounded random
+        variables by betting", JRSS B 86 (2024), 1-27. For verdicts after a decision, the interval is the repeated
+        confidence interval of Jennison and Turnbull, "Interim analyses: the repeated confidence interval approach",
+        JRSS B 51 (1989), 305-361.
         """
         n = self.pairs
         if n == 0:
@@ -181,12 +183,15 @@ class EarlyTest:
         if self._walk is not None and self._walk.left:
             better, worse = int((changes > 0).sum()), int((changes < 0).sum())
             low, high = tango(worse, better, n, self._walk.bound / math.sqrt(better + worse))
-        elif self._walk is not None:  # which alone says whether it is 0
+        elif self._walk is not None:  # only the walk may exclude 0, and it has not
             low, high = min(low, 0.0), max(high, 0.0)
         return Estimate(float(changes.mean()), low, high, n, self._confidence, ANY_STOPPING)
 
     def p_value(self) -> float:
-        """Return the p-value of no difference, two-sided and valid at any stopping: the inverse of the capital."""
+        """Return the two-sided p-value of no difference, valid at any stopping.
+
+        It is the walk's if the walk has left its bounds, else the inverse of the capital.
+        """
         changes = self._changes()
         if self._walk is not None and self._walk.p_value is not None:
             return self._walk.p_value
@@ -200,7 +205,7 @@ class EarlyTest:
 
 
 def _nodes() -> tuple[Floats, Floats]:
-    """Stakes between 0 and 1, and the logarithms of their weights, which add up to 1."""
+    """Return stakes between 0 and 1, and the logarithms of weights that add up to 1."""
     points, weights = numpy.polynomial.legendre.leggauss(_STAKES)
     stakes = (points + 1) / 2
     weights = weights * (1 - stakes**2) ** (_FOCUS - 1)
@@ -208,12 +213,12 @@ def _nodes() -> tuple[Floats, Floats]:
 
 
 class _Capital:
-    """The capital of a gambler who starts with 1 and can win on average only if the mean exceeds the claimed one.
+    """The capital of bets that start with 1 and win on average only if the true mean exceeds the claimed mean m.
 
-    Each stake λ gives a martingale ∏ (1 + λ (x − m) / (1 + m)) for x ≥ −1 with mean m, and so does their weighted sum.
-    The chance that it ever reaches 1 / α is at most α (Ville 1939). For x of −1, 0 and 1 and m = 0 it is the likelihood
-    ratio of the signs of those that changed, as in Robbins, "Statistical methods related to the law of the iterated
-    logarithm", Annals of Mathematical Statistics 41 (1970), 1397-1409.
+    For each stake λ, ∏ (1 + λ (x − m) / (1 + m)) is a martingale if x ≥ −1 has the mean m, and so is the weighted sum
+    over all stakes. The chance that it ever reaches 1 / α is at most α (Ville 1939). For x of −1, 0 and 1 and m = 0 it
+    is the likelihood ratio of the signs of the changed rows, as in Robbins, "Statistical methods related to the law of
+    the iterated logarithm", Annals of Mathematical Statistics 41 (1970), 1397-1409.
     """
 
     def __init__(self) -> None:
@@ -221,6 +226,7 @@ class _Capital:
         self.logarithm = 0.0
 
     def bet(self, value: float, mean: float = 0.0) -> None:
+        """Bet on the next value against the claim that its mean is `mean`."""
         if value == mean:
             return
         self._logarithms += numpy.log1p(self._stakes * ((value - mean) / (1 + mean)))
@@ -228,13 +234,13 @@ class _Capital:
 
 
 def _largest_refuted(changes: Floats, enough: float) -> float:
-    """The largest mean, from −1, that bets on a larger one refute: their capital falls as the mean grows."""
+    """Return the largest claimed mean that the bets refute, at least −1; their capital falls as the claim grows."""
     mean, capital = float(changes.mean()), _capital_of(changes)
     return -1.0 if mean == -1 else turning_point(lambda claimed: capital(claimed) < enough, -1.0, mean)[0]
 
 
 def _capital_of(changes: Floats) -> Callable[[float], float]:
-    """The logarithm of what betting on these changes made of 1, by the mean that is claimed."""
+    """Return a function from a claimed mean to the logarithm of the capital after bets on all these changes."""
     stakes, weights = _nodes()
     values, counts = numpy.unique(changes, return_counts=True)
 
@@ -246,12 +252,12 @@ def _capital_of(changes: Floats) -> Callable[[float], float]:
 
 
 class _Promise:
-    """Whether the complete run will show that the new scores are worse by less than the margin.
+    """The test whether the complete run will show that the new scores are worse by less than the margin.
 
     If the complete run has a mean difference of θ or less, its remaining pairs have a mean of at most (N θ − sum so
-    far) / (N − pairs so far). Bets against that grow only if the complete run's mean is larger: Waudby-Smith and
-    Ramdas, "Confidence sequences for sampling without replacement", NeurIPS 33 (2020). The complete run's lower limit
-    depends on its number of changed rows, which may be somewhat larger than so far.
+    far) / (N − pairs so far). Bets against this claim win on average only if the complete run's mean is larger than θ:
+    Waudby-Smith and Ramdas, "Confidence sequences for sampling without replacement", NeurIPS 33 (2020). The complete
+    run's lower limit depends on its share of changed rows, which may be somewhat larger than so far.
     """
 
     def __init__(self, margin: float, total: int, confidence: float) -> None:
@@ -264,7 +270,10 @@ class _Promise:
         self._seen, self._sum, self._squares, self._whole = 0, 0.0, 0.0, True
 
     def kept(self, change: float) -> bool:
-        """Take one more difference; whether the promise can be given by now."""
+        """Take one more difference; return True if the complete run will show non-inferiority.
+
+        This is so if bets refute a mean, and already a run with this mean would show it.
+        """
         left = self.total - self._seen
         if left <= 0:
             return False
@@ -280,7 +289,10 @@ class _Promise:
         return bool(refuted.any()) and bool((refuted & self._shown_means()).any())
 
     def _shown_means(self) -> NDArray[numpy.bool_]:
-        """Return, for each possible mean difference, if the complete run's lower limit is expected above -margin."""
+        """Return for each candidate mean whether the complete run's lower limit is expected to lie above −margin.
+
+        The spread is predicted from the rows seen so far.
+        """
         n, seen = self.total, self._seen
         share = self._squares / seen
         error = math.sqrt(max(share * (1 - share), 0.0) / seen * (1 - seen / n))
@@ -296,30 +308,30 @@ class _Promise:
         return self._means - self._reach * errors > -self._margin
 
 
-# -- whether changed verdicts got better as often as worse, looked at after each one, of a known number of rows
+# -- a sequential test whether changed verdicts got better as often as worse, for a known number of rows
 
 
 class FairWalk:
-    """One step up for a row that got better, one down for one that got worse; where neither is likelier, it is fair.
+    """A walk: a step up for a row that got better, a step down for one that got worse; fair if both are equally likely.
 
-    Up to the share t of the rows a fair walk leaves its bounds with a chance of at most alpha · (1 − exp(−2 t)). That
-    is spending as Hwang, Shih and De Cani, "Group sequential designs using a family of type I error probability
-    spending functions", Statistics in Medicine 9 (1990), 1439-1445, do for γ = 2; worked out step by step, so that it
-    is exact for any number of steps: Armitage, McPherson and Rowe, "Repeated significance tests on accumulating data",
-    Journal of the Royal Statistical Society A 132 (1969), 235-244. The seventh of alpha that is never spent is for
-    walks that are not fair, and yet end where the complete run shows nothing: so that of these, too, at most alpha have
-    left (`benchmarks/deciding_early.py`).
+    Up to the share t of the rows a fair walk leaves its bounds with a chance of at most alpha · (1 − exp(−2 t)). This
+    is the spending function of Hwang, Shih and De Cani, "Group sequential designs using a family of type I error
+    probability spending functions", Statistics in Medicine 9 (1990), 1439-1445, for γ = 2. The chance is computed step
+    by step, so it is exact for any number of steps: Armitage, McPherson and Rowe, "Repeated significance tests on
+    accumulating data", Journal of the Royal Statistical Society A 132 (1969), 235-244. A seventh of alpha is never
+    spent. It is a reserve for walks that are not fair but end where the complete run shows no difference, so that of
+    these, too, at most alpha leave the bounds (`benchmarks/deciding_early.py`).
     """
 
     def __init__(self, alpha: float) -> None:
         self._alpha = alpha
         self._inside: Floats = numpy.ones(1)
-        """The chances of the places that a fair walk may be at, two apart from `-_reach` on, if it never left."""
+        """For a fair walk, the chance of each place inside the bounds; places are two apart and begin at `-_reach`."""
         self._reach = 0
         self._place = 0
         self.p_value: float | None = None
-        """The chance that a fair walk leaves by now, once this one has: Tsiatis, Rosner and Mehta, "Exact confidence
-        intervals following a group sequential test", Biometrics 40 (1984), 797-803."""
+        """Once this walk has left its bounds, the chance that a fair walk has left by now: Tsiatis, Rosner and Mehta,
+        "Exact confidence intervals following a group sequential test", Biometrics 40 (1984), 797-803."""
 
     @property
     def left(self) -> int:
@@ -328,11 +340,11 @@ class FairWalk:
 
     @property
     def bound(self) -> int:
-        """Halfway between the last place inside and the first outside."""
+        """The point halfway between the last place inside the bounds and the first place outside."""
         return self._reach + 1
 
     def step(self, change: int, share: float) -> None:
-        """Take a step, after this share of all rows."""
+        """Take a step, after this share of all rows, and recompute the bounds."""
         if self.p_value is not None:
             return
         inside = numpy.zeros(len(self._inside) + 1)

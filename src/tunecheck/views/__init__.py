@@ -1,4 +1,4 @@
-"""Pages of results as data: tables, sentences and figures made once, and the writers that print them.
+"""Pages of results as data (sentences, tables and charts), and their writers for each output format.
 
 View(title, parts, notes, checks, facts)     # parts are paragraphs, tables and charts
 print_view(view, console)                    # to a terminal; markdown(view), html(view), junit(view, seconds)

@@ -1,4 +1,4 @@
-"""A page of results as HTML, as notebooks show it: sentences, charts of intervals, tables. Everything is escaped."""
+"""A page of results as HTML for notebooks: sentences, charts of intervals and tables. All text is escaped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STYLE = "text-align:left;padding:2px 10px 2px 0"
 
 
 def html(view: View) -> str:
-    """The parts and the notes in one `<div>`."""
+    """Return the parts and the notes of a page in one `<div>`."""
     return f"<div>{''.join(_write_view(view))}</div>"
 
 
@@ -29,7 +29,7 @@ def _write_view(view: View) -> Iterator[str]:
 
 
 def _escape_sentence(sentence: Sentence, most: int = 200) -> str:
-    from html import escape  # and with it the names of all characters
+    from html import escape  # imported here because it loads a table of all entity names
 
     return escape(clean(text_of(sentence), most))
 
@@ -46,7 +46,7 @@ def _table(table: Table) -> str:
 
 
 def _chart(intervals: Sequence[Interval]) -> str:
-    """The intervals on one axis, with a line at 0."""
+    """Return an SVG of the intervals on one axis, with a line at 0."""
     drawn = [each for each in intervals if each.value is not None][:_MOST_INTERVALS]
     if not drawn:
         return ""

@@ -1,4 +1,4 @@
-"""A page of results as JUnit XML: a test for each check, a property for each fact."""
+"""A page of results as JUnit XML: a test case for each check, a property for each fact."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections import Counter
 from tunecheck._messages import without_log_commands
 from tunecheck.views._model import View, text_of
 
-# What XML 1.0 cannot hold, not even escaped (section 2.2, Char).
+# Characters that XML 1.0 does not allow, not even escaped (section 2.2, Char).
 _NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 2_000
 
 
 def junit(view: View, seconds: float) -> bytes:
-    """One test suite. Each test takes as long as the run, which decides them all."""
+    """Return a page's checks as one test suite; each test has the duration of the whole run."""
     from xml.etree import ElementTree
 
     ended = Counter(check.ended for check in view.checks)

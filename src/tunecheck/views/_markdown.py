@@ -1,4 +1,4 @@
-"""A page of results as Markdown for a pull request; words from elsewhere stand in code spans, where nothing acts."""
+"""A page of results as Markdown for a pull request; foreign text is in code spans, which disable all markup."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 2_000
 
 
 def code(value: object, most: int = _LONGEST) -> str:
-    """Anything as a code span on one line, also in a table: no markup, link or mention in it has an effect."""
+    """Return a value as a code span on one line, safe in tables: markup, links and mentions in it have no effect."""
     text = clean(value, most)
     longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
     fence = "`" * (longest + 1)
@@ -24,7 +24,7 @@ def code(value: object, most: int = _LONGEST) -> str:
 
 
 def markdown(view: View) -> str:
-    """The title, the parts and the notes."""
+    """Return a page as Markdown: the title, the parts and the notes."""
     notes = ["\n".join(f"- {code(note, 400)}" for note in view.notes)] if view.notes else []
     parts = ["\n".join(_part(part)) for part in view.parts if not isinstance(part, Chart)]
     return without_log_commands("\n\n".join([f"### {_write_sentence(view.title)}", *parts, *notes]) + "\n")

@@ -1,4 +1,4 @@
-"""The parts of a page of results, independent of the writer, and the writer for terminals."""
+"""The parts of a page of results, independent of the output format, and the writer for terminals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Style = Literal["", "strong", "dim", "good", "bad", "warn"]
 class Words:
     """A piece of a sentence.
 
-    Words are `foreign` if data, a model or a user chose them: where a format has markup, they stand in a code span.
+    Words are `foreign` if they come from data, a model or a user. In formats with markup, they are in a code span.
     """
 
     text: str
@@ -36,19 +36,19 @@ Sentence: TypeAlias = "Cell | tuple[Cell, ...]"
 
 
 def words_of(sentence: Sentence) -> Iterator[Words]:
-    """The pieces of a sentence."""
+    """Yield the pieces of a sentence."""
     for piece in sentence if isinstance(sentence, tuple) else (sentence,):
         yield Words(piece) if isinstance(piece, str) else piece
 
 
 def text_of(sentence: Sentence) -> str:
-    """A sentence without styles."""
+    """Return a sentence without styles."""
     return "".join(piece.text for piece in words_of(sentence))
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Sentences that belong together, one a line."""
+    """Sentences that belong together, one per line."""
 
     lines: Sequence[Sentence]
 
@@ -57,8 +57,8 @@ class Text:
 class Table:
     """Rows of cells.
 
-    `align` has a letter for each column: l (left) or r (right); the last letter holds for all columns that follow. A
-    terminal continues a table of figures that is too wide in another one below. `folded` tables open with a click.
+    `align` has a letter for each column: l (left) or r (right); the last letter also holds for all further columns. On
+    a terminal, a table of figures that is too wide continues in another table below. `folded` tables open with a click.
     """
 
     heads: Sequence[Cell]
@@ -69,13 +69,13 @@ class Table:
     folded: bool = False
 
     def alignment(self, column: int) -> Literal["left", "right"]:
-        """How a column is aligned."""
+        """Return the alignment of a column."""
         return "left" if self.align[min(column, len(self.align) - 1)] == "l" else "right"
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A line of a chart: a label, a value and its interval."""
+    """A line of a chart: a label, and a value with its interval."""
 
     label: str
     value: float | None
@@ -95,7 +95,7 @@ Part: TypeAlias = Text | Table | Chart
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition that a run was held to: what was found, and how it ended (None: met)."""
+    """A condition that a run must meet, with the finding; `ended` is None if it was met."""
 
     group: str
     name: str
@@ -105,7 +105,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A page of results. A terminal shows no title: what it says stands in the first part, too."""
+    """A page of results. Terminals do not show the title, so the first part must contain its information, too."""
 
     title: Sentence
     parts: Sequence[Part]
@@ -129,12 +129,12 @@ _BETWEEN = 2
 
 
 def console(stream: TextIO) -> Console:
-    """A console that takes no text for markup; colours only on a terminal, and not where NO_COLOR is set."""
+    """Return a console that interprets no markup; it uses colours only on a terminal without NO_COLOR."""
     from rich.console import Console
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
-            """Leave it to the program what a reader that has gone means; rich would end the process."""
+            """Raise the error, because the program handles a closed pipe; rich would end the process."""
             raise BrokenPipeError
 
     return Plain(file=stream, markup=False, highlight=False, emoji=False)
@@ -143,7 +143,7 @@ def console(stream: TextIO) -> Console:
 def print_view(view: View, console: Console) -> None:
     """Print the parts, each after an empty line, and the notes.
 
-    Sentences are wrapped for a terminal, or to COLUMNS; in files and logs each stays on one line.
+    Sentences are wrapped to the width of the terminal, or to COLUMNS; in files and logs each stays on one line.
     """
     whole = not console.is_terminal and "COLUMNS" not in os.environ
     for part in view.parts:
@@ -176,7 +176,7 @@ def _tables(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _columns_that_fit(table: Table, width: int) -> Iterator[list[int]]:
-    """The columns of each table that a wide one is split into: the first column, and as many others as fit."""
+    """Yield the columns of each table into which a wide table is split: the first column, and as many as fit."""
     from rich.cells import cell_len
 
     count = max(map(len, [table.heads, *table.rows]))
