@@ -196,9 +196,10 @@ class Objection(Result):
 class Decision(Result):
     """The decision whether a candidate replaces its base.
 
-    `ship`: the candidate is better (with a margin: worse by less than it), and no objection has an effect. `keep`: it
-    is worse, an objection requires it, or the difference is irrelevant. `undecided`: the data do not decide. `invalid`:
-    the runs do not measure the same thing. The strongest effect wins: invalid, then keep, then undecided.
+    `ship`: the candidate is better (with a margin: worse by less than the margin, if at all), and no objection has an
+    effect. `keep`: it is worse, an objection requires it, or the difference is irrelevant. `undecided`: the data do not
+    decide. `invalid`: the runs do not measure the same thing. The strongest effect wins: invalid, then keep, then
+    undecided.
 
     `difference` holds the lower limit, the estimate and the upper limit for `metric`, the primary metric. `next` is the
     step that would settle an open decision.

@@ -112,7 +112,8 @@ def rate_of(
     if column is None:
         return None
     numbers = column.values
-    there = [row for row in (range(len(numbers)) if rows is None else rows) if numbers[row] == numbers[row]]  # no NaN
+    # Rows with a number: NaN alone differs from itself.
+    there = [row for row in (range(len(numbers)) if rows is None else rows) if numbers[row] == numbers[row]]
     values = [numbers[row] for row in there]
     of_row = table.items.of_row
     trials = None if of_row is None else [of_row[row] for row in there]

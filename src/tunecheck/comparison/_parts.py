@@ -19,7 +19,7 @@ MOST_PARTS = 50
 """The most values of a column that gives slices."""
 
 FEWEST_OF_A_SLICE, MOST_SLICES = 20, 20
-"""If the run was not grouped by a column, its slices need at least this many rows, and it at most this many values."""
+"""Limits for columns that the run was not grouped by: the fewest rows of a slice, and the most values of the column."""
 
 _DRAWS = 2_000
 """Bootstrap samples and sign flips for each slice; fewer than usual, because there are many slices."""

@@ -80,7 +80,7 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
         common.labels,
         verdicts=sides.verdicts,
         higher_is_better=sides.higher_is_better,
-        confidence=(1 + settings.confidence) / 2,  # each side of a two-sided interval
+        confidence=(1 + settings.confidence) / 2,  # because each end of the interval is a one-sided limit
         seed=settings.seed,
     )
     found = []

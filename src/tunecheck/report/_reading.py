@@ -225,7 +225,7 @@ class ShapeReader:
         known = self._known.get(shape)
         if known is None:
             known = self._columns(shape)
-            if len(self._known) < 1_000:  # rows of many different shapes must not fill the memory
+            if len(self._known) < 1_000:  # many different shapes of rows must not fill the memory
                 self._known[shape] = known
         return known
 

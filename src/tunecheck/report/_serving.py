@@ -92,7 +92,7 @@ class _Pages:
         """Return a run's report."""
         names = [request.match_info["run"], *request.query.getall("against", [])][:_MOST_COMPARED]
         runs = await asyncio.to_thread(self._runs, names)
-        async with self._making:  # one at a time: making a page uses a whole core
+        async with self._making:  # one page at a time, because building it uses a whole core
             page = await asyncio.to_thread(self._make_page, runs)
         return web.Response(body=page, content_type="text/html", charset="utf-8")
 

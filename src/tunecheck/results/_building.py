@@ -196,7 +196,7 @@ class TableBuilder:
             values = [None if cell is UNSET else cell for cell in columns[f"inputs.{name}"]]
             try:
                 new = set(values) - texts.keys()
-            except TypeError:  # a list or an object
+            except TypeError:  # a value is a list or an object, which cannot be hashed
                 del self._slices[name]
                 continue
             if len(texts) + len(new) > _MOST_SLICES or not all(map(_is_short, new)):

@@ -161,7 +161,7 @@ def _take_verdicts(results: Cells, reasons: Cells, start: int, column: MetricCol
     """Append the verdicts to a column; return the code of each result."""
     try:
         words = [_WORDS.get(cell, _NEITHER) for cell in results]  # type: ignore[arg-type]
-    except TypeError:  # some value is a list or an object
+    except TypeError:  # a value is a list or an object, which cannot be hashed
         words = [_WORDS.get(str(cell), _NEITHER) for cell in results]
     column.has_results = column.has_results or min(words) != _NEITHER
     column.fill(start)

@@ -142,7 +142,7 @@ def _seconds(manifest: RunFile) -> float | None:
             datetime.fromisoformat(str(time)) for time in (manifest.started or manifest.created, manifest.ended)
         )
         return (ended - begun).total_seconds()
-    except (TypeError, ValueError):  # it has not ended, or its times were written by hand
+    except (TypeError, ValueError):  # the run has not ended, or its times were edited by hand
         return None
 
 

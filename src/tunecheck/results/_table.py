@@ -157,7 +157,7 @@ def row_decoder(keys: Mapping[str, object], *, only_these: bool) -> msgspec.json
     names = {f"k{at}": key for at, key in enumerate(keys)}
     try:
         row = msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=only_these, gc=False)
-    except ValueError:  # msgspec takes no key with a character that JSON must escape
+    except ValueError:  # msgspec does not support keys with characters that JSON must escape
         return None
     return msgspec.json.Decoder(row)
 

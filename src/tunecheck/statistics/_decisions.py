@@ -103,7 +103,7 @@ def _smallest_verdict_change(
 def smallest_binary(
     rows: float, discordance: float, power: float, alpha: float, degrees: int | None = None
 ) -> float | None:
-    """Return the d with √n · d = z(1 − alpha/2) · √ψ + z(power) · √(ψ − d²); ψ is the discordant share (Connor).
+    """Return Connor's difference d: √n · d = z(1 − alpha/2) · √ψ + z(power) · √(ψ − d²), ψ the discordant share.
 
     Return None if even a change of all rows would not be shown. The difference cannot exceed the share of rows that
     differ, so ψ is at least d. With `degrees`, Student's t replaces z.

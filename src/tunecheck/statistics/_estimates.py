@@ -81,7 +81,7 @@ NO_SPREAD = "all scores are the same: they show no spread"
 ONE_CLUSTER = "all rows are of one cluster: their spread says nothing about others"
 
 LEAST_RESAMPLED, MOST_RESAMPLED = 10, 5_000
-"""Numbers of rows for which the mean's interval is bootstrapped, otherwise it is Student's.
+"""Between these numbers of rows the mean's interval is a bootstrap, otherwise it is Student's.
 
 Fewer rows show too few different scores for a bootstrap; for more rows both intervals are the same."""
 
@@ -297,7 +297,7 @@ def pass_hat_k(trials: Trials, k: int) -> float | None:
     """Return the chance that all of k trials of an item pass, averaged over the items: pass^k.
 
     The unbiased estimate from c passes in n trials is C(c, k) / C(n, k): Yao and others, "τ-bench" (2024), arXiv
-    2406.12045, section 3. Items with too few trials and errors are treated as in `pass_at_k`.
+    2406.12045, section 3. Errors, and items with too few trials, are treated as in `pass_at_k`.
     """
     return _mean_chance(trials, k, lambda c, n: math.comb(c, k) / math.comb(n, k))
 

@@ -23,7 +23,7 @@ MarginResult = Literal["shown", "refuted", "open"]
 
 
 def margin_result(difference: Estimate, margin: float, *, higher_is_better: bool = True) -> MarginResult:
-    """Return `shown` if the new run is worse by less than `margin`, `refuted` if it is worse by more, else `open`."""
+    """Return `shown` if the interval shows a loss below `margin`, `refuted` if it shows a larger loss, else `open`."""
     if non_inferiority(difference, margin, higher_is_better=higher_is_better).shown:
         return "shown"
     return "refuted" if refutes(difference, margin, higher_is_better=higher_is_better) else "open"

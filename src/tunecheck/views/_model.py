@@ -184,7 +184,7 @@ def _columns_that_fit(table: Table, width: int) -> Iterator[list[int]]:
     for cells in (table.heads, *table.rows):
         for at, cell in enumerate(cells):
             sizes[at] = max(sizes[at], cell_len(text_of(cell)) + _BETWEEN)
-    if any(table.alignment(at) == "left" for at in range(1, count)):  # texts are folded instead
+    if any(table.alignment(at) == "left" for at in range(1, count)):  # columns of text are wrapped instead
         yield [*range(count)]
         return
     shown, used = [0], sizes[0]
