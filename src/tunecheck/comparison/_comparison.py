@@ -75,8 +75,8 @@ class MetricComparison(Result):
     a margin.
 
     If a model judges, `judge` is how its errors were treated. "corrected": by its calibration, with the uncorrected
-    figures in `raw`. "scores": scores are not corrected. "uncalibrated": the judge has no usable calibration.
-    "different": the runs have different judges, so no difference is given.
+    figures in `raw`. "scores": as judged (scores and slices are not corrected). "uncalibrated": the judge has no usable
+    calibration. "different": the runs have different judges, so no difference is given.
 
     `regressed` rows went from pass to fail, `fixed` rows from fail to pass; all their trials agree in each run.
     `changed` rows have another number, or fail for another reason. The trials of `flaky` rows disagree in a run.

@@ -145,11 +145,12 @@ def correct_judge_errors(metric: MetricComparison, base: RunTable, new: RunTable
         return metric
     if before != after:
         return _refuse(metric, base, new)
-    _, where = split_slice(metric.key)  # labels of all rows say nothing about a judge's errors on a slice
-    labels = None if where is not None else labels_of(metric.evaluator, base, new)
+    labels = labels_of(metric.evaluator, base, new)
     if labels is None:
         return replace(metric, judge="uncalibrated")
-    return _correct(metric, labels) if metric.kind == "binary" else replace(metric, judge="scores")
+    _, where = split_slice(metric.key)  # labels of all rows say nothing about a judge's errors on a slice
+    is_corrected = metric.kind == "binary" and where is None
+    return _correct(metric, labels) if is_corrected else replace(metric, judge="scores")
 
 
 def labels_of(evaluator: str, base: RunTable, new: RunTable) -> LabelCounts | None:

@@ -33,7 +33,7 @@ OF_JUDGE = MappingProxyType(
         "different": "",
         "corrected": "corrected for the judge's errors",
         "uncalibrated": "by an uncalibrated judge",
-        "scores": "by the judge's scores, not corrected for its errors",
+        "scores": "as judged, not corrected for the judge's errors",
     }
 )
 """The remark on a figure by how its judge's errors were treated."""

@@ -188,7 +188,8 @@ class RunSettings:
     def _check_decision(self) -> None:
         base, better, margin = self.no_worse_than, self.better_than, self.margin
         if not self.until_decided:
-            named = [name for name in ("no_worse_than", "better_than", "margin", "decide_on") if getattr(self, name)]
+            names = "no_worse_than", "better_than", "margin", "decide_on"
+            named = [name for name in names if getattr(self, name) is not None]
             if named:
                 raise ConfigurationError(f"{named[0]} is for until_decided=True; for complete runs, use compare()")
             return
