@@ -1,4 +1,4 @@
-"""Endpoints: models that answer chat requests, defined in YAML, asked over HTTP, from a file or in Python."""
+"""Endpoints: models that answer chat requests over HTTP, from recorded answers or in Python; defined in YAML."""
 
 from tunecheck._lazy import attach_stub
 

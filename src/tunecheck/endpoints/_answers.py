@@ -1,4 +1,4 @@
-"""Read the answer in a reply: a chat completion, a message, calls or plain text. No field is trusted."""
+"""Read the answer from a reply: a chat completion, a message, calls or plain text. Every field is checked."""
 
 import codecs
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _OF_AN_ANSWER = frozenset({"choices", "content", "tool_calls", "function_call"})
 
 
 class UnreadableReplyError(ValueError):
-    """The reply is not an answer; the text says why in a few words. `lasting`: the next one would be no better."""
+    """The reply contains no readable answer. `lasting`: a retry would not help."""
 
     def __init__(self, problem: str, *, lasting: bool = False) -> None:
         super().__init__(problem)
@@ -36,7 +36,7 @@ class UnreadableReplyError(ValueError):
 
 
 class FilteredError(ValueError):
-    """The reply says that the content was declined."""
+    """The service's content filter stopped the answer."""
 
 
 def read_json(body: bytes) -> JSON:
@@ -49,15 +49,15 @@ def read_json(body: bytes) -> JSON:
 
 
 def read_answer(value: JSON) -> Completion:
-    """An answer in whatever shape a scoring script gave it.
+    """Read an answer in any of the shapes that scoring scripts return.
 
-    A text is text; a chat completion, a message (OpenAI's, or Anthropic's, Gemini's or Bedrock's reply) or a list of
-    tool calls gives text and calls; null is an empty text; anything else is its JSON text, which evaluators may still
-    read a call from.
+    A chat completion, a message (of OpenAI, Anthropic, Gemini or Bedrock) or a list of tool calls gives text and calls.
+    A text stays text, and null is an empty text. Any other value becomes its JSON text, in which evaluators may find a
+    call.
 
     Raises:
-        UnreadableReplyError: it looks like a chat completion or a message and is not one.
-        FilteredError: the content was declined.
+        UnreadableReplyError: the value looks like a chat completion or a message, but is invalid.
+        FilteredError: the content filter stopped the answer.
     """
     if isinstance(value, str):
         return _read_message({"content": value}, None)
@@ -80,7 +80,7 @@ def read_answer(value: JSON) -> Completion:
 
 
 def read_chat(reply: JSON) -> Completion:
-    """The answer of a chat completion (its first choice)."""
+    """Return the answer of a chat completion: the first choice."""
     if not isinstance(reply, dict):
         raise UnreadableReplyError(f"the reply is {kind_of(reply)}, not a chat completion")
     choices = reply.get("choices")
@@ -99,12 +99,12 @@ def read_chat(reply: JSON) -> Completion:
 
 
 def _short(reason: JSON) -> str | None:
-    """A word that says why an answer ended; None for what is none."""
+    """Return a finish reason, or None if the value is not a short text."""
     return reason if isinstance(reason, str) and len(reason) <= _LONGEST_REASON else None
 
 
 def read_usage(reply: JSON) -> Usage:
-    """The token counts of a reply, as OpenAI, Anthropic, Bedrock or Gemini name them; what is none is None."""
+    """Return the token counts of a reply of OpenAI, Anthropic, Bedrock or Gemini; a missing count is None."""
     told = [reply.get(key) for key in ("usage", "usageMetadata")] if isinstance(reply, dict) else []
     usage = next((each for each in told if isinstance(each, dict)), None)
     if usage is None:
@@ -118,11 +118,11 @@ def read_usage(reply: JSON) -> Usage:
     given = _tokens(usage, "prompt_tokens", "promptTokenCount")
     beside = _tokens(usage, "input_tokens", "inputTokens")
     if given is None and beside is not None:
-        given = beside + (read or 0) + (written or 0)  # Anthropic and Bedrock count what goes through the cache apart
+        given = beside + (read or 0) + (written or 0)  # Anthropic and Bedrock count cached input separately
     answered = _tokens(usage, "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
     total = _tokens(usage, "total_tokens", "totalTokenCount")
     if thought and answered is not None and total == (given or 0) + answered + thought:
-        answered += thought  # some services count the reasoning apart from the answer, at the same price
+        answered += thought  # some services count reasoning separately, at the same price
     if cached is None:
         cached = _tokens(usage, "prompt_cache_hit_tokens", "cachedContentTokenCount") if read is None else read
     return Usage(given, answered, cached, thought)
@@ -145,7 +145,7 @@ def _is_call(value: JSON) -> bool:
 
 
 def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Completion:
-    """The text, calls and reasoning of a message, wherever in it an API keeps them."""
+    """Return the text, calls and reasoning of a message, wherever the API places them."""
     held = CallCollector()
     take_thoughts_of(message, held)
     fields = {name: message[name] for name in REASONING_FIELDS if message.get(name)}
@@ -185,7 +185,7 @@ def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
 
 
 def _text(content: JSON) -> str | None:
-    """A message's text: itself, or the texts of its parts; None where it has none."""
+    """Return the text of a message's content or of its parts; None if there is none."""
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -217,12 +217,12 @@ def _error_of(reply: Mapping[str, JSON]) -> JSON:
 
 
 def says_error(reply: JSON) -> bool:
-    """Whether a reply is an error instead of an answer, whatever its status says."""
+    """Return whether the body of a reply is an error, regardless of the HTTP status."""
     error = _error_of(reply) if isinstance(reply, dict) else None
     said = isinstance(error, str) or (isinstance(error, dict) and not error.keys().isdisjoint(_OF_AN_ERROR))
     return bool(error) and said and isinstance(reply, dict) and reply.keys().isdisjoint(_OF_AN_ANSWER)
 
 
 def keys_of(reply: object) -> str:
-    """The keys that a reply has instead of the ones looked for: to be appended to an error's text."""
+    """Return the keys of a reply as a suffix for errors about a missing key."""
     return f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""

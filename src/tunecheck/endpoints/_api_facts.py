@@ -1,4 +1,4 @@
-"""Refusals of an API, learned from its errors: parameters, answer formats, a token limit too low for a judge."""
+"""Facts about an API, learned from its errors: refused parameters and answer formats, and a token limit for judges."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tunecheck._json import JSON, whole_number
 
 FORMAT = "response_format"
 LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-"""The two names of the same limit: newer models take only the second, older servers only the first."""
+"""Two names of the same limit: newer models only accept the second, older servers only the first."""
 
 _KEPT = frozenset({"model", "messages", "tools", "tool_choice", "functions", "function_call", "stream"})
-"""Never left out: without them another question would be asked."""
+"""Parameters that are never left out, because the request would have another meaning without them."""
 
 _OF_RESPONSES = {"text": FORMAT, "reasoning": "reasoning_effort", "max_output_tokens": "max_tokens"}
-"""What the Responses API calls parameters of chat completions."""
+"""Names of parameters in the Responses API, with their names in chat completions."""
 
 _LEAST_ROOM, _MOST_ROOM = 4_096, 32_768
 
 _OTHER_CAUSES = (ContentFilterError, RefusedError, ThrottledError, TimedOutError)
 _CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
-# Compiled when they are first used: most services refuse nothing.
+# Compiled on first use, because most services refuse nothing.
 _NOT_TAKEN = (
     r"(?i)unsupported|(?:is|are)(?: not|n['’]t) (?:currently |yet )?"
     r"(?:supported|allowed|permitted|available|implemented)|not (?:supported|permitted|enabled)"
@@ -53,11 +53,11 @@ _REMEDIES: tuple[tuple[str, dict[str, JSON]], ...] = (
         {"system_role": "user"},
     ),
 )
-"""What services say that refuse a whole way of asking, and the keys of the definition that ask in another way."""
+"""Patterns of error messages, and the keys of a definition that avoid the error."""
 
 
 def remedy_for(error: Exception | None) -> dict[str, JSON]:
-    """Return the keys of the definition that avoid this refusal; none if the service refuses something else."""
+    """Return the keys of the definition that avoid this refusal, or an empty dict for other errors."""
     if not isinstance(error, EndpointError) or isinstance(error, _OTHER_CAUSES) or not error.said:
         return {}
     return next((change for words, change in _REMEDIES if re.search(words, error.said)), {})
@@ -66,9 +66,8 @@ def remedy_for(error: Exception | None) -> dict[str, JSON]:
 class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The refusals of an API so far.
 
-    `parameters` are those that it refused, with the value that was sent if it is a number; `formats` the types of
-    answer formats. `room` is the limit of tokens that a judge or simulated user needs in order not to be cut off while
-    it thinks.
+    `parameters` are the refused parameters, with the sent value if it was a number. `formats` are the refused types of
+    answer formats. `room` is the token limit that a judge or simulated user needs to finish its reasoning.
     """
 
     parameters: dict[str, bool | int | float | None] = {}
@@ -76,7 +75,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     room: int | None = None
 
     def parameters_of(self, given: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
-        """Return the parameters that this API takes; `may_raise_limit` applies the raised limit, if there is one."""
+        """Return the parameters without refused ones, and with the raised token limit if `may_raise_limit`."""
         sent: dict[str, JSON] = {}
         for name, value in given.items():
             name_sent = self._name(name, given)
@@ -96,13 +95,13 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return other if other not in self.parameters and other not in given else None
 
     def _format(self, asked: JSON) -> JSON:
-        """Return the answer format, or the next weaker one that is taken: a schema, a JSON object, none."""
+        """Return the answer format, or the next weaker one (JSON object, then None) if the API refused it."""
         if not isinstance(asked, dict) or asked.get("type") not in self.formats:
             return asked
         return {"type": "json_object"} if "json_object" not in self.formats else None
 
     def learned(self, error: EndpointError, sent: Mapping[str, JSON]) -> ApiFacts | None:
-        """Return the facts after a refusal of these parameters, or None if the refusal names none of them."""
+        """Return the facts after this error, or None if the error refuses none of the sent parameters."""
         if isinstance(error, _OTHER_CAUSES) or error.status is None or error.status < 400 or remedy_for(error):
             return None
         name = _refused_parameter(error, sent)
@@ -110,7 +109,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         if name == FORMAT and isinstance(asked, dict):
             return msgspec.structs.replace(self, formats=(*self.formats, str(asked.get("type"))))
         if name is not None and name not in self.parameters:
-            value = sent[name] if isinstance(sent[name], (bool, int, float)) else None  # a text may be a secret
+            value = sent[name] if isinstance(sent[name], (bool, int, float)) else None  # a text could be a secret
             return msgspec.structs.replace(self, parameters={**self.parameters, name: value})
         return None
 
@@ -121,7 +120,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, room=room) if room > known else None
 
     def sentences(self) -> Iterator[str]:
-        """Yield one sentence for each fact: what is refused, and what is sent instead."""
+        """Yield one sentence for each fact, with the refused parameter and its replacement."""
         for name, value in self.parameters.items():
             shown = name if value is None else f"{name} {str(value).lower()}"
             other = self._name(name, {})
@@ -134,7 +133,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:
-    """Which parameter of those sent is refused: by `param` and `code` first, then by the words of several servers."""
+    """Return the refused parameter: by the error's `param` and `code`, else by its message. None if there is none."""
     sent = {name: value for name, value in sent.items() if name != FORMAT or _is_answer_format(value)}
     said, candidates = error.said, [name for name in sent if name not in _KEPT]
     root = re.match(r"\w+", error.param or "")
@@ -155,7 +154,7 @@ def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | 
 
 
 def _mention(name: str) -> re.Pattern[str]:
-    """How messages name a parameter; a common word counts only where it is marked as one."""
+    """Return a pattern for a parameter in an error message. Common words must be quoted or marked as a parameter."""
     camel = re.sub(r"_(\w)", lambda found: found[1].upper(), re.escape(name))
     if "_" in name or name == "temperature":
         return re.compile(rf"\b(?:{re.escape(name)}|{camel})\b")
@@ -164,5 +163,5 @@ def _mention(name: str) -> re.Pattern[str]:
 
 
 def _is_answer_format(asked: JSON) -> bool:
-    """True for a format that exists: a service refuses any other because it is wrong, not because it is unknown."""
+    """Return whether the format exists. A service refuses any other format because it is wrong, not unsupported."""
     return isinstance(asked, dict) and asked.get("type") in ("json_schema", "json_object", "text")

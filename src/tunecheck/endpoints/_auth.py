@@ -14,11 +14,11 @@ from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor, Secret, sent_secret
 
 _REFRESH_S = 300.0
-"""How long before it expires a token is replaced."""
+"""A token is replaced this long before it expires."""
 
 
 class AccessToken(Protocol):
-    """A token of azure-core's credentials: `expires_on` in seconds since the epoch."""
+    """A token of azure-core. `expires_on` is in seconds since the epoch."""
 
     @property
     def token(self) -> str: ...
@@ -28,25 +28,25 @@ class AccessToken(Protocol):
 
 
 class TokenCredential(Protocol):
-    """A credential of azure-identity (sync or async), or anything else with its `get_token`."""
+    """A credential of azure-identity (sync or async), or any other object with the method `get_token`."""
 
     def get_token(self, *scopes: str) -> object:
-        """An AccessToken, or an awaitable of one."""
+        """Return an AccessToken or an awaitable of an AccessToken."""
 
 
 class Auth(ABC):
-    """Gives the authentication headers of each attempt."""
+    """The source of the authentication headers of each attempt."""
 
     @abstractmethod
     async def headers(self) -> Mapping[str, str]:
-        """The headers to send.
+        """Return the headers to send.
 
         Raises:
             RefusedError: no credential is available.
         """
 
     def renew(self, sent: Mapping[str, str]) -> bool:
-        """Whether to try again with other headers after these were answered with 401."""
+        """Return whether new headers are worth a retry after the service answered these with 401."""
         return False
 
 
@@ -56,7 +56,7 @@ class NoAuth(Auth):
 
 
 class KeyAuth(Auth):
-    """Sends a fixed secret, as a bearer token or in a header of its own."""
+    """Sends a fixed secret as a bearer token or in a separate header."""
 
     def __init__(self, key: Secret, header: str = "Authorization") -> None:
         bearer = header.lower() == "authorization" and " " not in key.reveal()
@@ -70,7 +70,7 @@ class KeyAuth(Auth):
 
 
 class EntraAuth(Auth):
-    """Sends a Microsoft Entra token, fetched once for all calls and again five minutes before it expires."""
+    """Sends a Microsoft Entra token, shared by all calls and renewed five minutes before it expires."""
 
     def __init__(
         self, scope: str, redactor: Redactor, *, credential: TokenCredential | None = None, clock: Clock | None = None
@@ -88,7 +88,7 @@ class EntraAuth(Auth):
     async def headers(self) -> Mapping[str, str]:
         token = self._token
         if token is None or self._clock.wall() >= self._ends - _REFRESH_S:
-            # One fetch for all the calls that wait: a sign-in may take seconds and start a process.
+            # All waiting calls share one sign-in, which may take seconds and start a process.
             loop = asyncio.get_running_loop()
             if self._fetching is None or self._fetching.done() or self._fetching.get_loop() is not loop:
                 self._fetching = loop.create_task(self._fetch())
@@ -123,7 +123,7 @@ class EntraAuth(Auth):
             token = await asyncio.to_thread(get_token, self._scope)
         if inspect.isawaitable(token):
             token = await token
-        return token  # type: ignore[no-any-return]  # what a credential gives is checked by being read
+        return token  # type: ignore[no-any-return]  # `_fetch` checks the token when it reads it
 
 
 def _bearer(token: Secret) -> dict[str, str]:
@@ -131,9 +131,9 @@ def _bearer(token: Secret) -> dict[str, str]:
 
 
 class AuthConfig(Written, frozen=True):
-    """The `auth:` of a definition; without a type, a value means a key, and nothing at all means none.
+    """The `auth:` section of a definition. The default type is `key` if there is a value, else `none`.
 
-    `header` and `value` are those of a key, `scope` is that of Microsoft Entra.
+    `header` and `value` belong to the type `key`, `scope` to the type `entra`.
     """
 
     type: Literal["key", "entra", "none"] | None = None
@@ -146,7 +146,7 @@ _KEYS_OF = {"value": ("key", "aml_token"), "header": ("key", "aml_token"), "scop
 
 
 class SignInDefaults(NamedTuple):
-    """The sign-in of an endpoint kind, used if the `auth:` section names no other."""
+    """The sign-in defaults of an endpoint kind, for values missing from the `auth:` section."""
 
     key_header: str
     scope: str | None
@@ -158,8 +158,8 @@ def make_auth(config: AuthConfig, place: Place, redactor: Redactor, defaults: Si
     """Return the sign-in that an `auth:` section describes.
 
     Raises:
-        ConfigurationError: it is wrong, or holds a secret that should stand in the environment.
-        MissingExtraError: azure-identity is needed and not installed.
+        ConfigurationError: the section is wrong, or contains a secret instead of a reference to the environment.
+        MissingExtraError: azure-identity is needed but not installed.
     """
     sort: str = config.type or ("none" if config.value is None else "key")
     for key, sorts in _KEYS_OF.items():
@@ -179,12 +179,12 @@ def make_auth(config: AuthConfig, place: Place, redactor: Redactor, defaults: Si
 
 
 def is_header_name(text: str) -> bool:
-    """Whether a header can be called so."""
+    """Return whether the text is a valid header name."""
     return text.isascii() and text.replace("-", "").replace("_", "").isalnum()
 
 
 def can_import(package: str) -> bool:
-    """Whether a package can be imported, its parents included."""
+    """Return whether a package is installed, including its parent packages."""
     try:
         return importlib.util.find_spec(package) is not None
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""Azure Machine Learning online endpoints, and any scoring server that takes JSON and gives JSON."""
+"""Azure Machine Learning online endpoints, and any scoring server that accepts and returns JSON."""
 
 import contextlib
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
 
 
 class AzureMLAuthConfig(AuthConfig, frozen=True):
-    """As every `auth:`; an Azure ML token is sent as a key is."""
+    """The `auth:` section, with the additional type `aml_token`, which is sent like a key."""
 
     type: Literal["key", "aml_token", "entra", "none"] | None = None  # type: ignore[assignment]  # one type more
 
 
 class AzureMLConfig(HttpConfig, frozen=True, kw_only=True):
-    """A definition of kind `azure_ml`; `response` is the path of the answer in a reply."""
+    """A definition of kind `azure_ml`. `response` is the path of the answer in a reply."""
 
     auth: AzureMLAuthConfig = AzureMLAuthConfig()
     response: Text | None = None
@@ -27,9 +27,9 @@ class AzureMLConfig(HttpConfig, frozen=True, kw_only=True):
 class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
     """Posts the request template's body to `url` and takes the answer from the reply's `response` path.
 
-    Without a template the body is `{"input_data": <messages>, "params": <parameters>}`; without a path the whole reply
-    is the answer. A scoring script that returns JSON as text is understood: where the path needs an object and the
-    reply is a text, the text is read as JSON first.
+    Without a template the body is `{"input_data": <messages>, "params": <parameters>}`. Without a path the whole reply
+    is the answer. If there is a path and the reply is a text, the text is read as JSON first, because some scoring
+    scripts return JSON as text.
     """
 
     kind = "azure_ml"

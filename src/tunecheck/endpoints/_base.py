@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 class ChatRequest:
     """One request: OpenAI-style messages and tools.
 
-    `parameters` are laid over the definition's own. `row` is the data set row it is made for, where there is one:
-    recorded and simulated endpoints find their answer by it, and request templates may name its columns. `sent_at`,
-    with a time zone, is when it is sent by the clock of a conversation that has one of its own: endpoints over HTTP
-    tell it in the header Tunecheck-Time. `may_raise_limit`: a model that uses up the limit of tokens thinking gets a
-    higher one, as judges do; a model that is measured keeps its limit.
+    `parameters` override those of the definition. `row` is the data set row of the request, if it has one: recorded
+    and simulated endpoints find their answer by it, and request templates may name its columns. `sent_at` is the
+    simulated time of a conversation (with a time zone); endpoints over HTTP send it in the header Tunecheck-Time.
+    `may_raise_limit`: raise the token limit if the model uses all of it to think. Set for judges, not for the model
+    under test.
     """
 
     messages: Sequence[Mapping[str, JSON]]
@@ -48,10 +48,10 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call, as the service counted them; None where it did not say.
+    """Tokens of one call, as the service counted them; None if it did not report a count.
 
-    `cached_input_tokens` are those of the input that the service had in its cache, `reasoning_tokens` those of the
-    output that are reasoning.
+    `cached_input_tokens` is the part of the input that the service read from its cache. `reasoning_tokens` is the part
+    of the output that is reasoning.
     """
 
     input_tokens: int | None = None
@@ -60,36 +60,36 @@ class Usage:
     reasoning_tokens: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        """The tokens of two calls; what neither said stays unknown."""
+        """Add the tokens of two calls; a count that neither call reports stays None."""
         both = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return Usage(
             *(None if first is None and second is None else (first or 0) + (second or 0) for first, second in both)
         )
 
     def of_answer(self, answer: Completion) -> Usage:
-        """Return the usage without counts of 0 for a question, or for an answer that is not empty."""
+        """Return the usage with implausible counts of 0 as None: for the input, and for an answer that is not empty."""
         empty = not (answer.text or answer.tool_calls or answer.reasoning)
         output = self.output_tokens if empty else self.output_tokens or None
         return replace(self, input_tokens=self.input_tokens or None, output_tokens=output)
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the value of the column `usage`: input and output always, the others if the service counts them."""
+        """Return the value of the column `usage`: input and output always, the other counts if they are known."""
         counts = ((each.name, getattr(self, each.name)) for each in fields(self))
         return {name: count for name, count in counts if count is not None or name in _ALWAYS_COUNTED}
 
     @classmethod
     def of_json(cls, value: JSON) -> Usage:
-        """Return the usage that such a value was made of; anything but a whole number counts as absent."""
+        """Read a usage from the value of the column `usage`; a count that is not a whole number becomes None."""
         counts = value if isinstance(value, dict) else {}
         return cls(*(whole_number(counts.get(each.name)) for each in fields(cls)))
 
 
 ON_UNANSWERED: ContextVar[Callable[[Usage], object] | None] = ContextVar("on_unanswered", default=None)
-"""Called with the usage of each attempt of the current call that was sent and brought no answer; None: not counted."""
+"""Callback for each attempt of the current call that was sent but not answered, with the tokens it used; or None."""
 
 
 def count_unanswered(usage: Usage) -> None:
-    """Count an attempt that was sent and brought no answer.
+    """Count an attempt that was sent but not answered.
 
     Raises:
         StopRunError: there is no budget for another attempt.
@@ -102,7 +102,7 @@ _ALWAYS_COUNTED = ("input_tokens", "output_tokens")
 
 
 class Price(Written, frozen=True):
-    """The price of a million tokens. Cached input tokens have the price of input tokens unless they have their own."""
+    """The price of a million tokens. Cached input tokens cost as much as input tokens unless a price is given."""
 
     input_per_million: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     output_per_million: Annotated[float, msgspec.Meta(ge=0)] = 0.0
@@ -114,30 +114,30 @@ _LIMITS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_
 
 
 def output_limit(*parameters: JSON) -> int | None:
-    """The most tokens that an answer may have, as the first of these parameters that set a limit say."""
+    """Return the limit of output tokens from the first of these parameter mappings that sets one, or None."""
     found = [given.get(name) for given in parameters if isinstance(given, dict) for name in _LIMITS]
     numbers = (number for number in map(whole_number, found) if number)
     return next((number for number in numbers if number > 0), None)
 
 
 SOME_COLUMNS = ("reasoning", "raw_text", "first_token_ms", "masked")
-"""The columns that only some answers have."""
+"""Columns that only some answers have."""
 
 
 UNPARSED, COMPLETE, BEGUN = "unparsed_calls", "complete", "begun"
-"""The column of an answer whose text has calls, though the request had tools and the API returns calls; its values."""
+"""A column for calls that the API left in the answer's text instead of parsing them, and its two values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
     """The answer of a model.
 
-    `text` is its text (None where it only called); `tool_calls` OpenAI tool calls, exactly as they came.
-    `latency_ms` counts from sending the request that succeeded to its last byte, waits for limits and retries left out;
-    `first_token_ms`, where it was streamed, to the first token of reasoning, text or a call.
-    `masked`: it repeated a secret of the request, which is masked.
-    `reasoning` is what the model thought; where that stood in the text, `raw_text` is the text with it.
-    `reasoning_fields` are the parts of the message that held it, as they came: some APIs want them back.
+    `text` is None if the model only called functions. `tool_calls` are OpenAI tool calls, unchanged.
+    `latency_ms` is the time from sending the successful attempt to its last byte, without waits and retries.
+    `first_token_ms` is the time to the first token (reasoning, text or call) of a streamed answer.
+    `masked`: the answer repeated a secret of the request, which is now masked.
+    `raw_text` is the text with the model's `reasoning` in it, if the model wrote its reasoning into the text.
+    `reasoning_fields` are the parts of the message with the reasoning, unchanged, because some APIs need them back.
     """
 
     text: str | None = None
@@ -154,7 +154,7 @@ class Completion:
     reasoning_fields: Mapping[str, JSON] = field(default_factory=dict)
 
     def columns(self) -> dict[str, JSON]:
-        """The completion as a target's output columns; `response` is the calls where it called, else the text."""
+        """Return the output columns of a target; `response` contains the calls, or the text if there are no calls."""
         calls: list[JSON] = [dict(call) for call in self.tool_calls]
         columns: dict[str, JSON] = {"response": calls or self.text, "text": self.text, "tool_calls": calls or None}
         columns["usage"] = self.usage.as_json()
@@ -165,14 +165,14 @@ class Completion:
         return columns
 
     def journaled(self) -> dict[str, JSON]:
-        """Return the JSON from which `of_columns` makes the same completion, with the reasoning that is sent back."""
+        """Return the JSON of this completion for the journal; `of_columns` restores the completion from it."""
         kept = {**self.columns(), "reasoning_fields": dict(self.reasoning_fields) or None}
         del kept["response"]
         return {name: value for name, value in kept.items() if value is not None and value is not False}
 
     @classmethod
     def of_columns(cls, columns: Mapping[str, JSON]) -> Completion:
-        """The completion that such columns were made of; a value of another type counts as absent."""
+        """Restore a completion from its columns; a value of the wrong type counts as absent."""
         calls, thoughts = columns.get("tool_calls"), columns.get("reasoning_fields")
         known: dict[str, Any] = {name: text_or_none(columns.get(name)) for name in _TEXTS}
         known |= {name: real_number(columns.get(name)) for name in ("latency_ms", "first_token_ms")}
@@ -189,10 +189,10 @@ _TEXTS = ("text", "finish_reason", "request_id", "reasoning", "raw_text")
 
 
 def mask_answer(answer: Completion, redactor: Redactor) -> Completion:
-    """The answer with secrets that it repeats masked.
+    """Return the answer with every secret in it masked.
 
     Raises:
-        ValueError: it is nested too deeply to be kept.
+        ValueError: the answer is nested too deeply to be stored.
     """
     kept = answer.journaled()
     hidden = redactor.answer(kept)
@@ -201,10 +201,10 @@ def mask_answer(answer: Completion, redactor: Redactor) -> Completion:
 
 
 def time_text(at: datetime) -> str:
-    """A moment as ISO 8601 in UTC: `2026-03-05T09:30:00Z`, with microseconds where there are any.
+    """Return a time in ISO 8601 and UTC, such as `2026-03-05T09:30:00Z`, with microseconds unless they are 0.
 
     Raises:
-        ValueError: it has no time zone.
+        ValueError: the time has no time zone.
     """
     if at.tzinfo is None:
         raise ValueError("a request's sent_at needs a time zone")
@@ -216,7 +216,7 @@ def text_or_none(value: JSON) -> str | None:
 
 
 def content_parts(message: Mapping[str, JSON]) -> list[JSON]:
-    """The texts of a message's content, whole or in parts; a part without text stays what it is."""
+    """Return the parts of a message's content: the text of each part, or the part itself if it is not an object."""
     content = message.get("content")
     parts = content if isinstance(content, list) else [content]
     return [part.get("text") if isinstance(part, dict) else part for part in parts]
@@ -228,23 +228,23 @@ _OPERATIONAL = ("auth", "allow_http", "timeout_s", "retries", "max_reply_bytes",
 
 
 def deciding(settings: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the settings that can change answers: no sign-in, timeout, retries, limits or price."""
+    """Return the settings that can change answers: all except sign-in, timeouts, retries, limits and price."""
     return {key: value for key, value in settings.items() if key not in _OPERATIONAL}
 
 
 class Endpoint(UserCalls, ABC):
     """A model that answers chat requests. Safe for many concurrent calls within one event loop.
 
-    The calls of a user's class run in an event loop of their own, so that a blocking one delays no others. A call that
+    The calls of a user's class run in a separate event loop, so that a blocking call delays no others. A call that
     takes longer than `limit_s` seconds ends in a TimedOutError.
 
-    `config_type`: what a definition of this kind holds; None where it is not made from one.
-    `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
-    `concurrency`: how many calls at once it takes at most, None where it sets no limit.
-    `limits_concurrency`: it enforces that limit itself, however many calls are made at once.
-    `sent_back`: how long a conversation gives the model its own reasoning back: within the turn, in all turns, never.
-    `profile`: the model family that its definition names as `format`. `tools_as_text`: the prompt describes the tools.
-    `facts`: refusals of its API so far.
+    `config_type`: the keys of a definition of this kind; None if no definition can describe it.
+    `depends_on_row`: answers depend on more of the row than messages, tools and parameters.
+    `concurrency`: the maximum number of concurrent calls, or None for no limit.
+    `limits_concurrency`: the endpoint enforces that limit itself.
+    `sent_back`: when a conversation sends the model its own reasoning back: within the turn, in all turns, or never.
+    `profile`: the model family named by `format`. `tools_as_text`: the prompt describes the tools.
+    `facts`: the parameters and formats that the API has refused so far.
     """
 
     awaited = ("complete", "reply", "reset", "advance")
@@ -255,7 +255,7 @@ class Endpoint(UserCalls, ABC):
     depends_on_row: bool = False
     concurrency: int | None = None
     answers_single_questions: ClassVar[bool] = True
-    """False for an endpoint that holds whole conversations; `check` cannot ask it a single question."""
+    """False for an endpoint that only runs whole conversations; `check` cannot send it a single question."""
     limits_concurrency: ClassVar[bool] = False
     price: Price | None = None
     facts: ApiFacts = ApiFacts()
@@ -270,10 +270,10 @@ class Endpoint(UserCalls, ABC):
 
     @classmethod
     def from_definition(cls, definition: Definition) -> Endpoint:
-        """The endpoint that a definition describes, by default the class called with the definition.
+        """Return the endpoint that a definition describes. By default, call the class with the definition.
 
         Raises:
-            ConfigurationError: the definition is wrong, or this kind is not made from one.
+            ConfigurationError: the definition is wrong, or no definition can describe this kind.
         """
         if cls.config_type is None:
             raise definition.at("kind").error(f"{cls.__name__} cannot be made from a definition")
@@ -281,20 +281,20 @@ class Endpoint(UserCalls, ABC):
 
     @abstractmethod
     async def complete(self, request: ChatRequest) -> Completion:
-        """Answer one request, with retries, limits and timeouts as the definition says.
+        """Answer one request, with the retries, limits and timeouts of the definition.
 
         Raises:
-            EndpointError: the call failed for good; its subclass says how.
-            StopRunError: the run must stop, every further call would fail in the same way.
+            EndpointError: the call failed after all retries; the subclass names the cause.
+            StopRunError: the run must stop, because every further call would fail in the same way.
         """
 
     @abstractmethod
     def settings(self) -> dict[str, JSON]:
-        """The definition as data, secrets left out: what the manifest shows."""
+        """Return the definition as data without secrets, for the manifest."""
 
     @property
     def model_names(self) -> Sequence[str]:
-        """Names under which a price file may list the model: the model, then the deployment of the settings."""
+        """The names under which a price file may list the model: the model, then the deployment."""
         settings = self.settings()
         return [name for key in ("model", "deployment") if isinstance(name := settings.get(key), str) and name]
 
@@ -302,35 +302,35 @@ class Endpoint(UserCalls, ABC):
         """Return the recorded conversation of this row, as a line of BFCL's result files; None if the model answers it.
 
         Raises:
-            EndpointError: conversations are recorded here, and this one is not.
+            EndpointError: the endpoint has recorded conversations, but none for this row.
         """
         return None
 
     def load(self) -> Load | None:
-        """Return the current and refused numbers of concurrent calls, or None if the endpoint counts none."""
+        """Return the current concurrency and the refusals so far, or None if the endpoint does not count them."""
         return None
 
     def allow(self, concurrency: int) -> None:
-        """Set how many concurrent calls to take, where the definition does not say."""
+        """Set the maximum number of concurrent calls, unless the definition sets it."""
 
     def rates(self) -> tuple[float | None, float | None]:
-        """Requests and tokens a minute that the definition allows; None: no such limit."""
+        """Return the definition's limits of requests and tokens per minute; None means no limit."""
         return None, None
 
     def share_limits(self, buckets: SharedLimits) -> None:
-        """Take requests and tokens from buckets that other processes take from as well."""
+        """Use rate-limit buckets that are shared with other processes."""
 
     def isolate(self) -> None:
-        """Call a user's function in a process that may die, from now on; kinds that call none ignore it."""
+        """From now on, call the user's function in a separate process. Other kinds ignore this."""
 
     def hide(self, secrets: Redactor) -> None:
-        """Mask these, too, which later requests will carry, in answers and errors; kinds that make calls do."""
+        """Also mask these secrets of later requests in answers and errors. Kinds that make no calls ignore this."""
 
     def sign(self, user_agent: str) -> None:
-        """Append to the User-Agent of later calls; an endpoint without HTTP ignores it."""
+        """Append to the User-Agent header of later calls. Endpoints without HTTP ignore this."""
 
     def answer_settings(self) -> dict[str, JSON]:
-        """The part of the settings that answers depend on: what the fingerprint is made of."""
+        """Return the settings that answers depend on; the fingerprint is their hash."""
         return deciding(self.settings())
 
     async def close(self) -> None:
@@ -338,20 +338,20 @@ class Endpoint(UserCalls, ABC):
 
 
 class ModelCalls(Protocol):
-    """How evaluators ask models: directly, or in a run through its journal, cache and budget."""
+    """Model calls of evaluators: direct, or in a run through its journal, cache and budget."""
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
         """Answer one request; equal requests with equal `sample` may share one answer.
 
         Raises:
-            EndpointError: the call failed for good.
+            EndpointError: the call failed after all retries.
             StopRunError: the run must stop: its budget is spent, or every further call would fail in the same way.
         """
         ...
 
 
 class DirectCalls:
-    """Asks the endpoint each time: for evaluators that are called outside a run."""
+    """Calls the endpoint each time, for evaluators outside a run."""
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
         return await endpoint.complete(request)
@@ -361,7 +361,7 @@ class DirectCalls:
 
 
 class PriceFile(Written, frozen=True):
-    """A file of prices; `currency` is that of the models that name none."""
+    """A file of prices; `currency` is the default for models without a currency."""
 
     currency: Text = "USD"
     models: dict[str, Price] = msgspec.field(default_factory=dict)
@@ -374,7 +374,7 @@ class Prices:
     by_name: Mapping[str, Price]
 
     def give(self, endpoint: object) -> None:
-        """Give an endpoint its price, where it has none of its own; what is not an endpoint gets none."""
+        """Set the price of an endpoint that has none. Other objects are ignored."""
         if not isinstance(endpoint, Endpoint) or endpoint.price is not None:
             return
         for name in (*endpoint.model_names, endpoint.name):
@@ -384,14 +384,14 @@ class Prices:
 
 
 def read_prices(path: Path) -> Prices:
-    """Return the prices that a YAML file gives.
+    """Read prices from a YAML file.
 
         currency: USD
         models:
           gpt-4o-mini: {input_per_million: 0.15, output_per_million: 0.60}
           judge: {input_per_million: 2.0, output_per_million: 8.0, currency: EUR}
 
-    A name is a model, a deployment, or what an endpoint is called.
+    A name is that of a model, a deployment or an endpoint.
     """
     from tunecheck._yaml import read_yaml
 
@@ -408,14 +408,14 @@ def read_prices(path: Path) -> Prices:
 # -- definitions
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
-"""A text that is not empty."""
+"""A nonempty text."""
 
 
 class EndpointConfig(Written, frozen=True, kw_only=True):
-    """The keys of every definition. A kind of your own adds its keys, with their types and defaults, in a subclass.
+    """The keys of every definition. A custom kind adds its keys, with types and defaults, in a subclass.
 
-    `format`: the model family that decides how calls are read from text. `tools`: `text` describes the tools in the
-    prompt, in the family's form, instead of sending them to the API.
+    `format`: the model family whose format is used to read calls from text. `tools: text` describes the tools in the
+    prompt, in that format, instead of sending them to the API.
     """
 
     kind: Text
@@ -434,17 +434,17 @@ C = TypeVar("C", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A value within a definition, for errors about it."""
+    """The place of a value in a definition, for errors about the value."""
 
     document: Document
     path: tuple[str | int, ...] = ()
 
     def at(self, *path: str | int) -> Place:
-        """A place below this one."""
+        """Return a place below this one."""
         return Place(self.document, (*self.path, *path))
 
     def error(self, problem: str) -> ConfigurationError:
-        """The error to raise about this value: in which file and line, at which key, what is wrong."""
+        """Return an error about this value that names the file, the line and the key."""
         steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).lstrip(".")
         label = f"{steps}: " if steps else ""
         return ConfigurationError(f"{self.document.where(*self.path)}: {label}{problem}")
@@ -452,9 +452,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition as it was written, references to the environment unresolved; `kind` is what reads it.
+    """A definition as it was written, with references to the environment unresolved.
 
-    `name` is what the endpoint is called in results and errors; `folder` is where relative paths are looked for.
+    `name` is the endpoint's name in results and errors. Relative paths are relative to `folder`.
     """
 
     document: Document
@@ -464,19 +464,19 @@ class Definition:
     folder: Path
 
     def read(self, config: type[C]) -> C:
-        """The definition as its kind describes it. A key with nothing behind it counts as absent.
+        """Return the definition as the kind's config type. A key with an empty value counts as absent.
 
         Raises:
-            ConfigurationError: a key is unknown or missing, or its value is not of its type.
+            ConfigurationError: a key is unknown or missing, or its value has the wrong type.
         """
         known = {field.encode_name for field in msgspec.structs.fields(config)}
         given = {key: value for key, value in self.data.items() if value is not None or key not in known}
         return read_as(given, config, self.document.where)
 
     def at(self, *path: str | int) -> Place:
-        """A value of this definition, for errors about it."""
+        """Return the place of a value in this definition, for errors about it."""
         return Place(self.document, path)
 
     def file(self, path: str) -> Path:
-        """A file that the definition names, looked for from its own folder."""
+        """Return the path of a file that the definition names, relative to the definition's folder."""
         return self.folder / Path(path).expanduser()

@@ -1,4 +1,4 @@
-"""Chat completions, or the Responses API: OpenAI, every server compatible with it, and Azure OpenAI."""
+"""Chat completions and the Responses API of OpenAI, compatible servers and Azure OpenAI."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +20,10 @@ _RESPONSES = "/responses"
 
 @dataclass(frozen=True, slots=True)
 class ServiceOperation:
-    """Another operation of a service that has chat completions; `body` is what every body of it holds.
+    """Another operation of a service with chat completions, such as embeddings.
 
-    `counts_tokens`: whether calls are to say what they are expected to use, for a limit of tokens.
+    `body` is the common part of all requests. `counts_tokens`: the service has a token limit, so calls must state their
+    expected number of tokens.
     """
 
     url: str
@@ -32,7 +33,7 @@ class ServiceOperation:
 
 
 class ChatConfig(HttpConfig, frozen=True, kw_only=True):
-    """`api`: `responses` posts to the Responses API, as does a `url` that ends in `/responses`."""
+    """Keys of both kinds. `api: responses`, or a `url` that ends in `/responses`, uses the Responses API."""
 
     api: Literal["chat", "responses"] = "chat"
 
@@ -44,7 +45,7 @@ class OpenAIConfig(ChatConfig, frozen=True, kw_only=True):
 
 
 class AzureOpenAIConfig(ChatConfig, frozen=True, kw_only=True):
-    """A definition of kind `azure_openai`; an url that names a deployment takes the place of `deployment`."""
+    """A definition of kind `azure_openai`. `deployment` may be omitted if the url contains the deployment."""
 
     deployment: Text | None = None
     api_version: Text | None = None
@@ -56,7 +57,7 @@ C = TypeVar("C", bound=ChatConfig)
 class ChatEndpoint(HttpEndpoint[C]):
     """Posts chat completions: model, messages, tools if there are any, and parameters.
 
-    A request template of the definition takes the place of all that.
+    A request template in the definition replaces this body.
     """
 
     _is_responses = False
@@ -66,17 +67,17 @@ class ChatEndpoint(HttpEndpoint[C]):
         return self._template is None
 
     def _operation(self, url: str) -> str:
-        """Return the address of the operation that the definition asks for."""
+        """Return the address of chat completions or of the Responses API, as the definition demands."""
         self._is_responses = self.config.api == "responses" or _path(url).endswith(_RESPONSES)
         return _responses_url(url) if self._is_responses else url
 
     def beside(self, operation: str) -> ServiceOperation:
         """Return another operation of the service, such as `/embeddings`, with the same sign-in, limits and retries.
 
-        An address that was given with that operation already is recognised.
+        The definition's url may already end with that operation.
 
         Raises:
-            ConfigurationError: a request template says what is sent, and knows chats only.
+            ConfigurationError: the definition has a request template, which only works for chats.
         """
         if self._template is not None:
             raise ConfigurationError(f"endpoint {self.name!r}: a request template does not go with {operation}")
@@ -101,7 +102,7 @@ class ChatEndpoint(HttpEndpoint[C]):
 class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
     """Posts to `<url>/chat/completions`; `url` is a base such as `https://api.openai.com/v1`.
 
-    vLLM, llama.cpp and Ollama speak the same.
+    vLLM, llama.cpp and Ollama have the same API.
     """
 
     kind = "openai"
@@ -118,8 +119,8 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
 class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
     """Azure OpenAI: `url` is the resource, such as `https://name.openai.azure.com`, or a full address from the portal.
 
-    With `api_version` it posts to `/openai/deployments/<deployment>/chat/completions`, without one to the
-    versionless `/openai/v1/chat/completions`, where the deployment goes as the model.
+    With `api_version` it posts to `/openai/deployments/<deployment>/chat/completions`. Without it, it posts to
+    `/openai/v1/chat/completions` with the deployment as the model.
     """
 
     kind = "azure_openai"
@@ -153,7 +154,7 @@ def _path(url: str) -> str:
 
 
 def _deployment(url: str) -> str | None:
-    """The deployment that an address of Azure OpenAI names."""
+    """Return the deployment in an address of Azure OpenAI, or None."""
     found = re.search(r"/deployments/([^/]+)/", urlsplit(url).path)
     return unquote(found[1]) if found else None
 
@@ -187,13 +188,13 @@ def _with_version(url: str, version: str | None, definition: Definition) -> str:
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 
-# -- the Responses API in the terms of chat completions
+# -- conversion between chat completions and the Responses API
 
 _PARTS: Mapping[str, str] = {"text": "text", "image_url": "image", "input_audio": "audio", "file": "file"}
 
 
 def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the Responses body that asks the same as a chat body. The service stores nothing."""
+    """Convert the body of a chat completion to the Responses API. `store` is false: the service must keep nothing."""
     body: dict[str, JSON] = {"store": False}
     for name, value in chat.items():
         if name == "messages" and isinstance(value, list):
@@ -229,7 +230,7 @@ def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
         return
     thoughts = message.get("reasoning_details")
     for thought in thoughts if isinstance(thoughts, list) else ():
-        if isinstance(thought, dict) and thought.get("encrypted_content"):  # others are not known to the service
+        if isinstance(thought, dict) and thought.get("encrypted_content"):  # the service rejects other reasoning items
             yield thought
     if content not in (None, "", []) or not calls:
         yield {"role": role, "content": _content(content, "output" if role == "assistant" else "input")}
@@ -245,7 +246,7 @@ def _content(content: JSON, side: str) -> JSON:
 
 
 def _part(part: JSON, side: str) -> JSON:
-    """Return a message's part in the form of the Responses API; `side` is input or output."""
+    """Convert a part of a chat message to the Responses API; `side` is "input" or "output"."""
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(part, dict) or not isinstance(kind, str) or kind not in _PARTS:
         return part
@@ -256,7 +257,7 @@ def _part(part: JSON, side: str) -> JSON:
 
 
 def chat_reply(reply: JSON) -> JSON:
-    """Return a reply of the Responses API as a chat completion, and any other reply unchanged."""
+    """Convert a reply of the Responses API to a chat completion; return any other reply unchanged."""
     output = reply.get("output") if isinstance(reply, dict) and "choices" not in reply else None
     if not isinstance(reply, dict) or not isinstance(output, list):
         return reply

@@ -1,4 +1,4 @@
-"""The HTTP client of one service: retries, rate limits and concurrency; a call ends as a reply or a typed error."""
+"""The HTTP client of one service, with retries, rate limits and concurrency. A call returns a reply or raises."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ from tunecheck.endpoints._transport import (
 )
 
 MOST_REFUSALS = 10
-"""Refused calls (401, 403, no quota left, a long wait asked for) in a row after which the run stops: every further one
-would be refused as well."""
+"""The run stops after this many consecutive refused calls (401, 403, no quota left, a long wait requested)."""
 
 _MOST_AT_FIRST = 64
 _LOOK_S = 5.0
@@ -55,7 +54,7 @@ A = TypeVar("A")
 
 
 class Limits(ConcurrencyLimit, frozen=True):
-    """The limits of a service; None: no such limit."""
+    """The limits of a service; None means no limit."""
 
     requests_per_minute: Annotated[float, msgspec.Meta(gt=0)] | None = None
     tokens_per_minute: Annotated[float, msgspec.Meta(gt=0)] | None = None
@@ -63,7 +62,7 @@ class Limits(ConcurrencyLimit, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Call(Generic[A]):
-    """One call, the same in all its attempts."""
+    """One call, unchanged in all its attempts."""
 
     url: str
     body: bytes
@@ -76,10 +75,10 @@ class _Call(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class Exchange(Generic[A]):
-    """A reply, and the answer read from it.
+    """A reply and the answer read from it.
 
-    `latency_ms` is from sending the attempt that succeeded to its last byte; `first_token_ms`, where it was streamed,
-    to its first token.
+    `latency_ms` is the time from sending the successful attempt to its last byte, `first_token_ms` the time to the
+    first token of a streamed answer.
     """
 
     answer: A
@@ -91,10 +90,10 @@ class Exchange(Generic[A]):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class Client:
-    """Posts JSON to one address and reads JSON, with one session, retries and limits for all its calls.
+    """Posts JSON to one address and reads JSON, with one session, retries and limits for all calls.
 
-    `who` is what its errors begin with; `last_headers` are those of its latest reply. After ten refused calls in a row
-    (a wrong key, no quota left) it sends nothing more: each further call raises StopRunError.
+    Errors begin with `who`. `last_headers` are the headers of the latest reply. After ten consecutive refused calls
+    (a wrong key, no quota left) the client sends nothing more: each further call raises StopRunError.
     """
 
     who: str
@@ -111,17 +110,17 @@ class Client:
     last_headers: Mapping[str, str] = field(default_factory=dict)
     _live: PerLoop[_Live] = field(default_factory=PerLoop)
     retry_unreachable: bool = True
-    """False: a request that could not be sent, as to a closed port, is not repeated."""
+    """False: do not retry a request that could not be sent, for example to a closed port."""
     shared_limits: SharedLimits | None = None
-    """Buckets that several processes share, in place of this process's own."""
+    """Rate limits shared by several processes, used instead of those of this process."""
 
     def load(self) -> Load | None:
-        """None while there are no connections."""
+        """Return the current concurrency and the refusals so far, or None before the first call."""
         live = max(self._live.all(), key=lambda each: each.attempts, default=None)
         return Load(live.gate.limit, live.gate.most, live.attempts, dict(live.overloads)) if live else None
 
     def sign(self, user_agent: str) -> None:
-        """Append to the User-Agent header of the calls to come."""
+        """Append to the User-Agent header of later calls."""
         known = self.headers.get("User-Agent", "")
         self.headers["User-Agent"] = f"{known} {clean(user_agent, 200)}".strip()
 
@@ -137,19 +136,23 @@ class Client:
         text_answers: bool = False,
         empty_answers: bool = False,
     ) -> Exchange[A]:
-        """Send a body until it is answered; `url` is another address of the service.
+        """Post a body, with retries, and return the reply with its answer.
 
-        `key` is the idempotency key of all attempts; `read` makes the answer of a reply, or raises FilteredError or
-        another ValueError; `tokens` is what the call is expected to use, counted against the limit and corrected by
-        what the service says; `headers` go with this call alone. With `text_answers` a plain
-        text is an answer too; with `empty_answers`, so is anything but a web page, nothing included: read as null
-        where it is not JSON.
+        Args:
+            body: the JSON to post.
+            key: the idempotency key of all attempts.
+            read: reads the answer from a reply; raises FilteredError or another ValueError if there is none.
+            url: another address of the service.
+            tokens: the expected number of tokens. The rate limit is corrected when the service reports the number.
+            headers: headers of this call only.
+            text_answers: accept plain text as an answer.
+            empty_answers: accept an empty body or any text except a web page; if it is not JSON, read it as null.
 
         Raises:
-            EndpointError: it failed for good.
-            StopRunError: it was refused, and so were the calls before it.
+            EndpointError: the call failed after all retries.
+            StopRunError: this call and the calls before it were refused.
         """
-        # The same key on every attempt: a service that knows it neither computes nor bills a lost answer twice.
+        # All attempts have the same key, so that a service can avoid computing and billing a lost answer twice.
         sent = {**(headers or {}), "Idempotency-Key": key}
         call = _Call(url or self.url, body, sent, tokens, read, text_answers, empty_answers)
         live = self._live.here(self._open)
@@ -158,9 +161,9 @@ class Client:
             return await self._attempts(live, call)
 
     async def look(self, url: str, *, signed: bool) -> JSON:
-        """Get another address of the service once, for 5 s at most; None if it has no JSON there.
+        """Get another address of the service, without retries and within 5 s. Return its JSON, or None.
 
-        Without `signed`, neither the key nor the definition's headers are sent.
+        Unless `signed`, neither the key nor the definition's headers are sent.
         """
         live = self._live.here(self._open)
         try:
@@ -172,7 +175,7 @@ class Client:
             return None
 
     async def close(self) -> None:
-        """Close the connections; a later call opens new ones and starts with clean counts."""
+        """Close the connections. A later call opens new ones and resets all counters."""
         live = self._live.take()
         if live is not None:
             await live.transport.close()
@@ -222,7 +225,7 @@ class Client:
             if outcome.overload:
                 live.gate.overloaded(cuts)
                 live.overloads[outcome.error.status or 0] += 1
-            # A 401 may mean no more than a token that expired or was revoked meanwhile: one new one is tried.
+            # 401 may only mean that the token has expired or was revoked, so a new token is tried once.
             if outcome.error.status == 401 and not renewed and self.auth.renew(identity):
                 renewed = True
                 continue
@@ -231,7 +234,7 @@ class Client:
                 if outcome.refused:
                     live.refused(failed)
                 else:
-                    live.refusals = 0  # it was let in: the credentials are right
+                    live.refusals = 0  # the service accepted the credentials
                 raise failed
             await self.clock.sleep(self.backoff.wait_s(failures, outcome.retry_after_s, self.rng))
             if outcome.overload:
@@ -251,7 +254,7 @@ class Client:
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
     def _read(self, reply: Reply, latency_ms: float, call: _Call[A]) -> Exchange[A] | CallFailure:
-        """Return the answer in a reply, or what the reply means if there is none."""
+        """Return the reply with its answer, or the failure if the reply has no answer."""
         self.last_headers = reply.headers
         if not 200 <= reply.status < 300:
             return self._refusal(reply)
@@ -285,7 +288,7 @@ class Client:
         return replace(failure, error=_with(failure.error, problem), retry=False, retry_after_s=None, refused=True)
 
     def _value(self, reply: Reply, call: _Call[A]) -> tuple[JSON, int | None]:
-        """Return what a reply holds; of a stream, also how many bytes had come with its first token."""
+        """Return the JSON or text of a reply and, for a stream, the number of bytes up to its first token."""
         if reply.is_stream:
             streamed = read_stream(reply.body)
             return streamed.reply, streamed.first
@@ -306,11 +309,11 @@ class Client:
 
 
 class _Live:
-    """The state of one event loop: connections, limits, and the count of refusals."""
+    """The connections, limits and counters of one event loop."""
 
     def __init__(self, transport: HttpTransport, limits: Limits, clock: Clock, buckets: SharedLimits) -> None:
         self.transport = transport
-        # The configured limit is what the service is expected to bear, so it starts there unless it is very high.
+        # Start at the configured limit unless it is very high: the user expects the service to accept that many calls.
         self.gate = AdaptiveGate(limits.concurrency, start=_MOST_AT_FIRST)
         self.refusals = 0
         self.attempts = 0
@@ -319,8 +322,8 @@ class _Live:
         self._requests, self._tokens = buckets.requests, buckets.tokens
 
     async def take(self, tokens: int) -> EndCall:
-        """Wait for the limits of a call; the returned function ends it with the tokens that it used."""
-        # The request last: it counts where it arrives, which must be soon after it is granted.
+        """Wait for the rate limits. The result is called at the end of the call with the tokens used."""
+        # Requests come last: the service counts a request when it arrives, so it must be sent right after the wait.
         end_tokens = await self._tokens.take(tokens) if self._tokens else None
         end_request = await self._requests.take(1) if self._requests else None
 
@@ -340,7 +343,7 @@ class _Live:
         """Count a refusal.
 
         Raises:
-            StopRunError: there were ten in a row.
+            StopRunError: it was the tenth consecutive refusal.
         """
         self.refusals += 1
         if self.refusals >= MOST_REFUSALS:
@@ -355,7 +358,7 @@ def _with(error: EndpointError, more: str) -> EndpointError:
 
 
 def _tokens_used(outcome: Exchange[A] | CallFailure, expected: int) -> int:
-    """The tokens that an attempt used: as the service counted, else as expected; none where it failed."""
+    """Return the tokens of an attempt: the service's count, else the expected number; 0 for a failed attempt."""
     if isinstance(outcome, CallFailure):
         return 0
     usage = read_usage(outcome.reply)

@@ -1,4 +1,4 @@
-"""From a definition (a YAML file or a mapping) to the endpoint that it defines."""
+"""Make endpoints from definitions (YAML files or mappings)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ def load_endpoint(
     workspace: Path | None = None,
     trust: Trust | None = None,
 ) -> Endpoint:
-    """The endpoint of a definition: a file, the name of one in the workspace's `endpoints/` folder, or a mapping.
+    """Return the endpoint that a definition describes.
 
-    `name` is what the endpoint is called in results and errors; without it, the file's stem, else the kind. `trust` is
-    the origin of the name; without it, the name is trusted.
+    Args:
+        source: a definition file, the name of a file in the workspace's `endpoints/` folder, or a mapping.
+        name: the endpoint's name in results and errors; by default the file's stem, else the kind.
+        workspace: the folder that contains `endpoints/`.
+        trust: the origin of `source`. Without it, `source` is trusted.
 
     Raises:
-        ConfigurationError: the definition cannot be read or is wrong; names file, line and key. Or who names it may
-            not.
+        ConfigurationError: the definition is unreadable or wrong (the error names file, line and key), or the origin
+            of `source` must not use it.
         PluginError: there is no endpoint kind of that name.
     """
     if trust is not None and not isinstance(source, Mapping):
@@ -53,7 +56,7 @@ def load_endpoint(
 
 
 def _choose_form(endpoint: Endpoint, definition: Definition, trust: Trust | None) -> None:
-    """Set the format of the endpoint's calls in text, and whether its prompt describes the tools."""
+    """Set the format in which the endpoint writes calls as text, and whether its prompt describes the tools."""
     form = definition.data.get("format", AUTO)
     try:
         endpoint.profile = choose_profile(str(form), trust=trust)
@@ -66,10 +69,12 @@ def _choose_form(endpoint: Endpoint, definition: Definition, trust: Trust | None
 
 
 def check_named(source: str | Path, trust: Trust) -> None:
-    """See that who names a definition may do so: data names those of the workspace's folder, and none that runs code.
+    """Check that the origin of `source` may use this definition.
+
+    Data may only name definitions in the workspace's `endpoints/` folder that run no Python code.
 
     Raises:
-        ConfigurationError: it may not, or there is no such definition.
+        ConfigurationError: the origin must not use the definition, or there is no such definition.
     """
     path = _find_definition(Path(source), Path())
     trust.check(path, f"ask the endpoint {path.stem!r}", folder=_FOLDER)
@@ -86,7 +91,7 @@ def check_named(source: str | Path, trust: Trust) -> None:
 def read_definition(
     source: str | Path | Mapping[str, object], *, name: str | None = None, workspace: Path | None = None
 ) -> Definition:
-    """A definition, read but not yet understood by its kind."""
+    """Read a definition. Its kind checks the keys later."""
     from tunecheck._yaml import Document, read_yaml
 
     if isinstance(source, Mapping):
@@ -114,7 +119,7 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
 
 def _find_definition(path: Path, workspace: Path) -> Path:
     folder = workspace / _FOLDER
-    is_name = path.parent == Path() and path.suffix not in (".yaml", ".yml")  # a name means the workspace's first
+    is_name = path.parent == Path() and path.suffix not in (".yaml", ".yml")  # names prefer the workspace
     for base in (folder / path, path) if is_name else (path, folder / path):
         for candidate in (base, *(base.with_name(base.name + suffix) for suffix in (".yaml", ".yml"))):
             if candidate.is_file():

@@ -1,7 +1,7 @@
-"""A user's function in a process of its own, seen from the run: started on the first call, replaced when it dies.
+"""Calls of a user's function in a separate process, which is started on the first call and replaced when it dies.
 
-A call is blamed for the death of a process only if nothing else ran there: the calls in flight are made again, one by
-one, each in a process of its own.
+If the process dies, each call in flight is repeated alone in a new process. So only the call that kills a process
+fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tunecheck.plugins import load_file
 
 @dataclass(frozen=True, slots=True)
 class FunctionPlace:
-    """The place of a function: a module's name or a file, and Python's path."""
+    """The place of a function: a module or a file, the function's name, and Python's search path."""
 
     module: str
     file: Path | None
@@ -38,13 +38,13 @@ class FunctionPlace:
     path: list[str]
 
     def load(self) -> Callable[..., object]:
-        """Return the function, in a process that has loaded nothing of the user's yet."""
+        """Set the search path and return the function. Called once in a new process."""
         sys.path[:] = self.path
         function: Callable[..., object] = getattr(self.load_module(), self.name)
         return function
 
     def load_module(self) -> ModuleType:
-        """Import the module, or run the file, that holds the function."""
+        """Import the module or the file that contains the function."""
         if self.file is None:
             return importlib.import_module(self.module)
         if not self.file.is_file():
@@ -54,18 +54,18 @@ class FunctionPlace:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An error of a function: the error itself if Tunecheck defines it, and always its type and text."""
+    """An error that a function raised: its type and text, and the error itself if Tunecheck defines its class."""
 
     error: TunecheckError | None
     text: str
 
 
 _PATIENCE_S = 5.0
-"""How long a process may take to show a sign of life when a call has taken too long."""
+"""After a timeout, the process is killed unless it answers a ping within this time."""
 
 
 class FunctionProcess:
-    """Calls a function in another process, many calls at once."""
+    """Calls a function in another process, with many concurrent calls."""
 
     def __init__(self, reference: str, place: FunctionPlace) -> None:
         self._reference = reference
@@ -78,7 +78,7 @@ class FunctionProcess:
 
         Raises:
             WorkerDied: the call ended its process.
-            LateError: it took longer than `limit_s` seconds.
+            LateError: the call took longer than `limit_s` seconds.
             TunecheckError, FunctionError: the error of the function; FunctionError holds the type and text of other
             errors.
         """
@@ -88,7 +88,7 @@ class FunctionProcess:
                 self._shared = await self._start()
         try:
             return _value(await _ask(self._shared, body, limit_s))
-        except ProcessEndedError:  # by this call, or by another one
+        except ProcessEndedError:  # this call or another one ended the process
             return await self._call_alone(body, limit_s)
 
     async def _call_alone(self, body: bytes, limit_s: float) -> object:
@@ -108,7 +108,7 @@ class FunctionProcess:
     async def _start(self) -> WorkerProcess:
         process = await WorkerProcess.start("tunecheck.endpoints._function_process")
         try:
-            await process.ask(pickle.dumps(self._place))  # the function is loaded: limits count from here
+            await process.ask(pickle.dumps(self._place))  # loads the function before the time limit starts
         except ProcessEndedError:
             raise WorkerDied(f"{self._reference} ended its process: {await process.how_it_ended()}") from None
         return process
@@ -122,7 +122,7 @@ class FunctionProcess:
 
 
 async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
-    """Have a call made; kill the process if the call takes too long and keeps the interpreter from other calls."""
+    """Send a call to the process. If the call times out and blocks the interpreter, kill the process."""
     with contextlib.suppress(TimeoutError):
         return await asyncio.wait_for(process.ask(body), limit_s)
     try:
@@ -140,7 +140,7 @@ def _value(reply: object) -> object:
 
 
 class FunctionError(Exception):
-    """An error that a function raised in its process, as its type and text."""
+    """The type and text of an error that a function raised in its process."""
 
 
 # -- the process of an endpoint of kind `python`: `python -m tunecheck.endpoints._function_process`
@@ -161,7 +161,7 @@ def main() -> None:
 
 
 class _Caller:
-    """Calls the function, each time in a thread of its own; coroutines are awaited in one event loop."""
+    """Calls the function in the caller's thread and awaits coroutines in one event loop."""
 
     def __init__(self, function: Callable[..., object], pipes: Pipes) -> None:
         self._function = function
@@ -169,7 +169,7 @@ class _Caller:
         self._loop = LoopThread("tunecheck-function")
 
     def call(self, number: int, body: bytes) -> None:
-        """Answer one frame; a frame without arguments asks for a sign of life."""
+        """Answer one frame; a frame without arguments is a ping."""
         arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from the parent process
         try:
             value: object = None if arguments is None else self._function(**arguments)
@@ -185,5 +185,5 @@ async def _await_value(value: Awaitable[object]) -> object:
     return await value
 
 
-if __name__ == "__main__":  # pickles name the classes of the module, not those of `__main__`
+if __name__ == "__main__":  # so that pickles name the classes of this module, not of `__main__`
     importlib.import_module("tunecheck.endpoints._function_process").main()

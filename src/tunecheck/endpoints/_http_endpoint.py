@@ -1,4 +1,4 @@
-"""The base of endpoints over HTTP: common keys of a definition, and the way from a request to a completion."""
+"""The base of endpoints over HTTP: the common keys of definitions, and how a request becomes a completion."""
 
 import random
 import re
@@ -49,7 +49,7 @@ from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._transport import checked_url
 
 _ADDRESS = ("url", "model", "deployment", "api_version")
-"""Keys that decide who is asked."""
+"""Keys that decide which model answers."""
 
 _OF_STREAMS = ("stream", "stream_options")
 
@@ -59,17 +59,17 @@ _RESERVED_HEADERS = frozenset(
 
 
 class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
-    """The common keys of definitions of endpoints over HTTP. `request` is the template of a body.
+    """The common keys of definitions of endpoints over HTTP. `request` is a template of the body.
 
-    `stream`: ask for answers as a stream. `system_role`: the role in which system messages are sent; `user` puts them
-    before the user's first message. `send_reasoning`: how long a conversation gives the model its own reasoning back.
-    `allow_http`: plain http may go to private networks, and without a key to any host.
+    `stream`: request streamed answers. `system_role`: the role of system messages; `user` puts their text before the
+    user's first message. `send_reasoning`: when a conversation sends the model its own reasoning back. `allow_http`:
+    allow http to private networks, and to any host if no key is sent.
     """
 
     url: Text
     allow_http: bool = False
     auth: AuthConfig = AuthConfig()
-    # Not typed: an error about a type could show a secret.
+    # Any, because an error about a wrong type could show a secret.
     headers: dict[str, Any] = msgspec.field(default_factory=dict)
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     request: Any = None
@@ -95,11 +95,11 @@ class GivenSecrets:
 
 
 class HttpEndpoint(Endpoint, Generic[C]):
-    """An endpoint over HTTP. A kind says what it sends (`_body`) and how a reply is read (`_answer`).
+    """An endpoint over HTTP. A kind implements the body of a request (`_body`) and reading a reply (`_answer`).
 
     `credential` signs in with Microsoft Entra (default: azure-identity's DefaultAzureCredential). `secrets` are sent in
-    addition to the definition, their key in place of its `auth`; the settings then speak of `key_variable`. `clock` and
-    `rng` are the time and randomness of limits and retries, for tests to control.
+    addition to the definition's headers. A key in `secrets` replaces the definition's `auth`, and the settings then
+    refer to the variable `key_variable`. Tests replace `clock` and `rng`.
     """
 
     config_type: ClassVar[type[EndpointConfig] | None] = HttpConfig
@@ -169,11 +169,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
             self._data["auth"] = {"type": "key", "value": f"${{env:{self.key_variable}}}"}
 
     def fail_fast(self) -> None:
-        """Do not repeat requests that could not be sent, as to a closed port."""
+        """Do not retry requests that could not be sent, for example to a closed port."""
         self._client.retry_unreachable = False
 
     def _text(self, key: str, definition: Definition) -> str | None:
-        """A key of the definition with its references to the environment replaced; None where it is not given."""
+        """Return a key of the definition with environment variables inserted, or None if it is missing."""
         value = getattr(self.config, key)
         text = None if value is None else masking.environment(value, definition.at(key), self._redactor)
         if text is not None and key in ("model", "deployment"):
@@ -181,36 +181,36 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return text
 
     def _address(self, url: str, definition: Definition) -> str:
-        """The address to post to, made of the definition's url; a kind reads the keys of its own here as well."""
+        """Return the address to post to. Kinds also read their own keys here."""
         return url
 
     @abstractmethod
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
-        """The body of one request."""
+        """Return the body of one request."""
 
     @abstractmethod
     def _answer(self, reply: JSON) -> Completion:
-        """The text, calls and finish reason in a reply."""
+        """Return the text, calls and finish reason in a reply."""
 
     @property
     def is_chat(self) -> bool:
-        """True if it speaks OpenAI's chat completions, with streams and tools."""
+        """True if the endpoint uses OpenAI's chat completions, with streams and tools."""
         return False
 
     @property
     def returns_calls(self) -> bool:
-        """True if requests hold tools, and the API returns calls apart from the text."""
+        """True if requests contain tools and the API returns calls separately from the text."""
         return self.is_chat and self.sends_tools and self.profile is None and not self.tools_as_text
 
     @property
     def sends_tools(self) -> bool:
-        """Whether requests hold the tools that they are made with, as tools or in text."""
+        """True if requests contain the tools, either as tools or in the text."""
         return self.tools_as_text or self._template is None or "tools" in self._template.references
 
     async def look(self, path: str) -> JSON:
-        """Get `/models` of the API with the key, or another path beside the API without it; None if there is no JSON.
+        """Get the JSON at a path of the service, or None. Redirects are not followed.
 
-        Redirects are not followed.
+        `/models` is below the API's address and gets the key. Other paths are below the server's address, without key.
         """
         parts = urlsplit(self._url)
         api = re.sub(r"/(chat/completions|responses)/*\Z", "", parts.path) if self.is_chat else ""
@@ -224,7 +224,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return self._client.last_headers
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """Answer a request; what the API refuses of its parameters is left out and asked again."""
+        """Answer a request. If the API refuses a parameter, repeat the request without it."""
         parameters = self._streaming({**self._parameters, **request.parameters})
         request = replace(request, messages=_with_system_role(request.messages, self.config.system_role))
         key = request.idempotency_key or uuid.uuid4().hex
@@ -233,14 +233,14 @@ class HttpEndpoint(Endpoint, Generic[C]):
             facts = self.facts
             sent = facts.parameters_of(parameters, may_raise_limit=request.may_raise_limit)
             body = self._body(request, sent)
-            # A service may refuse another body under the same key; a run that goes on sends the same under the same.
+            # A service may refuse an idempotency key with a new body. A resumed run sends equal keys.
             own_key = key if facts == ApiFacts() else f"{key}-{content_hash(body)[:8]}"
             try:
                 latest = (await self._post(body, own_key, request.sent_at, sent))[0]
             except EndpointError as error:
                 learned = facts.learned(error, sent)
                 if learned is None and completion is not None:
-                    return completion  # with less room than it wants
+                    return completion  # the API refuses the raised token limit
                 if learned is None:
                     raise
             else:
@@ -249,7 +249,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
                 learned = facts.with_higher_limit(output_limit(sent)) if cut_off else None
                 if learned is None:
                     return completion
-            if self.facts is facts:  # else another call has found something out meanwhile
+            if self.facts is facts:  # otherwise another call has changed the facts meanwhile
                 self.facts = learned
 
     async def _post(
@@ -259,8 +259,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         body = dumps(value)
         tokens = 0
         if self.config.limits.tokens_per_minute:
-            # A quarter of the characters, and the most that the answer may take: Azure OpenAI counts that against the
-            # limit when the request arrives.
+            # A quarter of the bytes, plus the answer's token limit, which Azure OpenAI counts when the request arrives.
             tokens = len(body) // 4 + (output_limit(dict(parameters)) or 0)
         exchange = await self._client.post(
             body,
@@ -274,7 +273,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         completion = replace(
             exchange.answer,
             usage=read_usage(reply).of_answer(exchange.answer),
-            # `tunecheck serve` says so where its model is simulated: a gate must not take it for a real one.
+            # `tunecheck serve` marks answers of a simulated model, so that no gate treats them as real.
             simulated=isinstance(reply, dict) and reply.get("simulated") is True,
             latency_ms=exchange.latency_ms,
             request_id=exchange.request_id,
@@ -287,11 +286,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return _restore, (self.settings(), self.name, self.price)
 
     def settings(self) -> dict[str, JSON]:
-        """The definition as it was written (references to the environment, not their values), and the address."""
+        """Return the definition as written, with references to the environment unresolved, and the full address."""
         return {**self._data, "kind": self.kind, "url": self.shown_address(self._url)}
 
     def answer_settings(self) -> dict[str, JSON]:
-        """The settings without identification, timeouts, retries, limits and price."""
+        """Return the settings without sign-in, timeouts, retries, limits and price."""
         settings = super().answer_settings()
         if not self._hides_address:
             return settings
@@ -302,7 +301,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return self._model_names
 
     def shown_address(self, url: str) -> str:
-        """An address of this service as files may hold it: as it was written, where it refers to the environment."""
+        """Return the address for files: as written in the definition if it contains a secret variable."""
         return self.config.url if self._hides_address else url
 
     def hide(self, secrets: masking.Redactor) -> None:
@@ -343,13 +342,13 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return template
 
     def _streaming(self, parameters: Mapping[str, JSON]) -> Mapping[str, JSON]:
-        """The parameters with what asks for a stream, where answers are streamed."""
+        """Add the parameters for a stream if the definition says `stream: true`."""
         if not self.config.stream:
             return parameters
         return {"stream_options": {"include_usage": True}, **parameters, "stream": True}
 
     def _render(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
-        """Return the template's body; parameters of streams stand at its top level, as in chat completions."""
+        """Fill the template. Stream parameters are added at the top level, as in chat completions."""
         assert self._template is not None
         streaming = {name: parameters[name] for name in _OF_STREAMS if self.config.stream and name in parameters}
         others = {name: value for name, value in parameters.items() if name not in streaming}
@@ -357,19 +356,19 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return {**body, **streaming} if isinstance(body, dict) else body
 
     def _completion(self, reply: JSON) -> Completion:
-        """The answer in a reply; a service may echo a secret, and what is nested too deeply to be stored is refused."""
+        """Return the answer in a reply with echoed secrets masked."""
         return mask_answer(self._answer(reply), self._redactor)
 
 
 def cut_off_thinking(completion: Completion) -> bool:
-    """Whether the limit of tokens was used up before anything was answered, or by an answer after much thinking."""
+    """Return whether the answer was cut off at the token limit without an answer or after reasoning."""
     unanswered = not (completion.text or "").strip() and not completion.tool_calls
     thought = bool(completion.reasoning or completion.usage.reasoning_tokens)
     return completion.finish_reason in CUT_OFF and (unanswered or thought)
 
 
 def _with_system_role(messages: Sequence[Mapping[str, JSON]], role: str) -> Sequence[Mapping[str, JSON]]:
-    """Return the messages with system messages in another role: as `user`, before the first message of the user."""
+    """Change the role of system messages; for `user`, put their text before the user's first message."""
     if role == "system":
         return messages
     if role == "developer":
@@ -394,12 +393,12 @@ def _joined_content(messages: Sequence[Mapping[str, JSON]]) -> JSON:
 
 
 def time_header(sent_at: datetime | None) -> dict[str, str]:
-    """The header that tells when a request is sent, by the clock of a conversation that has one of its own."""
+    """Return the Tunecheck-Time header with the simulated time of a conversation, if there is one."""
     return {} if sent_at is None else {"Tunecheck-Time": time_text(sent_at)}
 
 
 def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> dict[str, str]:
-    """All fixed headers of a request: ours, and over them the definition's."""
+    """Return the fixed headers of all requests; the definition's headers override the defaults."""
     given = {name: _header(name, value, place.at(name), redactor) for name, value in config.headers.items()}
     names = {name.lower() for name in given}
     if "authorization" in names and (config.auth.type is not None or config.auth.value is not None):
@@ -422,7 +421,7 @@ def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) ->
 
 
 def _restore(definition: Mapping[str, JSON], name: str, price: Price | None) -> Endpoint:
-    from tunecheck.endpoints._definition import load_endpoint  # which loads the kinds of endpoints
+    from tunecheck.endpoints._definition import load_endpoint  # imported late: that module imports the kinds
 
     endpoint = load_endpoint(definition, name=name)
     endpoint.price = price

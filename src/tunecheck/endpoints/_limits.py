@@ -13,11 +13,11 @@ from email.utils import parsedate_to_datetime
 from typing import Protocol, TypeAlias
 
 TOKEN_BURST_S = 10.0
-"""Seconds' worth of tokens that a bucket of tokens holds: one call takes many."""
+"""Capacity of a bucket of tokens, in seconds of its rate. It is large because one call takes many tokens."""
 
 
 class Clock:
-    """The clocks (monotonic, and since the epoch) and the sleeping, for tests to control. Seconds throughout."""
+    """Monotonic time, wall-clock time and sleep, in seconds. Tests replace it."""
 
     def now(self) -> float:
         return time.monotonic()
@@ -30,30 +30,30 @@ class Clock:
 
 
 EndCall: TypeAlias = Callable[[float], object]
-"""Ends a call that has taken units; it takes the number of units that were used, which may be more."""
+"""Callback that ends a call and takes the number of units used, which may exceed the number taken."""
 
 
 class Bucket(Protocol):
-    """A limit in units a minute."""
+    """A rate limit in units per minute."""
 
     async def take(self, units: float) -> EndCall:
-        """Wait until this many units are available, and take them for a call."""
+        """Wait until this many units are available and take them. The result is called at the end of the call."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SharedLimits:
-    """The buckets that calls take requests and tokens from; None: no such limit."""
+    """The rate limits of requests and tokens; None means no limit."""
 
     requests: Bucket | None = None
     tokens: Bucket | None = None
 
 
 class TokenBucket:
-    """A rate limit in units a minute, spread evenly, first come first served.
+    """A rate limit in units per minute, refilled evenly. Callers are served in order of arrival.
 
-    The bucket holds `burst_s` seconds' worth of units (one at least) and starts full. A caller that takes more units
-    than it holds waits for a full bucket and leaves a debt that the next callers wait off.
+    The capacity is `burst_s` seconds of the rate, and at least 1 unit. The bucket starts full. A caller that takes more
+    than the capacity waits for a full bucket and leaves a negative level, so that the next callers wait longer.
     """
 
     def __init__(self, per_minute: float, *, clock: Clock, burst_s: float = 1.0) -> None:
@@ -66,7 +66,7 @@ class TokenBucket:
 
     @classmethod
     def within_a_minute(cls, per_minute: float, *, clock: Clock, burst_s: float = 1.0) -> TokenBucket:
-        """A bucket that starts empty and gives out at most `per_minute` units in any 60 seconds, its burst included."""
+        """Return an empty bucket that gives at most `per_minute` units, including its burst, in any 60 seconds."""
         bucket = cls(per_minute, clock=clock, burst_s=burst_s)
         bucket._capacity = min(bucket._capacity, max(1.0, per_minute / 2))
         bucket._per_second = max(per_minute - bucket._capacity, per_minute / 2) / 60
@@ -74,7 +74,7 @@ class TokenBucket:
         return bucket
 
     async def take(self, units: float) -> EndCall:
-        """As `Bucket.take`."""
+        """Wait until this many units are available and take them. The result is called at the end of the call."""
         async with self._turn:
             while (missing := min(units, self._capacity) - self._refill()) > 1e-9:
                 await self._clock.sleep(missing / self._per_second)
@@ -92,13 +92,13 @@ class TokenBucket:
 
 
 class AdaptiveGate:
-    """An adaptive concurrency limit: as many calls at once as the service can bear, never more than `most`.
+    """An adaptive concurrency limit: as many concurrent calls as the service accepts, at most `most`.
 
-    It starts at `start` and doubles after each round without a cut, as long as its callers use what there is; a round
-    is as many outcomes as the limit, ten at least. Services refuse a call now and then whatever their load, so what
-    counts is the share of refusals in a round. Beyond `TOLERATED` the limit is cut by that share; where a cut did not
-    help (the share stays, and is below `RANDOM`), it is taken back, and only what exceeds this share counts from then
-    on. After the first cut the limit grows by a quarter.
+    The limit starts at `start`. A round ends after as many outcomes as the limit, and at least ten. The limit doubles
+    after each round without a cut, if callers used all of it; after the first cut it grows by a quarter. Services
+    refuse some calls at any load, so the share of refusals in a round decides. If the share exceeds `TOLERATED`, the
+    limit is cut by that share. If a cut does not lower a share below `RANDOM`, the cut is undone, and that share is
+    tolerated from then on.
     """
 
     TOLERATED = 0.1
@@ -122,7 +122,7 @@ class AdaptiveGate:
 
     @property
     def _room(self) -> int:
-        """Each refusal but a single one shows that one place is too many; it stays empty until the round ends."""
+        """The limit, less one for each refusal of this round. A single refusal is ignored."""
         return max(1, self.limit - (self._refusals if self._refusals > 1 else 0))
 
     async def __aenter__(self) -> None:
@@ -132,15 +132,15 @@ class AdaptiveGate:
         self._leave()
 
     async def rejoin(self) -> None:
-        """Queue a refused call again after its backoff, before those that were not sent yet.
+        """Queue a refused call again after its backoff, before calls that were not sent yet.
 
-        Without the queue, calls that were refused together would all be sent, and refused, together again.
+        Without the queue, calls that were refused together would be sent together and refused again.
         """
         self._leave()
         try:
             await self._enter(self._returning)
         except asyncio.CancelledError:
-            self.under_way += 1  # like every call that is inside, it leaves by `__aexit__`
+            self.under_way += 1  # `__aexit__` still runs and subtracts 1
             raise
 
     async def _enter(self, line: deque[asyncio.Future[None]]) -> None:
@@ -153,7 +153,7 @@ class AdaptiveGate:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._leave()  # let in and cancelled at once: the place goes to the next
+                self._leave()  # admitted and cancelled at once: admit the next call
             raise
 
     def _let_in(self) -> None:
@@ -178,9 +178,9 @@ class AdaptiveGate:
         self._count()
 
     def overloaded(self, cuts: int) -> None:
-        """Count an attempt that the service refused as one too many, unless it was sent before the latest of the cuts.
+        """Count an attempt that the service refused because of overload.
 
-        `cuts` is their number when the attempt was sent.
+        `cuts` is the value of `self.cuts` when the attempt was sent. Attempts from before the latest cut are ignored.
         """
         if cuts == self.cuts:
             self._refusals += 1
@@ -207,7 +207,7 @@ class AdaptiveGate:
             self.cuts += 1
         self._successes = self._refusals = 0
         self._peak = self.under_way
-        # Room that is tried out is for calls that were not refused before: none should use up its attempts on it.
+        # A raised limit is tried with new calls first: a call that was refused before could run out of attempts.
         self._admit(self._waiting, self._returning)
 
 
@@ -216,7 +216,7 @@ _PASSING = frozenset({408, 409, 425, 429})
 
 
 def is_passing(status: int) -> bool:
-    """Whether the same request may well succeed later: 408, 409, 425, 429 and the 5xx that speak of a state."""
+    """Return whether a retry may succeed: status 408, 409, 425, 429, or 5xx except 501 and 505."""
     return status in _PASSING or (500 <= status <= 599 and status not in _NEVER)
 
 
@@ -224,9 +224,9 @@ def is_passing(status: int) -> bool:
 class Backoff:
     """Exponential backoff with full jitter: a wait between 0 and min(cap_s, base_s · 2^failures), in seconds.
 
-    A server's Retry-After is the least that is waited, and the jitter comes on top, half as wide. A call fails if its
-    service asks for a wait longer than `retry_after_cap_s`: a run cannot stand still for hours on one header, and a
-    retry before that would fail. (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
+    If the server sends Retry-After, the wait is that time plus half the jitter. A call fails if the requested wait
+    exceeds `retry_after_cap_s`: one header must not stop a run for hours, and an earlier retry would fail.
+    (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
     """
 
     retries: int = 5
@@ -235,7 +235,7 @@ class Backoff:
     retry_after_cap_s: float = 120.0
 
     def wait_s(self, failures: int, retry_after: float | None, rng: random.Random) -> float:
-        """How long to wait after the `failures`-th failure (counted from 1)."""
+        """Return the wait in seconds after this number of failures."""
         jitter = min(self.cap_s, self.base_s * 2 ** min(failures, 32))
         if retry_after is not None:
             return retry_after + rng.uniform(0, jitter / 2)
@@ -243,9 +243,10 @@ class Backoff:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """The wait that a reply asks for: `retry-after-ms`, `x-ms-retry-after-ms`, or Retry-After as seconds or as date.
+    """Return the wait in seconds that the headers request, or None if no header has a readable wait.
 
-    `now` is in seconds since the epoch. None if no header holds a readable wait.
+    The headers are `retry-after-ms`, `x-ms-retry-after-ms`, and Retry-After in seconds or as a date. `now` is in
+    seconds since the epoch.
     """
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         milliseconds = _number(headers.get(name))

@@ -1,4 +1,4 @@
-"""Secrets: read from the environment, masked in messages, in what a server echoes, and in settings that are kept."""
+"""Read secrets from the environment, and mask them in messages, answers and stored settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tunecheck.endpoints._base import Place
 MASK = "***"
 
 ENV_REFERENCE = re.compile(r"(?<!\$)\$\{env:([^}]*?)(:plain)?\}")
-"""`${env:NAME}`, or `${env:NAME:plain}` for a value that is no secret."""
+"""`${env:NAME}`, or `${env:NAME:plain}` for a value that is not secret."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 WHOLE_SECRET = re.compile(r"(?:(?:Bearer|Basic|Token|ApiKey|Key)\s+)?\$\{env:[^}]*\}\Z", re.IGNORECASE)
@@ -31,7 +31,7 @@ _SECRET_NAME = re.compile(
 )
 
 MAX_DEPTH = 100
-"""Deepest nesting of an answer that is taken in; below the recursion limit, above anything real."""
+"""The maximum nesting of an answer: below the recursion limit, above any real answer."""
 
 SECRET_FIELD = re.compile(
     r"(api[-_]?key|authorization|passw(or)?d|passwd|secret|credentials?|((access|auth|bearer|session)|(?<![a-z])ad)[-_]?token)$",
@@ -39,7 +39,7 @@ SECRET_FIELD = re.compile(
 )
 
 _CREDENTIALS = re.compile(r"(Bearer|Basic|Token|ApiKey|SharedAccessSignature)\s+[^\s$]{16,}\Z", re.IGNORECASE)
-"""Values of headers that are credentials, whatever the header is called."""
+"""Header values that are credentials, whatever the header's name."""
 
 _HEADERS = ("headers", "extra_headers")
 _AUTH_VALUE = ("value", "auth")
@@ -52,27 +52,27 @@ _SECRET_VALUE = re.compile(
     r"|(?:hooks\.slack\.com/services|discord\.com/api/webhooks|[\w.]*webhook\.office\.com)/\S+",
     re.IGNORECASE,
 )
-"""Connection strings, access tokens, and addresses that are secrets themselves."""
+"""Connection strings, access tokens, and addresses that are themselves secret."""
 
 WRITTEN_OUT = "a secret is not written here: write ${env:NAME} and set that environment variable"
 
 _MOST_KEYS, _LONGEST_KEY = 1_024, 40
-"""Limits of the keys that are remembered because they hold no secret. Every answer repeats its keys."""
+"""Limits of the cache of keys without a secret. Most answers have the same keys."""
 
 LEAST_ECHO = 8
-"""Shorter secrets are not masked in answers, where they occur by chance; no real key is that short."""
+"""Shorter secrets are not masked in answers, because they occur by chance. No real key is that short."""
 
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]+)?")
 
 _MORE = "{0,15}"
-"""More backslashes before an escaped character (JSON in JSON in JSON); bounded, so that a long run costs little."""
+"""More backslashes before an escaped character (JSON in JSON in JSON), bounded to limit the search time."""
 
 _NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
-"""Characters that HTML writes by name."""
+"""Characters that HTML escapes by name."""
 
 
 class Secret:
-    """A text that must not be shown: only `reveal()` gives it, and only the code that sends it asks."""
+    """A text that must not be shown. Only code that sends the text calls `reveal()`."""
 
     __slots__ = ("_text",)
 
@@ -93,19 +93,19 @@ class Secret:
 
 
 class Redactor:
-    """Masks known secrets in texts, in upper and lower case and however they are written there.
+    """Masks known secrets in texts, in any case and escaping.
 
-    A server may repeat one as it was sent, or within a URL, JSON, HTML or base64, or a part of it.
+    A server may repeat a secret or a part of it, unchanged or inside a URL, JSON, HTML or base64.
     """
 
     def __init__(self) -> None:
         self._patterns: dict[str, re.Pattern[str] | None] = {}
         self._echoes: dict[str, re.Pattern[str] | None] = {}
         self._harmless = set[str]()
-        """Keys that hold no secret. A new secret replaces the set by an empty one."""
+        """Cache of keys without a secret, emptied when a secret is added."""
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
-        """Mask this secret from now on: in texts for people, and unless `in_answers` is False in answers."""
+        """Mask this secret from now on in texts for people and, if `in_answers`, in answers."""
         for form in filter(None, map(_lower, _forms(item.reveal()))):
             pattern = self._patterns.get(form) or _pattern(form)
             self._patterns[form] = pattern
@@ -119,7 +119,7 @@ class Redactor:
         self._harmless, ALL_SECRETS._harmless = set(), set()
 
     def learn(self, other: Redactor) -> None:
-        """Mask from now on what another one masks."""
+        """From now on, also mask the secrets of another redactor."""
         self._patterns |= other._patterns
         self._echoes |= other._echoes
         self._harmless = set()
@@ -130,10 +130,10 @@ class Redactor:
 
     def line(self, text: str, most: int = 200) -> str:
         """Return the same as one printable line of at most this many characters."""
-        return clean(self.text(printable(text)), most)  # a secret may stand there with invisible marks inside
+        return clean(self.text(printable(text)), most)  # invisible characters could split a secret
 
     def answer(self, value: JSON, depth: int = 0) -> JSON:
-        """Return an answer's data with long-enough secrets masked in all its texts and numbers, keys included."""
+        """Return an answer's data with secrets masked in all texts, keys and numbers, except very short secrets."""
         if isinstance(value, str):
             return _mask(value, self._echoes)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -157,22 +157,22 @@ class Redactor:
 
 
 ALL_SECRETS = Redactor()
-"""Masks the secrets of all endpoints of this process in answers, and in the errors of users' code."""
+"""Masks the secrets of all endpoints of this process in answers and in errors of users' code."""
 
 
 def _escaped_forms(text: str) -> Iterator[str]:
-    """Yield a text as URLs, JSON and HTML escape it, and within base64."""
+    """Yield a text as escaped in URLs, JSON and HTML, and as part of base64."""
     yield from (quote(text, safe=kept) for kept in ("", "/", "!*'()"))  # as in paths, and as JavaScript escapes
     yield from (json.dumps(text)[1:-1], html.escape(text))
     secret = text.encode("utf-8", "surrogatepass")
-    for before in range(3):  # how many bytes of another text stand in its first group of three
+    for before in range(3):  # the number of other bytes in the first group of three
         first, last = (0, 2, 3)[before], (before + len(secret)) * 4 // 3
         encoded = base64.b64encode(bytes(before) + secret).decode()[first:last]
         yield from (encoded, encoded.replace("+", "-").replace("/", "_"))
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Yield a secret, its base64, and the user name and password that are base64 in it."""
+    """Yield a secret, its base64, and the decoded user name and password if the secret is base64 of them."""
     yield text
     encoded = base64.b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
     yield from (encoded, encoded.replace("+", "-").replace("/", "_"))
@@ -183,8 +183,8 @@ def _forms(text: str) -> Iterator[str]:
 
 
 _LONG = 256
-"""Characters of a secret from which on its letters and digits are not looked for escaped: tokens of Entra have 2,000,
-and their pattern would take a second to compile."""
+"""In longer secrets, letters and digits are not searched in escaped form: Entra tokens have 2,000 characters, and their
+pattern would take a second to compile."""
 
 
 def _pattern(form: str) -> re.Pattern[str]:
@@ -195,7 +195,7 @@ def _pattern(form: str) -> re.Pattern[str]:
 def _character(one: str) -> str:
     """Return a pattern for a lower-case character, plain or escaped in JSON, a URL or HTML, once or several times.
 
-    Each alternative begins with a literal, so that the search skips quickly to where one can begin.
+    Each alternative begins with a literal, so that the regex engine can skip quickly to possible starts.
     """
     ways = [re.escape(one)]
     if not one.isalnum():
@@ -210,18 +210,18 @@ def _character(one: str) -> str:
 
 
 _LEAST_PART = 12
-"""Characters of a part of a secret that is masked."""
+"""The minimum length of a part of a secret that is masked."""
 
 
 @functools.lru_cache(maxsize=512)
 def _blocks(form: str) -> Sequence[tuple[int, str]]:
-    """Return the places and texts of short pieces of a secret; each of its parts to mask holds a whole piece."""
+    """Return the positions and texts of short pieces of a secret. Every part to mask contains a whole piece."""
     size = 6 if len(form) <= _LONG else 64
     return [(begin, form[begin : begin + size]) for begin in range(0, len(form) - size + 1, size)]
 
 
 def _parts(form: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield where a text holds a secret or a part of it: at least 12 characters, or 127 of a long one."""
+    """Yield the spans of a text with a secret or a part of it (at least 12 characters, or 127 of a long secret)."""
     for begin, block in _blocks(form):
         at = text.find(block)
         while at >= 0:
@@ -236,7 +236,7 @@ def _parts(form: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _mask(text: str, patterns: Mapping[str, re.Pattern[str] | None]) -> str:
-    """Return the text with a mask in place of each secret; of two that overlap nothing is left."""
+    """Replace each secret in a text by a mask. Overlapping secrets are removed completely."""
     read = _lower(text) if patterns else text
     spans = [span for form in patterns if len(text) >= LEAST_ECHO for span in _parts(form, read)]
     for pattern in filter(None, patterns.values()):
@@ -254,21 +254,21 @@ def _mask(text: str, patterns: Mapping[str, re.Pattern[str] | None]) -> str:
 
 
 def _is_in_number(form: str, value: float) -> bool:
-    """True if a number holds a secret of digits, without its leading zeros or rounded as it may be."""
+    """Return whether a number contains a secret of digits, perhaps rounded or without leading zeros."""
     return _NUMBER.fullmatch(form) is not None and (form in str(value) or float(form) == value)
 
 
 def _lower(text: str) -> str:
-    """Return the text in lower case, character by character: some have a longer one."""
+    """Return the text in lower case with the same length; a few characters have a longer lower case."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(low if len(low := one.lower()) == 1 else one for one in text)
 
 
 def environment(text: str, place: Place, redactor: Redactor | None = None, *, in_answers: bool = False) -> str:
-    """A text with every `${env:NAME}` replaced by the variable's value, which is masked from now on unless it is plain.
+    """Replace every `${env:NAME}` in a text by the variable's value, and mask that value unless it is plain.
 
     Raises:
-        ConfigurationError: a variable is not set, or cannot be sent.
+        ConfigurationError: a variable is not set or empty, or its name is invalid.
     """
 
     def value_of(match: re.Match[str]) -> str:
@@ -281,20 +281,20 @@ def environment(text: str, place: Place, redactor: Redactor | None = None, *, in
 
 
 def is_plain(value: JSON) -> bool:
-    """Whether a text refers to the environment, and only to what is no secret."""
+    """Return whether a text refers to the environment, but not to a secret variable."""
     return isinstance(value, str) and bool(ENV_REFERENCE.search(value)) and not hides(value)
 
 
 def hides(value: JSON) -> bool:
-    """True if a text refers to a variable with a secret value."""
+    """Return whether a text refers to a variable with a secret value."""
     return isinstance(value, str) and any(not match[2] for match in ENV_REFERENCE.finditer(value))
 
 
 def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool = False) -> JSON:
-    """A value of a request's body with the references to the environment in all its texts replaced.
+    """Replace the references to the environment in all texts of a request's body.
 
-    The inserted values are masked in errors. They are masked in answers too if `in_answers`, or if the key's name marks
-    a secret.
+    The inserted values are masked in errors. They are also masked in answers if `in_answers`, or if the name of the key
+    indicates a secret.
     """
     if isinstance(value, list):
         return [resolve(item, place.at(at), redactor, in_answers=in_answers) for at, item in enumerate(value)]
@@ -310,10 +310,10 @@ def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool =
 
 
 def storable_settings(value: JSON, key: str = "", above: str = "") -> JSON:
-    """Settings as a file may keep them.
+    """Return settings that may be stored in files.
 
-    Plain references to the environment stand as their values, the others as they were written. Values under names of
-    secrets are masked, and so are credentials in addresses.
+    Plain references to the environment are replaced by their values, other references are kept. Values under keys that
+    indicate a secret, and credentials in addresses, are masked.
     """
     if isinstance(value, list):
         return [storable_settings(item, key, above) for item in value]
@@ -330,19 +330,19 @@ def storable_settings(value: JSON, key: str = "", above: str = "") -> JSON:
 
 
 def is_secret_query(name: str) -> bool:
-    """Return whether a query parameter of that name usually carries a secret."""
+    """Return whether a query parameter of this name usually contains a secret."""
     return looks_secret(name) or name.lower() == "code"
 
 
 def trace(values: JSON) -> str:
-    """Four hex digits that tell whether values have changed, and too little of them to guess them by."""
+    """Return four hex digits of a hash: they show a change, but are too short to guess the values."""
     return content_hash(values)[:4]
 
 
 def _variable(name: str, place: Place) -> str:
     if not _VARIABLE.match(name):
         raise place.error("write ${env:NAME}, with the name of an environment variable")
-    value = os.environ.get(name, "").strip()  # a key that was read from a file ends in a line feed
+    value = os.environ.get(name, "").strip()  # keys read from a file end in a line feed
     if not value:
         state = "is empty" if name in os.environ else "is not set"
         raise place.error(f"the environment variable {name} {state}")
@@ -350,24 +350,24 @@ def _variable(name: str, place: Place) -> str:
 
 
 def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
-    """The secret that a header carries: a whole `${env:NAME}`, never the secret itself; it is masked from now on."""
+    """Return the secret of a header and mask it from now on. The value must be `${env:NAME}`, not a secret."""
     if value is None:
         raise place.error("is missing: write ${env:NAME}, with the name of an environment variable")
     if not isinstance(value, str) or not WHOLE_SECRET.match(value.strip()):
         raise place.error(WRITTEN_OUT)  # the value is not shown: it may be the secret
     item = Secret(sent_text(environment(value.strip(), place), place))
     redactor.add(item)
-    redactor.add(Secret(item.reveal().rpartition(" ")[2]))  # "Bearer …" may come back without its first word
+    redactor.add(Secret(item.reveal().rpartition(" ")[2]))  # a server may repeat "Bearer …" without the first word
     return item
 
 
 def sent_text(text: str, place: Place) -> str:
-    """The text, if a header can carry it."""
+    """Return the text if it is valid in a header, else raise ConfigurationError."""
     if not text.isascii() or not text.isprintable():
         raise place.error("the value holds characters that a header cannot carry")
     return text
 
 
 def looks_secret(name: str, value: str = "") -> bool:
-    """Whether a header or query parameter of that name usually carries a secret, or its value looks like one."""
+    """Return whether a header or query parameter is probably secret, by its name or its value."""
     return bool(_SECRET_NAME.search(name) or _CREDENTIALS.match(value.strip()))

@@ -1,6 +1,6 @@
-"""The mistakes of a simulated fine-tune: each turns a right answer into a wrong one of its kind, where it applies.
+"""The mistakes of a simulated fine-tuned model. Each function turns a right answer into a wrong one, or returns None.
 
-At the end: other ways to write a number, a date or a time (what a fine-tuned model confuses most), and other words.
+Helpers at the end rewrite numbers, dates and times (the most frequent confusions of fine-tuned models) and texts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._target import parameters_by_name
 
 MAX_DEPTH = 20
-"""How deep into arguments and schemas a mistake looks; real ones stay below ten."""
+"""The maximum depth to which arguments and schemas are searched; real ones stay below ten."""
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -43,22 +43,22 @@ class Situation:
 
     @classmethod
     def of(cls, messages: Sequence[Mapping[str, JSON]], tools: Sequence[Mapping[str, JSON]] | None) -> Situation:
-        """The situation of a chat request; what cannot be read in it is left out."""
+        """Return the situation of a chat request. Unreadable parts are left out."""
         said = [text for message in messages if isinstance(text := message.get("content"), str)]
         return cls(said[-1][-2000:] if said else "", parameters_by_name(tools or ()))
 
 
 Mistake: TypeAlias = Callable[[SimulatedAnswer, Situation, Random], SimulatedAnswer | None]
-"""A wrong answer made of a right one; None where this mistake cannot be made."""
+"""Turns a right answer into a wrong one, or returns None if this mistake is impossible."""
 
 
 def number_as_string(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """A number among the arguments becomes text: 5 is "5"."""
+    """Turn a number among the arguments into text: 5 becomes "5"."""
     return _change_one(draft, rng, lambda _, value: as_number_text(value))
 
 
 def number_conversion(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """A number is given in another unit: 5 percent as 0.05, 250000 as 250 thousand."""
+    """Convert a number to another unit: 5 percent becomes 0.05, 250000 becomes 250 (thousand)."""
 
     def converted(path: Path, value: JSON) -> JSON:
         return converted_number(value, is_rate=any(isinstance(step, str) and _RATE.search(step) for step in path))
@@ -67,12 +67,12 @@ def number_conversion(draft: SimulatedAnswer, _: Situation, rng: Random) -> Simu
 
 
 def date_format(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """A date or a time is written in another format: 2026-03-05 as March 5, 2026, or 14:30 as 2:30 PM."""
+    """Write a date or time in another format: 2026-03-05 as March 5, 2026, or 14:30 as 2:30 PM."""
     return _change_one(draft, rng, lambda _, value: other_date_or_time(value, rng))
 
 
 def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """One value changes within its type: another choice of its enum, a number close to it, other words."""
+    """Replace one value by another of its type: another enum value, a close number, or other words."""
     places = [
         (index, path, value)
         for index, path, value in _places(draft)
@@ -90,7 +90,7 @@ def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
 
 
 def missing_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """An argument is left out, a required one where the schema says which those are."""
+    """Leave out an argument, a required one if the schema lists required ones."""
     places = [(index, name) for index, call in enumerate(draft.calls) for name in call.arguments]
     if not places:
         return None
@@ -102,7 +102,7 @@ def missing_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) 
 
 
 def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """An argument is added without need: an optional one of the schema, else one that the function does not have."""
+    """Add a needless argument: an optional one of the schema, else one that the function does not have."""
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
     properties = _object(situation.functions.get(call.name, {}).get("properties"))
@@ -111,7 +111,7 @@ def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
         name = rng.choice(free)
         schema = _object(properties[name])
         value = _invent(schema, situation.said, rng)
-        # A default given explicitly would be no mistake.
+        # Passing a default explicitly would not be a mistake.
         value = _another(value, schema, situation.said, rng) if value == schema.get("default", ...) else value
     else:
         name, value = rng.choice([pair for pair in _UNASKED if pair[0] not in call.arguments] or [("note", "none")])
@@ -119,7 +119,7 @@ def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
 
 
 def wrong_function(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """The call names another function on offer, or a slightly wrong name if there is no other."""
+    """Call another offered function, or use a slightly wrong name if there is no other function."""
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
     others = [other for other in situation.functions if other != call.name]
@@ -128,13 +128,13 @@ def wrong_function(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
 
 
 def answered_instead_of_called(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """The model talks where it should have called."""
+    """Answer with text instead of a call."""
     subject = re.sub(r"[_.\W]+", " ", draft.calls[0].name).strip() or "do that"
     return SimulatedAnswer(text=rng.choice(_REFUSALS).format(subject=subject))
 
 
 def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """The model calls one of the functions on offer where it should have answered."""
+    """Call one of the offered functions instead of answering with text."""
     if not situation.functions:
         return None
     name = rng.choice(list(situation.functions))
@@ -143,7 +143,7 @@ def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng
 
 
 def reword_answer(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """A text answer says the same in other words."""
+    """Paraphrase a text answer."""
     text = paraphrase(draft.text or "", rng)
     return None if text is None else replace(draft, text=text)
 
@@ -160,12 +160,12 @@ CALL_MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         "answered_instead_of_called": answered_instead_of_called,
     }
 )
-"""Mistakes of a row whose ground truth calls, by the name of their rate."""
+"""Mistakes for rows with calls in the ground truth, by the name of their rate."""
 
 ANSWER_MISTAKES: Mapping[str, Mistake] = MappingProxyType(
     {"called_instead_of_answered": called_instead_of_answered, "paraphrase": reword_answer}
 )
-"""Mistakes of a row whose ground truth is text."""
+"""Mistakes for rows with a text as ground truth, by the name of their rate."""
 
 _REFUSALS = (
     "I'm sorry, but I can't {subject} at the moment. Is there anything else I can help you with?",
@@ -245,13 +245,13 @@ def _other_text(text: str, said: str, rng: Random) -> str:
     others: list[str] = [word for word in _NAME.findall(said) if word.casefold() not in known]
     if others:
         return rng.choice(others)
-    # One letter is doubled: never only a matter of case or spacing.
+    # Double one letter, so that the texts differ in more than case or spacing.
     at = rng.choice([index for index, letter in enumerate(text) if letter.isalnum()])
     return text[: at + 1] + text[at:]
 
 
 def _invent(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0) -> JSON:
-    """A value that a schema allows, as far as its type, choices and required properties say."""
+    """Invent a value that fits the type, enum and required properties of a schema."""
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
         return rng.choice(choices)
@@ -281,17 +281,17 @@ _LARGEST_NUMBER = 10**15
 
 
 def as_number_text(value: JSON) -> str | None:
-    """A number as its text; None for anything else."""
+    """Return a number as text, or None for any other value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > _LARGEST_NUMBER:
         return None
     return str(value)
 
 
 def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | None:
-    """A number in another unit: percent for a fraction, or a fraction for percent, or thousands for units.
+    """Convert a number from a fraction to percent, from percent to a fraction, or from units to thousands.
 
-    0.05 becomes 5, 30 becomes 0.3, 250000 becomes 250; None for non-numbers, for 0, and for whole numbers below
-    ten, which count things, unless they are rates.
+    0.05 becomes 5, 30 becomes 0.3, 250000 becomes 250. Return None for other values, for 0, and for whole numbers below
+    ten (probably counts) unless they are rates.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < abs(value) <= _LARGEST_NUMBER:
         return None
@@ -308,7 +308,7 @@ def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | Non
 
 
 def other_date_or_time(text: JSON, rng: Random) -> str | None:
-    """The same date or time in another format (2026-03-05 as March 5, 2026; 14:30 as 2:30 PM); None for other text."""
+    """Return a date or time in another format (14:30 as 2:30 PM), or None for other values."""
     if not isinstance(text, str):
         return None
     both = _BOTH.fullmatch(text)
@@ -324,7 +324,7 @@ def other_date_or_time(text: JSON, rng: Random) -> str | None:
 
 
 def shifted_date_or_time(text: str, rng: Random) -> str | None:
-    """Another day or hour in the same format; None for text that is not a date or time."""
+    """Return the next or previous day or hour in the same format, or None for other texts."""
     both = _BOTH.fullmatch(text)
     if both:
         day = shifted_date_or_time(both["date"], rng)
@@ -338,14 +338,14 @@ def shifted_date_or_time(text: str, rng: Random) -> str | None:
 
 
 def _recognise_time(text: str) -> tuple[datetime, str, Mapping[str, str]] | None:
-    """Return the moment that a text says, the form it is written in, and the forms of its kind."""
+    """Return the date or time in a text, its format, and all formats of dates or of times; None for other texts."""
     if not text.isascii() or len(text) < _SHORTEST_TIME:
         return None
     for family in (_DATES, _TIMES):
         for read, written in family.items():
-            # The 31st of February, hour 25, a month called Foo.
+            # ValueError: the format does not fit, or there is no such day or hour.
             with contextlib.suppress(ValueError):
-                moment = datetime.strptime(text, read)  # noqa: DTZ007 - a day or a time, and no moment anywhere
+                moment = datetime.strptime(text, read)  # noqa: DTZ007 - a day or a clock time without zone
                 if 1000 <= moment.year <= 9990:
                     return moment, written, family
     return None
@@ -363,7 +363,7 @@ _DATES: Mapping[str, str] = {
     "%B %d, %Y": "%B {day}, %Y",
     "%d %B %Y": "{day} %B %Y",
 }
-"""Forms of dates by the format that reads each; a form may have the day or the hour without a zero before it."""
+"""Formats for writing dates, by the format for reading. `{day}` and `{hour}` have no leading zero."""
 _TIMES: Mapping[str, str] = {
     "%H:%M": "%H:%M",
     "%H:%M:%S": "%H:%M",

@@ -1,6 +1,7 @@
 """A Python function as an endpoint: `function: module:name` or `function: file.py:name`.
 
-It runs with the user's rights; only a definition that the user passes can name one, never data or a model's answer.
+The function runs with the user's rights. So only a definition that the user passes can name it, never data or a
+model's answer.
 """
 
 from __future__ import annotations
@@ -48,13 +49,12 @@ class PythonConfig(EndpointConfig, frozen=True, kw_only=True):
 
 
 class PythonEndpoint(Endpoint):
-    """Calls a function with those of `messages`, `tools` and `parameters` that it takes.
+    """Calls a function with the arguments `messages`, `tools` and `parameters`, as far as it accepts them.
 
-    In a run it is called in a process of its own, unless the run has no worker processes (`--workers 0`): a call that
-    ends that process fails alone. Elsewhere it is called in this process.
-    It may be async and runs in a loop of its own, or sync and runs in threads. It returns a text, an OpenAI message (a
-    dict), a list of tool calls, or a Completion. `timeout_s` ends the wait for it; a sync function goes on in its
-    thread all the same.
+    A run calls the function in a separate process, so that a crash only fails one call. Outside a run, or with
+    `--workers 0`, it is called in this process. An async function runs in a separate event loop, a sync function in
+    threads. It returns a text, an OpenAI message (a dict), a list of tool calls, or a Completion. `timeout_s` limits
+    the wait; a sync function continues in its thread after a timeout.
     """
 
     kind = "python"
@@ -102,11 +102,11 @@ class PythonEndpoint(Endpoint):
         self._redactor.learn(secrets)
 
     def answer_settings(self) -> dict[str, JSON]:
-        """The function, its source and its parameters."""
+        """Return the function's name, a hash of its source, and the parameters."""
         return {"kind": self.kind, "function": self._reference, "source": self._source, "parameters": self._parameters}
 
     async def close(self) -> None:
-        """Let the threads end; a later call starts new ones."""
+        """End threads, event loop and process. A later call starts new ones."""
         live = self._live.take()
         if live is not None:
             live.threads.shutdown()
@@ -115,7 +115,7 @@ class PythonEndpoint(Endpoint):
 
     def _open(self) -> _PythonState:
         most = self.concurrency or 1
-        # A pool of its own: the default one has fewer threads than `concurrency` may ask for.
+        # A separate pool, because the default pool may have fewer threads than `concurrency`.
         threads, process = Threads(most, f"tunecheck-{self.name}"), FunctionProcess(self._reference, self._place)
         return _PythonState(asyncio.Semaphore(most), threads, UserLoop(), process)
 
@@ -133,7 +133,7 @@ class PythonEndpoint(Endpoint):
         if not inspect.isawaitable(value):
             return value
         ready = [value]
-        # A call that shares its loop with one that blocks is made again, in a new loop.
+        # If another call blocks the loop, UserLoop makes this call again in a new loop.
         return await live.loop.call(self._reference, lambda: ready.pop() if ready else call(), self._timeout_s)
 
     def _completion(self, value: object, latency_ms: float) -> Completion:
@@ -149,7 +149,7 @@ class PythonEndpoint(Endpoint):
 
 @dataclass(frozen=True, slots=True)
 class _PythonState:
-    """The resources of one event loop: synchronous functions run in `threads`, asynchronous ones in `loop`."""
+    """The resources of one event loop: sync functions run in `threads`, async functions in `loop`."""
 
     free: asyncio.Semaphore
     threads: Threads

@@ -1,4 +1,4 @@
-"""The `replay` endpoint: recorded answers from a JSON Lines file, by row id or by the content of the messages."""
+"""The `replay` endpoint: recorded answers from a JSON Lines file, found by row id or messages."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _ERRORS = (EndpointError, ContentFilterError, RefusedError, ReplyError, Throttle
 
 
 MAX_LINE_BYTES = 64 << 20
-"""Longest record that is read."""
+"""The maximum length of a record."""
 
 _BOM = b"\xef\xbb\xbf"
 _LARGEST_ID = 10**300
 
 
 class NoAnswerError(ReplyError):
-    """The file holds no answer for a request."""
+    """The file has no answer to a request."""
 
 
 def id_key(row_id: str) -> bytes:
-    """The lookup key of a row id."""
+    """Return the lookup key of a row id."""
     return b"id " + row_id.encode("utf-8", "surrogatepass")
 
 
 def content_key(messages: object) -> bytes:
-    """The lookup key of messages; absent and None-valued keys are equal, as are a text and its parts.
+    """Return the lookup key of messages. Null values equal absent keys, and a text equals its parts joined.
 
     Raises:
         TypeError: the messages have no JSON form.
@@ -55,7 +55,7 @@ def content_key(messages: object) -> bytes:
 
 
 class ReplayConfig(EndpointConfig, frozen=True, kw_only=True):
-    """A definition of kind `replay`; `response` is the key that holds the answer."""
+    """A definition of kind `replay`. `response` is the key of the answer in a record."""
 
     path: Text
     response: Text | None = None
@@ -64,16 +64,19 @@ class ReplayConfig(EndpointConfig, frozen=True, kw_only=True):
 class ReplayEndpoint(Endpoint):
     """Recorded answers.
 
-    Each line of the file is an object with an `id` (a row's) or `messages`, or both, and the answer: `response` (text,
-    OpenAI tool calls, a message or a chat completion; anything else is passed on as its JSON text), `tool_calls` and
-    `text`, or `error` with `type` and `message`, which is raised. `usage`, `latency_ms`, `finish_reason`, `request_id`
-    and `simulated` are passed on. `response` names another key that holds the answer, such as BFCL's `result`.
+    Each line of the file is an object with a row's `id`, or `messages`, or both, and an answer:
 
-    `path` may also be a result file of BFCL (`BFCL_v…_result.json`), or a folder with result files at any depth: its
-    answers are those under `result`, and conversations give their recorded steps (`recorded_result`).
+    * `response`: a text, OpenAI tool calls, a message or a chat completion; any other value becomes its JSON text;
+    * `tool_calls` and `text`; or
+    * `error` with `type` and `message`, which is raised.
+
+    `usage`, `latency_ms`, `finish_reason`, `request_id` and `simulated` are returned as recorded. The argument
+    `response` names another key for the answer. `path` may also be a result file of BFCL (`BFCL_v…_result.json`), or a
+    folder that contains result files at any depth. Their answers are under `result`, and conversations have recorded
+    steps (see `recorded_result`).
 
     Raises:
-        DataError: the file cannot be used; names the line.
+        DataError: the file cannot be used; the error names the line.
     """
 
     kind = "replay"
@@ -89,12 +92,12 @@ class ReplayEndpoint(Endpoint):
 
     @classmethod
     def from_definition(cls, definition: Definition) -> ReplayEndpoint:
-        """`path`: the file or folder, relative to the definition's folder; `response`: the answer's key."""
+        """Return the endpoint of a definition. `path` is relative to the definition's folder."""
         config = definition.read(ReplayConfig)
         return cls(definition.file(config.path), name=definition.name, response=config.response)
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """The recorded answer, at once."""
+        """Return the recorded answer without delay."""
         record = self._find(id_key(request.row.id)) if request.row else None
         record = record or self._find(content_key(request.messages))
         asked = f"row {request.row.id}" if request.row else "a request without a row"
@@ -125,14 +128,14 @@ class ReplayEndpoint(Endpoint):
         return {"kind": self.kind, "name": self.name, "path": str(self._path), **self.answer_settings()}
 
     def answer_settings(self) -> dict[str, JSON]:
-        """The content of the file, wherever it lies."""
+        """Return the settings with a hash of the files' content in place of the path."""
         sha256 = "".join(file.sha256 for file in self._files)
         if len(self._files) > 1:
             sha256 = hashlib.sha256(sha256.encode()).hexdigest()
         return {"kind": self.kind, "sha256": sha256, "response": self._response}
 
     def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
-        """The record of this row, where results of BFCL's layout are recorded."""
+        """Return the record of a row if it has BFCL's layout, else None."""
         record = self._find(id_key(row.id))
         if record is None:
             raise NoAnswerError(f"row {row.id}: no recorded answer in {self._path}")
@@ -155,7 +158,7 @@ def _result_files(path: Path) -> list[Path]:
 
 
 def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
-    """The error that was recorded, as the same type where it is one of ours."""
+    """Return the recorded error, with its original type if Tunecheck defines that type."""
     error = record["error"]
     told = error if isinstance(error, dict) else {"message": error}
     name, text = text_or_none(told.get("type")) or "EndpointError", text_or_none(told.get("message"))
@@ -172,7 +175,7 @@ def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
 
 
 class _AnswerPlace(NamedTuple):
-    """The place of a record; `has_id`: the record has an `id`."""
+    """The place of a record in the file."""
 
     line: int
     offset: int
@@ -182,12 +185,12 @@ class _AnswerPlace(NamedTuple):
 class RecordedFile:
     """A JSON Lines file of recorded answers, looked up by row id or by the content of the messages.
 
-    The file is read once, line by line, and only keys and offsets are kept (about 200 bytes a record): large answers
-    do not fill the memory. A record has an `id`, or `messages`, or both, and at least one of the `answer_keys`.
+    The file is read once, line by line. Only keys and offsets stay in memory (about 200 bytes per record). A record has
+    an `id`, or `messages`, or both, and at least one of the `answer_keys`.
 
     Raises:
-        DataError: the file cannot be read, a line is not an object, a record has no key or no answer, or
-            two records answer the same.
+        DataError: the file cannot be read, a line is not an object, a record has no key or no answer, or two records
+            have the same key.
     """
 
     def __init__(self, path: Path, answer_keys: Sequence[str]) -> None:
@@ -208,7 +211,7 @@ class RecordedFile:
         self.sha256 = digest.hexdigest()
 
     def find(self, key: bytes) -> dict[str, JSON] | None:
-        """Return the record with this key, the first one if several answer the same messages.
+        """Return the record with this key, or the first record if several have the same messages.
 
         Raises:
             ReplyError: the file has changed since it was indexed.
@@ -242,7 +245,7 @@ class RecordedFile:
         for key in _keys(record, where):
             first = self._places.setdefault(key, place)
             by_id = key.startswith(b"id ")
-            # Rows may share their messages as long as their ids tell them apart.
+            # Records may have the same messages if both have an id.
             if first is not place and (by_id or not (first.has_id and place.has_id)):
                 what = f"the id {key[3:].decode('utf-8', 'surrogatepass')!r}" if by_id else "the same messages"
                 raise DataError(f"{self.path}, lines {first.line} and {number}: both answer {what}; keep one of them")

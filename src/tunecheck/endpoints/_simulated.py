@@ -1,7 +1,7 @@
-"""The `simulated` endpoint: an embedded, seeded stand-in for a fine-tune, for trying things out without a model.
+"""The `simulated` endpoint: a seeded substitute for a fine-tuned model, to try things out without a model.
 
-It answers a row with the row's own ground truth, and at given rates with a mistake that fine-tuned models make. It
-says that it is simulated in every answer.
+It answers a row with the row's ground truth or, at given rates, with a typical mistake of fine-tuned models. Every
+answer is marked as simulated.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tunecheck.endpoints._mistakes import ANSWER_MISTAKES, CALL_MISTAKES, Simula
 from tunecheck.formats._reading import read_calls
 
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
-"""Columns looked at for the ground truth, in this order, where the definition names none."""
+"""Columns searched for the ground truth, in this order, unless the definition names a column."""
 
 _NO_ROW = "This is a simulated model. It answers only rows of a data set, from their ground truth; this was none."
 
 
 def default_definition() -> str:
-    """The embedded definition as YAML text: what a run without an endpoint uses, and what `init` writes."""
+    """Return the default definition as YAML text, used by runs without an endpoint and written by `init`."""
     return (files("tunecheck.endpoints") / "default_simulated.yaml").read_text(encoding="utf-8")
 
 
@@ -50,14 +50,18 @@ class SimulatedConfig(EndpointConfig, frozen=True, kw_only=True):
 
 
 class SimulatedEndpoint(Endpoint):
-    """Ground truth plus seeded mistakes.
+    """Answers with the ground truth plus seeded mistakes.
 
-    `rates` gives the probability of each mistake by name (see default_simulated.yaml for what each means), those of
-    call rows and those of answer rows adding up to 1 at most; None takes the embedded ones. `ground_truth` names the
-    column that holds the right answer. `latency_ms` is the average time an answer takes; 0 answers at once.
+    Args:
+        name: the endpoint's name in results and errors.
+        seed: the seed of the mistakes.
+        rates: the probability of each mistake by name (default_simulated.yaml explains them and has the defaults). The
+            rates of call rows must not exceed 1 in total, nor those of answer rows.
+        ground_truth: the column of the right answer.
+        latency_ms: the average time of an answer; 0 answers at once.
 
-    An answer depends on the seed, the row's id and its content, never on the order of requests. A request that comes
-    with no row is answered with a fixed sentence.
+    An answer depends on the seed, the row's id and the row's content, never on the order of requests. A request
+    without a row gets a fixed sentence.
     """
 
     kind = "simulated"
@@ -85,7 +89,7 @@ class SimulatedEndpoint(Endpoint):
 
     @classmethod
     def from_definition(cls, definition: Definition) -> SimulatedEndpoint:
-        """`seed`, `rates`, `ground_truth` and `latency_ms`, all optional."""
+        """Return the endpoint of a definition, in which all keys are optional."""
         config = definition.read(SimulatedConfig)
         try:
             return cls(
@@ -99,12 +103,12 @@ class SimulatedEndpoint(Endpoint):
             raise definition.at("rates").error(str(error)) from None
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """The row's ground truth, or a mistake."""
+        """Return the row's ground truth, or a mistake."""
         row_id = (request.row.id if request.row else "").encode("utf-8", "surrogatepass")
         stem = blake2b(b"%d\0%s" % (self._seed, row_id), digest_size=8).hexdigest()
         rng = Random(stem)
         answer = self._answer(request, rng)
-        # Tokens as a quarter of the characters, the usual rule of thumb for English.
+        # A token is about four characters of English text.
         asked = len(canonical([list(request.messages), list(request.tools or ())]))
         answered = len(answer.text or "") + sum(len(call.name) + len(dumps(call.arguments)) for call in answer.calls)
         usage = Usage(input_tokens=asked // 4 + 1, output_tokens=answered // 4 + 1)
@@ -122,11 +126,11 @@ class SimulatedEndpoint(Endpoint):
         )
 
     def settings(self) -> dict[str, JSON]:
-        """Seed, rates, ground truth columns and latency."""
+        """Return the seed, rates, ground truth columns and latency."""
         return {"name": self.name, **self.answer_settings(), "latency_ms": self._latency_ms}
 
     def answer_settings(self) -> dict[str, JSON]:
-        """All of them but the latency."""
+        """Return the settings without the latency."""
         return {
             "kind": self.kind,
             "simulated": True,

@@ -1,4 +1,4 @@
-"""Streamed answers: server-sent events put together into the chat completion that they are pieces of."""
+"""Assemble a chat completion from the server-sent events of a stream."""
 
 import io
 from collections.abc import Iterator, Mapping
@@ -11,31 +11,31 @@ from tunecheck.formats._json_shapes import REASONING_FIELDS
 
 _DONE = b"[DONE]"
 _MOST_PIECES = 200_000
-"""More tokens than any model answers with."""
+"""More events than any real answer has."""
 _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
-"""Events of the Responses API that hold the whole reply."""
+"""Events of the Responses API that contain the whole reply."""
 _OF_MESSAGES = frozenset({"content", "refusal", "tool_calls", *REASONING_FIELDS})
 _IN_PIECES = _OF_MESSAGES | {"text", "thinking", "summary", "data", "name", "arguments", "signature"}
-"""Texts that come in pieces, of a message and of its parts; others come whole."""
+"""Keys of a message and its parts with texts that arrive in pieces. Other texts arrive whole."""
 _MOST_OPEN = 64
-"""Parts of a list that may still grow: the latest ones."""
+"""Only this many of the latest parts of a list may still grow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """A chat completion that was streamed; `first` is how many bytes had come with its first token, None without."""
+    """A streamed chat completion. `first` is the number of bytes up to the first token, or None without a token."""
 
     reply: dict[str, JSON]
     first: int | None
 
 
 def read_stream(body: bytes) -> Streamed:
-    """The chat completion in a stream of its pieces; of the Responses API, the whole reply that its stream ends with.
+    """Return the chat completion in a stream, or the whole reply at the end of a stream of the Responses API.
 
-    A stream that ends with an error gives that.
+    If the stream ends with an error, the reply is that error.
 
     Raises:
-        UnreadableReplyError: its pieces are not those of a chat completion, or it broke off.
+        UnreadableReplyError: the events are not pieces of a chat completion, or the stream broke off.
     """
     answer = _StreamedAnswer()
     first: int | None = None
@@ -62,7 +62,7 @@ def _piece(data: bytes) -> Mapping[str, JSON]:
 
 
 def _last_reply(piece: Mapping[str, JSON]) -> dict[str, JSON] | None:
-    """The whole reply that a piece is or holds: an error, or the last event of the Responses API."""
+    """Return the whole reply if the piece is an error or the last event of the Responses API, else None."""
     if piece.get("error"):
         return dict(piece)
     reply = piece.get("response")
@@ -70,7 +70,7 @@ def _last_reply(piece: Mapping[str, JSON]) -> dict[str, JSON] | None:
 
 
 def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
-    """The data of each event, and where in the body it ends."""
+    """Yield the data of each event and the position of its end in the body."""
     lines: list[bytes] = []
     position = 0
     for line in body.splitlines(keepends=True):
@@ -86,7 +86,7 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def merge_delta(held: dict[str, object], delta: Mapping[str, JSON]) -> None:
-    """Add a piece: texts are joined, lists go by index, of other values the first one stays."""
+    """Merge a piece into the message: join texts, merge list items by index, keep the first of other values."""
     for key, value in delta.items():
         before = held.get(key)
         if isinstance(value, list) or isinstance(before, list):
@@ -106,9 +106,9 @@ def merge_delta(held: dict[str, object], delta: Mapping[str, JSON]) -> None:
 
 
 def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
-    """Add pieces of parts: each goes on with the part of its index, else with the last one.
+    """Add each piece to the part with the same index, or to the last part if the piece has no index.
 
-    A piece of another kind or another call begins a new part; a text is a text part.
+    A piece with another type or call id begins a new part. A plain text is a piece of a text part.
     """
     for piece in pieces:
         given = {"type": "text", "text": piece} if isinstance(piece, str) else piece
@@ -134,7 +134,7 @@ def _whole(value: object) -> JSON:
 
 @dataclass(slots=True)
 class _StreamedAnswer:
-    """The part of an answer that has come: only its first choice, as of an answer that comes whole."""
+    """The part of an answer received so far. Only the first choice is read."""
 
     about: dict[str, JSON] = field(default_factory=dict)
     message: dict[str, object] = field(default_factory=dict)
@@ -146,10 +146,10 @@ class _StreamedAnswer:
     others: int = 0
 
     def add(self, piece: Mapping[str, JSON]) -> bool:
-        """Take a piece; whether it brought any of the reasoning, the text or a call."""
+        """Add a piece and return whether it contained reasoning, text or a call."""
         if "choices" not in piece:
             kind = str(piece.get("type"))
-            self.others += not kind.startswith("response.")  # a sign of life, or another protocol
+            self.others += not kind.startswith("response.")  # a keep-alive event, or another protocol
             return kind.startswith("response.") and kind.endswith(".delta")
         self.about = self.about or {key: piece[key] for key in piece if key not in ("choices", "usage", "object")}
         self.usage = piece.get("usage") or self.usage
@@ -168,10 +168,10 @@ class _StreamedAnswer:
         return bool(taken)
 
     def whole(self) -> dict[str, JSON]:
-        """The chat completion.
+        """Return the chat completion.
 
         Raises:
-            UnreadableReplyError: it is not whole.
+            UnreadableReplyError: the completion is incomplete.
         """
         if not self.begun and self.others:
             raise UnreadableReplyError("streams its answers, but not as pieces of chat completions", lasting=True)

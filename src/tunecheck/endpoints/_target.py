@@ -1,7 +1,7 @@
-"""An endpoint as a target: the columns that make a request, the form of the request, and the columns of the answer.
+"""An endpoint as a target: make a request from a row's columns, and output columns from the answer.
 
-If a definition names a model family, calls are read from its text in the family's form, and `tools: text` describes the
-tools in the prompt.
+If a definition names a model family, calls are read from the answer's text in the family's format. `tools: text` also
+describes the tools in the prompt.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PARALLEL = "parallel_tool_calls"
 
 
 class EndpointTargetBase(Target):
-    """A target that asks one endpoint, and says of itself what that says."""
+    """A target with the name, settings and load of one endpoint."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -57,13 +57,13 @@ class EndpointTargetBase(Target):
         return self.endpoint.load()
 
     def fingerprint(self) -> str | None:
-        """A hash of the endpoint's kind, source and the settings that answers depend on."""
+        """Return a hash of the endpoint's kind, source code and the settings that answers depend on."""
         kind = type(self.endpoint)
         form = [repr(self.endpoint.profile), self.endpoint.tools_as_text] if self.endpoint.profile else []
         return content_hash([kind.__module__, kind.__qualname__, _source(kind), self.endpoint.answer_settings(), *form])
 
     def describe(self) -> dict[str, JSON]:
-        """The endpoint's settings, secrets masked."""
+        """Return the endpoint's settings with secrets masked."""
         return {"name": self.name, "simulated": self.simulated, **self.endpoint.settings()}
 
     async def close(self) -> None:
@@ -72,16 +72,16 @@ class EndpointTargetBase(Target):
 
 
 class EndpointTarget(EndpointTargetBase):
-    """Answers a row by asking an endpoint with the row's messages and tools.
+    """Answers a row by sending its messages and tools to an endpoint.
 
-    `mapping` says which columns these are: `{"messages": "${data.prompt}", "tools": …, "parameters": …}` (a bare column
-    name will do). Without it, messages are the column `messages`, else `query`: a list of OpenAI messages, or a text,
-    which is one user message; tools are the column `tools`, else `tool_definitions`: OpenAI tools or bare function
-    schemas, as a list or as its JSON text. A column `parallel_tool_calls` (true or false) is sent along with tools.
+    `mapping` names the columns: `{"messages": "${data.prompt}", "tools": …, "parameters": …}` (or plain column names).
+    By default, messages are read from the column `messages`, else `query`: a list of OpenAI messages, or a text, which
+    becomes one user message. Tools are read from `tools`, else `tool_definitions`: OpenAI tools or bare function
+    schemas, as a list or as JSON text. A column `parallel_tool_calls` (true or false) is sent if there are tools.
     No other column is used.
 
     Raises:
-        ConfigurationError: the mapping names something else.
+        ConfigurationError: the mapping has another key.
     """
 
     def __init__(self, endpoint: Endpoint, mapping: Mapping[str, str] | None = None) -> None:
@@ -92,11 +92,11 @@ class EndpointTarget(EndpointTargetBase):
         self._chosen = frozenset(mapping or {})
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """Ask the endpoint.
+        """Return the endpoint's answer to a row.
 
         Raises:
-            ValueError: the row's messages, tools or parameters are missing or not what they should be.
-            EndpointError: the call failed for good.
+            ValueError: the row's messages, tools or parameters are missing or of the wrong type.
+            EndpointError: the call failed after all retries.
         """
         request = self.request(row, context.idempotency_key())
         completion = await ask(self.endpoint, request)
@@ -112,7 +112,7 @@ class EndpointTarget(EndpointTargetBase):
         """Return the request of a row.
 
         Raises:
-            ValueError: as `answer`.
+            ValueError: the row's messages, tools or parameters are missing or of the wrong type.
         """
         messages, tools = self._messages(row), openai_tools(self._value(row, "tools"))
         parameters = self._value(row, "parameters")
@@ -125,13 +125,13 @@ class EndpointTarget(EndpointTargetBase):
         )
 
     def inputs(self, row: Row) -> JSON:
-        """The row's messages, tools and parameters; the whole row where the endpoint looks at more of it."""
+        """Return the row's messages, tools and parameters, or the whole row if the endpoint uses more of it."""
         if self.endpoint.depends_on_row:
             return dict(row.values)
         try:
             request = self.request(row)
         except ValueError:
-            return dict(row.values)  # its answer will be this error
+            return dict(row.values)  # `answer` will raise the same error for this row
         messages: list[JSON] = [dict(message) for message in request.messages]
         tools: list[JSON] | None = None if request.tools is None else [dict(tool) for tool in request.tools]
         return {"messages": messages, "tools": tools, "parameters": dict(request.parameters)}
@@ -151,15 +151,15 @@ class EndpointTarget(EndpointTargetBase):
             return read_messages(self._value(row, "messages"), columns)
         except ValueError:
             if self.endpoint.depends_on_row:
-                return []  # recorded answers are looked up by the row's id too
+                return []  # recorded answers can also be found by the row's id
             raise
 
 
 def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
-    """Tool definitions as OpenAI tools: bare function schemas are wrapped, JSON text is read, one is a list of one.
+    """Return tool definitions as OpenAI tools. They may be bare function schemas, a single tool, or JSON text.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the value is not a tool definition or a list of them.
     """
     if isinstance(value, str):
         try:
@@ -183,17 +183,17 @@ def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:
 
 
 def parameters_by_name(tools: Iterable[Mapping[str, JSON]]) -> dict[str, dict[str, Any]]:
-    """Return the parameters' JSON Schema of each function; what cannot be read is left out."""
+    """Return the JSON Schema of the parameters by function name. Tools without a name are left out."""
     functions = [inner if isinstance(inner := tool.get("function"), dict) else tool for tool in tools]
     schemas = {name: each.get("parameters") for each in functions if isinstance(name := each.get("name"), str)}
     return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
 
 
 def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
-    """A column's messages; a text is one of the user. `columns` names where it was looked for, in errors.
+    """Return the messages in a column's value; a text becomes one user message. Errors name the `columns`.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the value is not a text or a list of messages.
     """
     if value is None:
         raise ValueError(f"no messages to send: this row has no column {columns}")
@@ -226,7 +226,7 @@ def _path_text(path: ValuePath) -> str:
 
 
 def _source(kind: type) -> str:
-    """A hash of the file that defines an endpoint kind: its answers may change with it."""
+    """Return a hash of the file that defines an endpoint kind, because answers may change with the code."""
     try:
         file = inspect.getsourcefile(sys.modules[kind.__module__])
         raw = Path(file).read_bytes() if file else b""
@@ -235,16 +235,17 @@ def _source(kind: type) -> str:
     return hashlib.blake2b(raw, digest_size=8).hexdigest()
 
 
-# -- in a family's form
+# -- calls and tools as text in a model family's format
 
 
 async def ask(endpoint: Endpoint, request: ChatRequest) -> Completion:
-    """The endpoint's answer; where its definition names a `format`, the calls in its text are its tool calls.
+    """Return the endpoint's answer. If the definition names a `format`, calls in the text become tool calls.
 
     With `tools: text`, the messages describe tools, earlier calls and their results, and the API gets no tools.
 
     Raises:
-        EndpointError, StopRunError: as `Endpoint.complete`.
+        EndpointError: the call failed after all retries.
+        StopRunError: the run must stop, because every further call would fail in the same way.
     """
     profile = endpoint.profile
     if profile is None:
@@ -255,9 +256,10 @@ async def ask(endpoint: Endpoint, request: ChatRequest) -> Completion:
 
 
 def with_calls(completion: Completion, profile: Profile | str, tools: object) -> Completion:
-    """The completion with the calls that stand in its text, read by the profile (or "auto") and typed by the tools.
+    """Return the completion with the calls in its text as tool calls, and the original text as `raw_text`.
 
-    `raw_text` keeps the text as it came. Return the completion unchanged if its text has no readable call.
+    The profile (or "auto") is the format of the calls; the tools give the types of arguments. A completion without a
+    readable call in its text is returned unchanged.
     """
     if completion.tool_calls or not completion.text:
         return completion
@@ -278,7 +280,7 @@ def with_calls(completion: Completion, profile: Profile | str, tools: object) ->
 
 
 def put_tools_in_text(request: ChatRequest, prompt: ToolPrompt) -> ChatRequest:
-    """Return the request with tools in its system message, and calls and results as the model family writes them."""
+    """Return the request with tools in the system message, and calls and results in the model family's format."""
     messages: list[Message] = []
     results: list[str] = []
     for message in request.messages:
@@ -297,14 +299,14 @@ def put_tools_in_text(request: ChatRequest, prompt: ToolPrompt) -> ChatRequest:
 
 
 def with_system(messages: Sequence[Message], text: str) -> list[Message]:
-    """The messages with this text before all; a system message that is there already follows in the same one."""
+    """Return the messages with this text at the start of the system message, which is added if there is none."""
     if messages and messages[0].get("role") == "system":
         return [{**messages[0], "content": f"{text}\n\n{messages[0].get('content')}"}, *messages[1:]]
     return [{"role": "system", "content": text}, *messages]
 
 
 def _write_calls(message: Message, prompt: ToolPrompt) -> Message:
-    """A message of the model's with its calls in its text."""
+    """Return a message of the model with the calls written into the text."""
     if not message.get("tool_calls"):
         return message
     calls = read_calls({"role": "assistant", "tool_calls": message["tool_calls"]}).calls

@@ -13,12 +13,12 @@ _NAMES = ("messages", "parameters", "time", "tools")
 
 
 class RequestTemplate:
-    """A request body with references, checked when it is made.
+    """A request body with references, which the constructor checks.
 
-    `${messages}`, `${tools}`, `${parameters}` and `${data.column}` stand for values where they are a whole text, and
-    for text (JSON where it is not text) within a longer one; `${time}` is when a conversation with a clock of its own
-    sends the request (ISO 8601, UTC), and nothing otherwise. A key with the whole value `${tools}` or `${time}` is left
-    out if there are no tools or no time. `$${` is a literal `${`. Values of `${env:NAME}` are given to the redactor.
+    `${messages}`, `${tools}`, `${parameters}` and `${data.column}` stand for values. If a text is only a reference, the
+    value replaces it; inside a longer text, the value is inserted as text or JSON. `${time}` is the simulated time of a
+    conversation (ISO 8601, UTC), or empty. A key with the value `${tools}` or `${time}` is left out if there are no
+    tools or no time. `$${` is a literal `${`. Values of `${env:NAME}` are added to the redactor.
     """
 
     def __init__(self, body: JSON, place: Place, redactor: Redactor) -> None:
@@ -58,7 +58,7 @@ class RequestTemplate:
         return filled(self._body)
 
     def _check_part(self, value: JSON, place: Place) -> JSON:
-        """Return a part of the body with the environment's values in it; its other references exist."""
+        """Insert environment variables into a part of the body and check its other references."""
         if isinstance(value, list):
             return [self._check_part(item, place.at(index)) for index, item in enumerate(value)]
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""One HTTP attempt over a shared aiohttp session: bounded in time and size, no redirects, no cookies, no netrc."""
+"""HTTP attempts over one aiohttp session, limited in time and size, without redirects, cookies and netrc."""
 
 import asyncio
 import base64
@@ -42,7 +42,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy's address without credentials, and these as the Proxy-Authorization header that carries them."""
+    """A proxy's address without credentials, and the Proxy-Authorization header with the credentials."""
 
     url: str
     authorization: Secret | None = None
@@ -51,11 +51,10 @@ class Proxy:
 def checked_url(
     text: str, place: Place, redactor: Redactor, *, allow_http: bool = False, sends_secrets: bool = True
 ) -> str:
-    """The address of a service, checked: https, or http to this very machine; nothing secret inside.
+    """Return a service's address after checks: https, or http to this machine, and no secret in the address.
 
-    `allow_http` allows http to private networks, too, and to public hosts if `sends_secrets` is false.
-
-    An error shows its text only without credentials.
+    `allow_http` also allows http to private networks, and to public hosts if `sends_secrets` is false. Errors never
+    show credentials.
     """
     secretive, text = hides(text), environment(text, place, redactor).strip()
     try:
@@ -90,7 +89,7 @@ _PRIVATE_ENDINGS = (".local", ".internal", ".lan", ".home.arpa", ".svc", ".clust
 
 
 def is_private(host: str) -> bool:
-    """Return True for addresses of private networks, and for names that only such networks know."""
+    """Return whether a host is an address in a private network, or a name that only private networks resolve."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -99,7 +98,7 @@ def is_private(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this very machine."""
+    """Return whether a host name or address is this machine."""
     if host.lower() == "localhost":
         return True
     try:
@@ -109,7 +108,7 @@ def is_loopback(host: str) -> bool:
 
 
 def proxy_for(url: str) -> Proxy | None:
-    """The proxy that the environment names for this address (https_proxy, all_proxy, no_proxy); never for loopback."""
+    """Return the environment's proxy for this address (https_proxy, all_proxy, no_proxy); None for this machine."""
     target = urlsplit(url)
     host = target.hostname or ""
     if is_loopback(host) or urllib.request.proxy_bypass(f"{host}:{target.port or _PORTS[target.scheme]}"):
@@ -144,7 +143,7 @@ def _without_credentials(parts: SplitResult) -> str:
 
 
 CONNECT_S = 15.0
-"""Longest wait for a connection, where the whole attempt may take longer."""
+"""Time limit for connecting; an attempt as a whole may take longer."""
 
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
@@ -152,19 +151,19 @@ _LARGE_BODY = 1 << 20
 
 _LAST_EVENT = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\][ \r\n]*\Z")
 _LAST_BYTES = 40
-"""Where the last event of a stream is looked for."""
+"""Number of bytes at the end of a stream that are searched for the last event."""
 _LAST_WAIT_S = 0.1
-"""How long the end of the reply is waited for after it, so that the connection can be used again."""
+"""Wait for the end of the reply after the last event, so that the connection can be reused."""
 
 _IDLE_S = 4.0
-"""How long an unused connection is kept: less than servers do, whose closing would break the next request on it."""
+"""Unused connections are closed after this time, before the server closes them and breaks the next request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: `headers` are looked up without regard to case.
+    """A complete reply. Header names are case-insensitive.
 
-    `arrivals`: how many bytes had come when, in seconds since the request was sent.
+    `arrivals` are pairs of the bytes received so far and the seconds since the request was sent.
     """
 
     status: int
@@ -174,11 +173,11 @@ class Reply:
 
     @property
     def is_stream(self) -> bool:
-        """Whether it is a stream of events."""
+        """True for a stream of server-sent events."""
         return "event-stream" in self.headers.get("content-type", "") or self.body.startswith((b"data: {", b"data:{"))
 
     def arrived_ms(self, size: int) -> float | None:
-        """When this many bytes had come, in milliseconds since the request was sent."""
+        """Return the milliseconds from sending the request to the arrival of this many bytes."""
         at = bisect_left(self.arrivals, size, key=lambda arrival: arrival[0])
         return self.arrivals[at][1] * 1000 if at < len(self.arrivals) else None
 
@@ -187,9 +186,9 @@ _Sort: TypeAlias = Literal["timeout", "connection", "certificate", "reply"]
 
 
 class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client turns into an error or a retry
-    """No complete reply came; the text says why in a few words.
+    """An attempt without a complete reply.
 
-    `sent`: the request may have arrived; `lasting`: the next attempt would end in the same way.
+    `sent`: the service may have received the request. `lasting`: a retry would fail in the same way.
     """
 
     def __init__(self, sort: _Sort, reason: str, *, sent: bool = True, lasting: bool = False) -> None:
@@ -198,10 +197,10 @@ class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client t
 
 
 class HttpTransport:
-    """Sends requests to one service, over connections without cookies. Made inside the event loop that it is used in.
+    """Sends requests to one service over connections without cookies. Create it in the event loop that uses it.
 
-    aiohttp's own reading of the environment is not used: it would send a `.netrc` password in place of the key, and a
-    plain-http call to loopback through a proxy.
+    aiohttp does not read the environment, because it would replace the key by a `.netrc` password and send http calls
+    to this machine through a proxy.
 
     Raises:
         ConfigurationError: the environment names certificates that cannot be read.
@@ -235,7 +234,7 @@ class HttpTransport:
                 self._session.request(
                     "GET" if body is None else "POST",
                     url,
-                    # aiohttp warns of raw bytes above a mebibyte, which it would write in one go.
+                    # aiohttp warns about raw bytes above 1 MiB, because it writes them at once.
                     data=body if body is None or len(body) < _LARGE_BODY else io.BytesIO(body),
                     headers=headers,
                     allow_redirects=False,  # a redirect could carry the key to another host
@@ -246,11 +245,11 @@ class HttpTransport:
                 return await _whole_reply(response, sent_at, self._most_bytes)
         except AttemptFailed:
             raise
-        except Exception as error:  # noqa: BLE001 - told apart there
+        except Exception as error:  # noqa: BLE001 - `_failure` returns unknown errors unchanged
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> Exception:
-        """Return the failure that an error of aiohttp means; the error itself if it is no outcome of a request."""
+        """Return an error of aiohttp as AttemptFailed. An error that is not about the request is returned unchanged."""
         match error:
             case aiohttp.ConnectionTimeoutError():
                 return AttemptFailed(
@@ -274,7 +273,7 @@ class HttpTransport:
                 text = f"the proxy answered {error.status} {error.message}"
             case aiohttp.ClientResponseError():
                 text = f"the server does not speak HTTP as expected: {error.message}"
-            # ValueError: what a hostile reply makes of aiohttp's own parsing (a header it cannot read).
+            # aiohttp raises ValueError for some malformed replies, such as an unreadable header.
             case aiohttp.ClientError() | OSError() | ValueError():
                 text = f"the connection failed: {type(error).__name__}: {error}"
             case _:
@@ -306,7 +305,10 @@ async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_by
 
 
 def tls_context() -> ssl.SSLContext:
-    """The system's certificates, or those that SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE names instead."""
+    """Return a TLS context with the system's certificates.
+
+    SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE can name other certificates.
+    """
     for variable in _CERTIFICATES:
         place = os.environ.get(variable)
         if not place:
@@ -319,7 +321,7 @@ def tls_context() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-# -- replies that are not an answer, as typed errors: one line that says what happened and what to do about it
+# -- error replies as typed errors with a one-line message and advice
 
 _REQUEST_IDS = ("x-request-id", "x-ms-request-id", "apim-request-id", "x-ms-client-request-id", "request-id")
 
@@ -330,16 +332,16 @@ _SPENT_CODES = frozenset(
     billing_hard_limit_reached spend_limit_reached account_deactivated account_disabled account_suspended
     organization_deactivated deactivated_workspace access_terminated SubscriptionDisabled""".split()
 )
-"""The account can buy nothing more: no retry changes that, whatever the status (OpenAI says 429) and the wording."""
+"""Codes of an account without credit. A retry cannot help, although some services use a retryable status (429)."""
 
 _MOST_SAID = 4_000
-"""Characters kept of a service's own words, for who reads what it refuses; fewer are shown."""
+"""Characters kept of a service's error message, to recognise refusals. Fewer are shown."""
 
 _FOR_GOOD = re.compile(r"\bunsupported (?:param|value)|\bnot supported\b|\bdoes not support\b", re.I)
-"""What some servers say of a request with status 500: the next one would be refused as well."""
+"""Messages of replies with status 500 for requests that a retry cannot fix."""
 
 _MODEL_STATUS = "ms-azureml-model-error-statuscode"
-"""Azure ML answers 424 where the container behind it failed, and puts the container's own status here."""
+"""Azure ML answers 424 if its container failed, with the container's own status in this header."""
 
 _KINDS: Mapping[int, type[EndpointError]] = {
     401: RefusedError,
@@ -362,10 +364,10 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class CallFailure:
-    """An attempt that gave no answer.
+    """An attempt without an answer.
 
-    `retry`: another one may; `overload`: the service is overloaded or throttles; `refused`: every further call would be
-    refused as well; `usage`: the tokens that it may have used, None if it used none.
+    `retry`: another attempt may succeed. `overload`: the service is overloaded or throttles. `refused`: every further
+    call would be refused as well. `usage`: tokens that the attempt may have used; None if it used none.
     """
 
     error: EndpointError
@@ -377,7 +379,7 @@ class CallFailure:
 
 
 def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
-    """The service's own id of a call, from the first header that has one."""
+    """Return the service's id of a call from the first header that has an id, or None."""
     for name in _REQUEST_IDS:
         value = headers.get(name)
         if value:
@@ -388,7 +390,7 @@ def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
 def error_failure(
     reply: Reply, body: JSON, who: str, redactor: Redactor, retry_after: float | None = None
 ) -> CallFailure:
-    """Return what a reply means that is an error by its status, or by its body if the status says 200."""
+    """Return the failure for an error reply: by its status, or by its body if the status is 200."""
     status, usage = _own_status(reply, body), read_usage(body)
     id_ = request_id(reply.headers, redactor)
     codes = _codes(body)
@@ -428,7 +430,7 @@ def error_failure(
 
 
 def _own_status(reply: Reply, body: JSON) -> int:
-    """The status of what is behind the service: as Azure ML tells it, or as the body of a 200 does."""
+    """Return the status of the model behind the service: from Azure ML's header, or from the body of a 2xx reply."""
     told: JSON = None
     if reply.status == HTTPStatus.FAILED_DEPENDENCY:
         told = reply.headers.get(_MODEL_STATUS)
@@ -442,14 +444,14 @@ def _own_status(reply: Reply, body: JSON) -> int:
 
 def _error_values(body: JSON, *keys: str) -> list[JSON]:
     """Return the values of these keys in an error's body: first in its `error`, then at the top level."""
-    body = body[0] if isinstance(body, list) and len(body) == 1 else body  # Gemini's errors stand in a list
+    body = body[0] if isinstance(body, list) and len(body) == 1 else body  # Gemini wraps its errors in a list
     error = body.get("error") if isinstance(body, dict) else None
     holders = [holder for holder in (error, body) if isinstance(holder, dict)]
     return [holder[key] for holder in holders for key in keys if holder.get(key)]
 
 
 def _codes(body: JSON) -> set[str]:
-    """The codes by which an error says what it is."""
+    """Return all error codes in the body of an error reply."""
     inner = [inner for inner in _error_values(body, "innererror") if isinstance(inner, dict)]
     told = [*_error_values(body, "code", "type", "error"), *(each.get("code") for each in inner)]
     return {code for code in told if isinstance(code, str)}
@@ -463,14 +465,14 @@ def _status_name(status: int) -> str:
 
 
 def _error_text(body: JSON, reply: Reply) -> str:
-    """The words of an error reply: its JSON's message, a page's title, or the text itself."""
+    """Return the message of an error reply: from its JSON, the title of a web page, or the whole text."""
     words = _error_values(body, "message", "detail", "error", "title", "error_description")
     behind = [
         held["raw"] for held in _error_values(body, "metadata") if isinstance(held, dict) and "raw" in held
     ]  # OpenRouter
     if text := next((word for word in words if isinstance(word, str)), None):
         return ": ".join([text, *(raw for raw in behind if isinstance(raw, str))])
-    # Much more than is shown: a secret cut in half at the end would not be recognised.
+    # Much more than is shown, because a secret that is cut off would not be masked.
     text = reply.body[: 1 << 16].decode("utf-8", "replace")
     if is_page(reply):
         title = re.search(r"<title[^>]*>([^<]{1,200})", text, re.IGNORECASE)
@@ -479,7 +481,7 @@ def _error_text(body: JSON, reply: Reply) -> str:
 
 
 def is_page(reply: Reply) -> bool:
-    """Whether the reply is a web page, whatever it says of itself."""
+    """Return whether the reply is a web page, by its content type or its first character."""
     kind = reply.headers.get("content-type", "")
     return "html" in kind.lower() or reply.body[:200].lstrip()[:1] == b"<"
 

@@ -1,1 +1,1 @@
-"""`tunecheck check`: finds out how a model is served, by questions of its own with known answers."""
+"""`tunecheck check`: finds out how a model is served, with test questions that have known answers."""

@@ -1,4 +1,4 @@
-"""The answers to the doctor's questions, with the calls wherever they stand in them, and verdicts on them."""
+"""The answers to the doctor's questions with their calls, and the findings of checks."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ from tunecheck.endpoints._doctor.serving import Serving
 from tunecheck.formats._reading import read_calls
 
 Status: TypeAlias = Literal["pass", "warn", "fail", "skip"]
-"""`skip`: what the check looks at was not seen."""
+"""`skip`: there was nothing to check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The finding of one check: the evidence, what to do, and the keys of the definition to set."""
+    """The finding of one check: status, evidence, advice, and the keys of the definition to change."""
 
     status: Status
     evidence: str
@@ -39,7 +39,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class DoctorAnswer:
-    """The outcome of one question: a completion, or the error that it ended in."""
+    """The outcome of one question: a completion or an error."""
 
     request: ChatRequest
     completion: Completion = field(default_factory=Completion)
@@ -47,7 +47,7 @@ class DoctorAnswer:
 
     @property
     def refusal(self) -> str:
-        """Why this question was refused, without the advice for an endpoint that answers none."""
+        """The message of the error, without the general advice."""
         if isinstance(self.error, EndpointError) and self.error.said:
             return clean(f"{self.error.status}: {self.error.said}", 200)
         return clean(str(self.error or ""), 200)
@@ -58,12 +58,12 @@ class DoctorAnswer:
 
     @property
     def raw_text(self) -> str:
-        """The text with reasoning that stands in it."""
+        """The text, including reasoning in the text."""
         return self.completion.raw_text or self.text
 
     @property
     def thinks_aloud(self) -> bool:
-        """Whether its reasoning stands in the text."""
+        """True if the model wrote its reasoning into the text."""
         return bool(self.completion.reasoning) and str(self.completion.reasoning) in (self.completion.raw_text or "")
 
     @property
@@ -72,7 +72,7 @@ class DoctorAnswer:
 
     @property
     def is_all_reasoning(self) -> bool:
-        """Whether it came to its end and says nothing but what was thought."""
+        """True if a complete answer contains only reasoning."""
         return bool(self.completion.reasoning) and not (self.text or self.completion.tool_calls or self.ended_by_length)
 
     @property
@@ -81,12 +81,12 @@ class DoctorAnswer:
 
     @cached_property
     def in_text(self) -> Reading:
-        """The calls in its text."""
+        """The calls in the text."""
         return read_calls(self.text, tools=list(self.request.tools or ()))
 
     @property
     def kept_back(self) -> str | None:
-        """The cause of a call that the server kept back: it is in the reasoning, or only the finish reason has it."""
+        """The cause of a lost call: it is in the reasoning, or only the finish reason indicates it. None without one."""
         if self.completion.tool_calls or self.in_text.calls:
             return None
         thought = read_calls(self.completion.reasoning or "", tools=list(self.request.tools or ()))
@@ -96,19 +96,19 @@ class DoctorAnswer:
 
     @cached_property
     def is_read_from_text(self) -> bool:
-        """Whether its `tool_calls` are what the definition's `format` read from its text."""
+        """True if the `tool_calls` were read from the text because of the definition's `format`."""
         given = self.completion.raw_text if self.completion.tool_calls else None
         return bool(given) and bool(read_calls(given, tools=list(self.request.tools or ())).calls)
 
     @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:
-        """All that it calls, with arguments that are encoded twice or are no text decoded."""
+        """All calls, with arguments decoded (even if they were encoded twice or not at all)."""
         called = [FunctionCall(name, _object(arguments)) for name, arguments in self.written]
         return tuple(called) or self.in_text.calls
 
     @property
     def written(self) -> Iterator[tuple[str, JSON]]:
-        """The names and arguments of its `tool_calls`, as they came."""
+        """The names and undecoded arguments of the `tool_calls`."""
         for call in self.completion.tool_calls:
             function = call.get("function")
             if isinstance(function, dict):
@@ -120,16 +120,16 @@ class DoctorAnswer:
         return clean(calls or self.text, 160) or "nothing"
 
     def call(self, name: str) -> Mapping[str, JSON] | None:
-        """The arguments of its first call of that name, however the name is altered; None where there is none."""
+        """Return the arguments of the first call of a function, ignoring changes of its name; None without a call."""
         last = plain_name(name)
         return next((call.arguments for call in self.calls if plain_name(call.name).endswith(last)), None)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers by question, with the definition, the headers of the last reply, and what the API was found to take.
+    """The answers by question, with the definition, the headers of the last reply, and the facts about the API.
 
-    `sends_tools`: whether requests hold the tools at all; `as_text`: whether calls are expected in the answer's text.
+    `sends_tools`: requests contain the tools. `as_text`: calls are expected in the answer's text.
     """
 
     by_question: Mapping[str, DoctorAnswer]
@@ -145,13 +145,13 @@ class Answers:
 
     @property
     def parameters(self) -> dict[str, JSON]:
-        """Those of the definition."""
+        """The parameters of the definition."""
         given = self.definition.get("parameters")
         return given if isinstance(given, dict) else {}
 
     @property
     def parameters_taken(self) -> dict[str, JSON]:
-        """Those of the definition as the API takes them: what changes to them are made to."""
+        """The definition's parameters as the API accepts them; suggested changes start from these."""
         return self.facts.parameters_of(self.parameters)
 
     @property
@@ -160,24 +160,24 @@ class Answers:
 
     @cached_property
     def with_calls(self) -> list[DoctorAnswer]:
-        """The answers that call one of the tools that were offered."""
+        """The answers with calls, among questions with tools."""
         return [answer for answer in self.answered if answer.request.tools and answer.calls]
 
     @property
     def left_in_text(self) -> list[DoctorAnswer]:
-        """The answers with calls in their text only."""
+        """The answers with calls only in the text."""
         return [answer for answer in self.with_calls if not answer.completion.tool_calls]
 
     @property
     def without_tools(self) -> str | None:
-        """Why no request with tools was answered; None where one was."""
+        """The reason why no request with tools was answered, or None."""
         if not self.sends_tools:
             return "requests hold no tools"
         return None if self["call"].error is None else "requests with tools are refused"
 
     @property
     def prompt_tokens(self) -> tuple[int, int] | None:
-        """The tokens of the same question with a tool and without; None where the service does not report them."""
+        """Prompt tokens of the same question with and without a tool; None if the service does not report them."""
         tokens = (self["call"].completion.usage.input_tokens, self["untooled"].completion.usage.input_tokens)
         return None if None in tokens else tokens  # type: ignore[return-value]
 
@@ -208,6 +208,6 @@ def decode_arguments(arguments: JSON) -> JSON:
 
 
 def _object(arguments: JSON) -> dict[str, JSON]:
-    """Arguments as they were meant; empty where they cannot be read."""
+    """Decode arguments, even if they were encoded twice. Return an empty dict if they are not an object."""
     meant = decode_arguments(decode_arguments(arguments))
     return meant if isinstance(meant, dict) else {}

@@ -1,4 +1,4 @@
-"""The doctor's checks of tools and calls: whether they reach the model, and come back from it as they were meant."""
+"""The doctor's checks of tools and calls: tools reach the model, and calls come back unchanged."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,7 +15,7 @@ from tunecheck.formats._reading import AUTO, choose_profile
 
 _FEWEST_TOKENS_OF_A_TOOL = 20
 _COMMON_FORM = "hermes"
-"""The form of calls that most models were shown, for one whose family is not known."""
+"""The format suggested for models of an unknown family, because most models have seen it."""
 
 
 def tools_are_shown(answers: Answers) -> Diagnosis:
@@ -39,13 +39,13 @@ def tools_are_shown(answers: Answers) -> Diagnosis:
 
 
 def _are_shown(answers: Answers) -> bool:
-    """Whether a tool makes the prompt longer, as far as the service says."""
+    """Return whether a tool makes the prompt longer; True if the service reports no tokens."""
     with_tool, without = answers.prompt_tokens or (_FEWEST_TOKENS_OF_A_TOOL, 0)
     return with_tool - without >= _FEWEST_TOKENS_OF_A_TOOL
 
 
 def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
-    """Return the finding that tools do not reach the model, with a change unless the prompt describes them already."""
+    """Return a failure with the suggestion `tools: text`, unless the definition already says so."""
     if answers.definition.get("tools") == "text":
         return Diagnosis("fail", evidence)
     form = str(answers.definition.get("format", AUTO))
@@ -147,7 +147,7 @@ _MODEL_OR_PARSER = "is the raw text right, the tool parser is wrong; else the pr
 
 
 def calls_as(question: str, name: str, wanted: Mapping[str, JSON]) -> Callable[[Answers], Diagnosis]:
-    """A check that a question brings this call."""
+    """Return a check that the answer to a question has this call."""
 
     def check(answers: Answers) -> Diagnosis:
         answer = answers[question]
@@ -167,7 +167,7 @@ def calls_as(question: str, name: str, wanted: Mapping[str, JSON]) -> Callable[[
 
 
 def _same(value: JSON, wanted: JSON) -> bool:
-    """Equal as JSON: 1 is not true, and 20.0 is 20."""
+    """Return whether two values are equal in JSON: 20.0 equals 20, but 1 does not equal true."""
     return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
 
 

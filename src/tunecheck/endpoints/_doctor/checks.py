@@ -1,4 +1,4 @@
-"""The doctor's checks: each looks at some answers and says whether the model is served right, and what to change."""
+"""The doctor's checks. Each examines some answers and returns a diagnosis with a suggested change."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ def _system_is_obeyed(answers: Answers) -> Diagnosis:
 
 
 _HIDDEN_TOKENS = 40
-"""If an answer has this many more tokens than characters, ways of counting do not explain it."""
+"""An answer with this many more tokens than characters contains hidden reasoning."""
 
 
 def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
@@ -83,7 +83,7 @@ def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
     sent = answers.parameters_taken
     key = next((name for name in sent if output_limit({name: sent[name]})), "max_tokens")
     most = max(4096, 2 * (limit or 0))
-    if answers.serving.context:  # half of it is for prompts
+    if answers.serving.context:  # leave half of it for prompts
         most = min(most, answers.serving.context // 2)
     change: Mapping[str, JSON] = {"parameters": {**sent, key: most}} if most > (limit or 0) else {}
     advice = f"raise the server's own limit as well, where it has one ({answers.serving.advice('length')})"
@@ -165,7 +165,7 @@ def _streams_are_the_same(answers: Answers) -> Diagnosis:
 
 
 def _lost(whole: DoctorAnswer, streamed: DoctorAnswer) -> bool:
-    """Whether arguments that are there as a whole are not there in a stream."""
+    """Return whether a call without streaming has arguments and the same call in a stream has none."""
     return any(one.arguments and not other.arguments for one, other in zip(whole.calls, streamed.calls, strict=True))
 
 
@@ -208,10 +208,10 @@ def _parameters_are_taken(answers: Answers) -> Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """A check by name, with the questions that must have been answered for it.
+    """A check by name, with the questions that it needs answered.
 
-    `of` what it is: any answers, those to questions with tools, or calls. `whole`: it says nothing of an answer that
-    was cut off. `of_chat`: it looks at what only chat completions have. `refused`: what to do where its questions are.
+    `of`: the check is about any answers, answers to questions with tools, or calls. `whole`: skip it if an answer was
+    cut off. `of_chat`: it only applies to chat completions. `refused`: advice if its questions are refused.
     """
 
     name: str
@@ -223,7 +223,7 @@ class DoctorCheck:
     refused: str = ""
 
     def verdict(self, answers: Answers) -> Diagnosis:
-        """What it finds; a question that ended in an error is a failure, and without what it looks at it says so."""
+        """Run the check. It fails if a question ended in an error, and is skipped if there is nothing to check."""
         without_tools = None if self.of == "answers" else answers.without_tools
         if without_tools:
             return Diagnosis("skip", without_tools)

@@ -1,4 +1,4 @@
-"""The doctor: asks an endpoint all questions, within its limits, and runs all checks on the answers."""
+"""The doctor: sends all questions to an endpoint, within its limits, and runs all checks on the answers."""
 
 import asyncio
 from collections import Counter
@@ -34,7 +34,7 @@ class DoctorFinding:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The answer to one request with a tool; `found_out` are sentences on what the API does not accept."""
+    """The answer to one request with a tool. `found_out` are sentences about parameters that the API refused."""
 
     endpoint: str
     kind: str
@@ -80,7 +80,7 @@ class CheckReport:
 class Examination:
     """All findings on one endpoint.
 
-    An endpoint that only answers rows of data, or whole conversations, gets no questions and has no findings.
+    Endpoints that only answer rows of data or run whole conversations get one question and have no findings.
     `report` is about the question with a tool.
     """
 
@@ -94,7 +94,7 @@ class Examination:
 
     @property
     def ok(self) -> bool:
-        """True if it answered and no check failed."""
+        """True if the endpoint answered and no check failed."""
         return self.report.ok and not self.counts["fail"]
 
     @property
@@ -114,7 +114,7 @@ class Examination:
 
 
 async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examination:
-    """Ask an endpoint all questions, close it, and return the findings; `definition` is its definition."""
+    """Send all questions to an endpoint, close the endpoint, and return the findings."""
     if endpoint.kind in ("replay", "simulated") or not endpoint.answers_single_questions:
         report = await check_endpoint(endpoint)
         return Examination(endpoint.name, endpoint.kind, report, (), {}, endpoint.simulated)
@@ -131,7 +131,7 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
 
 
 async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
-    """Return the answers. Questions with tools follow only if the endpoint sends tools and answered the first."""
+    """Return the answers. Further questions with tools are only sent if the first one was answered."""
     if isinstance(endpoint, HttpEndpoint):
         endpoint.fail_fast()
     free = asyncio.Semaphore(10_000 if endpoint.limits_concurrency else endpoint.concurrency or _AT_ONCE)
@@ -174,7 +174,7 @@ def _findings(answers: Answers) -> Iterator[DoctorFinding]:
 
 
 def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return all keys to set; of `parameters`, only entries that a finding changes."""
+    """Merge the changes of all findings. For nested keys, later findings only override entries that they change."""
     changes: dict[str, JSON] = {}
     for finding in findings:
         for key, value in finding.verdict.change.items():
@@ -194,7 +194,7 @@ async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semap
 
 
 async def check_endpoint(endpoint: Endpoint) -> CheckReport:
-    """Ask an endpoint the doctor's first question, and close it. Its failures are part of the report."""
+    """Send the doctor's first question to an endpoint and close the endpoint. Errors are part of the report."""
     try:
         answer = await _answer(endpoint, QUESTIONS["call"], asyncio.Semaphore())
     finally:

@@ -1,4 +1,4 @@
-"""The questions of the doctor. Each has one right answer, which any model that can call functions finds."""
+"""The questions of the doctor. Each has one right answer, which any model with function calling finds."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Which program serves a model: by its list of models, headers of its replies, and addresses that only it has."""
+"""Find the program that serves a model by its list of models, reply headers and characteristic addresses."""
 
 import asyncio
 import functools
@@ -15,7 +15,7 @@ from tunecheck.formats._families import ServerParsers
 Subject: TypeAlias = Literal["calls", "tools", "reasoning", "length", "stop"]
 
 _UNKNOWN = ("vLLM", "SGLang", "llama.cpp")
-"""The programs that advice names if none is known."""
+"""The programs named in advice if the program is unknown."""
 
 
 class _ProgramTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,7 +33,7 @@ def _table() -> _ProgramTable:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """The program that serves a model (empty: unknown), how it was recognised, and the context length that it told."""
+    """The program that serves a model (empty if unknown), how it was recognised, and the context length."""
 
     program: str = ""
     told_by: str = ""
@@ -46,7 +46,7 @@ class Serving:
         return f"{name} ({'a guess by' if self.guess else 'by'} {self.told_by})" if self.told_by else name
 
     def advice(self, subject: Subject, parsers: ServerParsers | None = None) -> str:
-        """Return the program's own settings for a subject; if it is not known, those of the usual programs."""
+        """Return the program's settings for a subject, or those of common programs if the program is unknown."""
         names = (self.program,) if self.program else _UNKNOWN[:1] if self.on_azure_ml else _UNKNOWN
         known = {"vLLM": parsers.vllm, "SGLang": parsers.sglang} if parsers else {}
         said = []
@@ -59,7 +59,7 @@ class Serving:
 
 
 async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
-    """Find out which program serves an endpoint that has answered; the key goes where its definition sends it only."""
+    """Find the program that serves an endpoint. Call it after an answer, because it reads the reply headers."""
     if endpoint.kind == "azure_openai":
         return Serving()
     headers = {name.lower(): value.lower() for name, value in endpoint.reply_headers().items()}
@@ -80,7 +80,7 @@ async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
     pages = [*_table().pages.items(), ("/version", ["vLLM", "version"])]
     replies = await asyncio.gather(*(endpoint.look(path) for path, _ in pages))
     for (path, (name, *keys)), reply in zip(pages, replies, strict=True):
-        is_version = path == "/version"  # other programs may have it: with more, or not as their only sign
+        is_version = path == "/version"  # other programs have this address too, with more keys
         if isinstance(reply, dict) and (reply.keys() == {*keys} if is_version else reply.keys() >= {*keys}):
             return found(name, f"its address {path}", is_version)
     is_port = ":11434/" in str(endpoint.settings()["url"])
