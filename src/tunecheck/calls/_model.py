@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from tunecheck._json import JSON
 
 PARALLEL = "multi_tool_use.parallel"
-"""The wrapper some models put around calls made at once; its argument `tool_uses` holds them."""
+"""The function with which some models wrap parallel calls, in its argument `tool_uses`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
     """One call of a function: its name and its arguments by name.
 
-    `id` is the call's identity in the wire format it came from, where it has one; it takes no part in equality.
+    `id` is the call's id in its wire format, or None. Equality ignores it.
     """
 
     name: str
@@ -24,11 +24,11 @@ class FunctionCall:
 class Reading:
     """The calls in one value (a response or a ground truth), or the problem with a call that cannot be read.
 
-    `calls` are in their order in the value. `text` is the rest of the value, or all of it without a call. `format` is
-    the wire format that was recognised. `problem` says why an announced call cannot be read; `calls` are then those
-    before it. `cause` is the code of codes.toml for a problem that is not the call's own: `cut_off`,
-    `call_in_reasoning`. `reasoning` is the model's thought without its marks. A thought inside the text is part of
-    `text`, too. Equality ignores `reasoning` and `cause`.
+    `calls` are in the order of the value. `text` is the rest of the value, or the whole text if there is no call.
+    `format` is the recognised wire format. If an announced call cannot be read, `problem` says why and `calls` are the
+    calls before it. `cause` is a code of codes.toml for a problem that is not the call's own fault: `cut_off` or
+    `call_in_reasoning`. `reasoning` is the model's reasoning without its marks; reasoning inside the text also stays in
+    `text`. Equality ignores `reasoning` and `cause`.
     """
 
     calls: tuple[FunctionCall, ...] = ()
@@ -40,7 +40,7 @@ class Reading:
 
     @property
     def complete_calls(self) -> tuple[FunctionCall, ...]:
-        """The calls, or none of them if one cannot be read."""
+        """The calls, or an empty tuple if one cannot be read."""
         return () if self.problem is not None else self.calls
 
 
@@ -50,5 +50,5 @@ def tool_name(name: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return a name by which different spellings are equal: case, dots and dashes do not count."""
+    """Return the name in lower case, with underscores for dots and dashes, to compare different spellings."""
     return tool_name(name).replace("-", "_").casefold()

@@ -1,14 +1,14 @@
-"""Read calls and literals in Python's syntax with a scanner: nothing is compiled or evaluated.
+"""Read calls and literals in Python's syntax with a scanner. Nothing is compiled or evaluated.
 
     [weather.get(city='Paris', days=3), stop(), move('doc', -1.5)]
 
-Read are text (all prefixes but f and b, all escapes), numbers, True/False/None and JSON's true/false/null, lists,
-tuples (as lists), dicts, and keyword arguments from a dict (`f(**{'a b': 1})`). Names of functions and arguments may
-hold `.` and `-`, which schemas have and Python's names have not. Everything else (a name, an operation, a call inside
-a call, a set, a comprehension) is not a literal, and so it is a problem.
+The scanner reads text (all prefixes except f and b, all escapes), numbers, True/False/None and JSON's true/false/null,
+lists, tuples (as lists), dicts, and keyword arguments from a dict (`f(**{'a b': 1})`). Names of functions and arguments
+may contain `.` and `-`, because names in schemas do. Everything else (a name, an operation, a call inside a call, a
+set, a comprehension) is not a literal and raises an error.
 
-**Positional arguments** are kept under their position as text: `move('doc')` is `{"0": "doc"}`. No argument in this
-syntax can have such a name, so nothing clashes; `bind_positional` gives them their names where a definition is at hand.
+**Positional arguments** get their position as key: `move('doc')` is `{"0": "doc"}`. No named argument in this syntax can
+have such a key. `bind_positional` replaces the positions by names if there is a definition.
 """
 
 import re
@@ -49,17 +49,17 @@ _APOSTROPHE_FIRST = re.compile(r"[\s\[{]*+'")
 
 
 class PythonScanner:
-    """Reads one text from a position on; `position` is where it stands, and after an error where it stopped.
+    """Reads a text from a position on. `position` is the current place, or the place of an error.
 
-    Its methods raise `UnreadableError`, which names line and column.
+    The methods raise `UnreadableError`, which names line and column.
     """
 
     __slots__ = ("_depth", "position", "text")
 
     keyword: ClassVar[re.Pattern[str]] = re.compile(rf"({NAME})\s*+=(?!=)")
-    """What stands before a named argument."""
+    """The name and `=` of a named argument."""
     space: ClassVar[re.Pattern[str]] = _SPACE
-    """What is passed over: white space, and comments."""
+    """White space and comments, which are skipped."""
 
     def __init__(self, text: str, position: int = 0) -> None:
         self.text = text
@@ -67,7 +67,7 @@ class PythonScanner:
         self._depth = 0
 
     def calls(self) -> list[FunctionCall]:
-        """`[f(a=1), g('x')]`"""
+        """Read a list of calls: `[f(a=1), g('x')]`."""
         self._expect("[")
         return self._sequence("]", self.call)
 
@@ -84,7 +84,7 @@ class PythonScanner:
         return calls
 
     def call(self) -> FunctionCall:
-        """`f(a=1)`"""
+        """Read one call: `f(a=1)`."""
         self._skip()
         name = _NAME.match(self.text, self.position)
         if not name:
@@ -109,12 +109,12 @@ class PythonScanner:
         return self._word()
 
     def at_end(self) -> bool:
-        """Whether nothing but white space is left; moves to what is left."""
+        """Skip white space and return whether the end of the text is reached."""
         self._skip()
         return self.position >= len(self.text)
 
     def sees(self, token: str) -> bool:
-        """Whether this token comes next."""
+        """Return whether this token comes next, after skipping white space if needed."""
         if self.text.startswith(token, self.position):
             return True
         self._skip()
@@ -141,7 +141,7 @@ class PythonScanner:
         raise UnreadableError(f"{what} at {place(self.text, self.position)}")
 
     def _sequence(self, closer: str, item: Callable[[], _Item]) -> list[_Item]:
-        """Items between commas up to the closer; a comma after the last is allowed."""
+        """Read items between commas up to the closer. A comma after the last item is allowed."""
         items: list[_Item] = []
         while not self._take(closer):
             items.append(item())
@@ -196,7 +196,7 @@ class PythonScanner:
             return []
         first = self.value()
         if self._take(")"):
-            return first  # brackets around one value
+            return first  # parentheses around one value
         self._expect(",")
         return [first, *self._sequence(")", self.value)]
 
@@ -211,7 +211,7 @@ class PythonScanner:
             self._fail("expected ':' after a key")
         value = self.value()
         if isinstance(key, int) and not isinstance(key, bool):
-            key = str(key)  # as JSON writes such a key
+            key = str(key)  # as in JSON
         if not isinstance(key, str):
             self._fail("a key that is not text")
         if key in made:
@@ -249,7 +249,7 @@ class PythonScanner:
         if code[0] in "01234567":
             return chr(int(code, 8))
         if code[0] not in "xuUN":
-            return whole  # Python keeps an escape that it does not know
+            return whole  # Python keeps unknown escapes
         try:
             return unicodedata.lookup(code[2:-1]) if code[0] == "N" else chr(int(code[1:], 16))
         except (ValueError, KeyError, OverflowError):
@@ -284,7 +284,7 @@ def _number(digits: str) -> int | float:
     if digits[:2].lower() in ("0x", "0o", "0b"):
         number: int | float = int(digits, 0)
     elif digits.replace("_", "").isdigit():
-        number = int(digits, 0)  # with base 0, leading zeros are refused as Python does
+        number = int(digits, 0)  # base 0 refuses leading zeros, as Python does
     else:
         number = float(digits)
     exact(number)
@@ -292,10 +292,10 @@ def _number(digits: str) -> int | float:
 
 
 def literal_at(text: str, position: int = 0) -> tuple[JSON, int]:
-    """Read the value at this position, as JSON or else as Python writes it, and return it with where it ends.
+    """Read the value at this position, as JSON or as a Python literal. Return the value and its end position.
 
     Raises:
-        UnreadableError: it is neither; the problem is that of what it looks like.
+        UnreadableError: the text is neither JSON nor a Python literal.
     """
     try:
         return decode_at(text, position)

@@ -1,8 +1,8 @@
 """Tool definitions: read them, walk their schemas, and validate the arguments of calls against them.
 
-Definitions come with data sets and arguments from models, so both may be hostile. References out of a schema are never
-followed, and patterns run on a linear-time engine. The native validator cannot be interrupted. So the work that a
-schema asks for is estimated first: a few lines of references can multiply without limit.
+Definitions come from data sets and arguments from models, so both may be hostile. References out of a schema are never
+followed, and patterns run on a linear-time engine. The native validator cannot be interrupted, and a few lines of
+references can cause unlimited work. So the work of a validation is estimated first.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _WRAPPERS = ("tools", "functions", "tool_definitions")
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
-_CACHED_CHARACTERS = 262_144  # a longer text is read anew for each row, so that the cache stays small
+_CACHED_CHARACTERS = 262_144  # longer texts are not cached, to keep the cache small
 _MOST_NESTED = 4  # wrappers in wrappers, JSON text in JSON text
 
 TOOL_COLUMNS = ("tool_definitions", "tools", "functions")
-"""The columns in which rows have definitions, the first of them that is there."""
+"""The columns that may contain definitions; the first one present is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class FunctionDefinition:
 
     @property
     def schema(self) -> Schema:
-        """The schema of the parameters, for walking with a value."""
+        """The schema of the parameters."""
         return Schema(self.parameters, self.parameters)
 
     @property
@@ -49,13 +49,13 @@ class FunctionDefinition:
         return tuple(properties) if isinstance(properties, dict) else ()
 
     def takes(self, names: Set[str]) -> bool:
-        """True if the parameters include all these names, and these names all required parameters."""
+        """Return whether all these names are parameters and all required parameters are among them."""
         required = self.parameters.get("required")
         needed = required if isinstance(required, list) else ()
         return set(needed) <= names <= set(self.parameter_names)
 
     def check(self, arguments: Mapping[str, JSON]) -> SchemaCheck:
-        """Whether these arguments keep to the schema. Never raises; equal schemas are compiled once."""
+        """Validate arguments against the schema. Never raises; equal schemas are compiled once."""
         if not self.parameters:
             return SchemaCheck()
         try:
@@ -68,7 +68,7 @@ class FunctionDefinition:
 class ToolDefinitions:
     """The functions that a model was offered, by name.
 
-    A definition is read on access and never copied. Instances are read-only and can be shared.
+    Definitions are read on access and never copied. Instances are read-only and can be shared.
     """
 
     __slots__ = ("_tools",)
@@ -82,7 +82,7 @@ class ToolDefinitions:
         or the JSON text of any of these. None and empty values are no definitions.
 
         Raises:
-            ValueError: it is not JSON, or something in it is no definition of a function; the message says where.
+            ValueError: the text is not JSON, or an item is not a definition of a function; the message says where.
         """
         if value is None or (isinstance(value, (str, list, tuple, dict)) and not value):
             return _NONE
@@ -141,7 +141,7 @@ def _flat(value: object, place: str, nested: int) -> Iterator[tuple[str, Mapping
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             tool = item.get("function", item) if nested and isinstance(item, dict) else None
-            if isinstance(tool, dict) and tool.get("name") and isinstance(tool["name"], str):  # as most
+            if isinstance(tool, dict) and tool.get("name") and isinstance(tool["name"], str):  # the usual form
                 yield place, tool
             else:
                 yield from _flat(item, f"{place}[{index}]", nested - 1)
@@ -175,7 +175,7 @@ def _parameters(tool: Mapping[str, JSON]) -> Mapping[str, JSON]:
         schema = tool.get(key)
         if isinstance(schema, dict):
             return schema
-        if isinstance(schema, str):  # JSON text inside JSON, as some data sets have it
+        if isinstance(schema, str):  # some data sets contain JSON text inside JSON
             try:
                 inner = loads(schema)
             except ValueError:
@@ -192,7 +192,7 @@ _NUMBER_NAMES = frozenset(("number", "float", "double", "integer", "int", "long"
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A place in a schema document; `root` is the document, which references are looked up in."""
+    """A place in a schema document. References are resolved in the document, `root`."""
 
     node: Mapping[str, JSON]
     root: Mapping[str, JSON]
@@ -206,7 +206,7 @@ class Schema:
         return self._inner("prefixItems", index) or self._inner("items", index) or self._inner("items")
 
     def says_number(self) -> bool:
-        """Whether a number is accepted here, so that `5` and `5.0` are the same: for JSON Schema both are integers."""
+        """Return whether the schema accepts a number. JSON Schema then treats `5` and `5.0` as equal."""
         for node in self._variants():
             kind = node.get("type")
             names = kind if isinstance(kind, list) else [kind]
@@ -252,7 +252,7 @@ class Schema:
         return None
 
     def _variants(self) -> Iterator[Mapping[str, JSON]]:
-        """Yield this node, its references, and the branches of both; at most some dozens."""
+        """Yield this node, the targets of its references, and the branches of all of these, up to a limit."""
         waiting: list[tuple[Mapping[str, JSON], int]] = [(self.node, 0)]
         for node, steps in waiting:
             yield node
@@ -289,7 +289,7 @@ def _step(place: JSON, step: str | int) -> JSON:
 
 
 def type_of(value: JSON) -> str:
-    """JSON Schema's word for the kind of a value."""
+    """Return JSON Schema's name for the type of a value."""
     if isinstance(value, bool):
         return "boolean"
     names = {str: "string", int: "integer", float: "number", dict: "object", list: "array"}
@@ -299,11 +299,11 @@ def type_of(value: JSON) -> str:
 _MOST_BYTES = 262_144
 _CACHED_BYTES = 16_384  # 512 compiled schemas stay small
 _MOST_PLACES = 20_000  # places of a schema with its references written out
-_DEEPEST = 100  # the native validator's stack must do in any thread
+_DEEPEST = 100  # the native validator must not overflow the stack of any thread
 _DEEPEST_RECURSION = 600
 _MOST_VISITS = 10_000_000  # about a second of validation
 _EXPLAINED_VISITS = 20_000  # collecting errors costs a thousand times more than finding that there are some
-_MOST_COPIES = 400_000  # of values: an error has a copy of the object in which a required name is missing
+_MOST_COPIES = 400_000  # of values: each error about a missing name copies the object
 _MOST_VIOLATIONS = 3
 _MOST_CHARACTERS = 160
 _REGEX_BYTES = 1 << 20
@@ -311,7 +311,7 @@ _MULTIPLYING = (b'"$ref"', b'Of"', b'"not"', b'"if"', b'"patternProperties"', b'
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _DEFINITIONS = ("$defs", "definitions")
 _TYPE_NAMES = {"dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array"}
-"""Type names of the Berkeley Function Calling Leaderboard's definitions, which are no JSON Schema."""
+"""Type names of the Berkeley Function Calling Leaderboard, with their names in JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,11 +373,11 @@ def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
 
 
 class _CompiledSchema:
-    """A schema's validator, and how much work it asks for.
+    """A schema's validator, with figures to estimate the work of a validation.
 
-    A value is visited `places` times, and its inner values `ways` times as often as itself: `ways` is the number of
-    references back into the schema, and to the power of the nesting it bounds the work. `depth` is the schema's own
-    nesting, `required` the number of names that its objects must have. `problem` says why there is no validator.
+    A value is visited up to `places` times. `ways` is the number of recursive references: each level of nesting in a
+    value multiplies the visits by it. `depth` is the nesting of the schema, and `required` the number of required
+    names. `problem` says why there is no validator.
     """
 
     def __init__(self, schema: bytes) -> None:
@@ -392,7 +392,7 @@ class _CompiledSchema:
             self.places = 1
 
     def _compile(self, schema: bytes) -> jsonschema_rs.Validator:
-        import jsonschema_rs  # loaded when used: not all who match calls check them
+        import jsonschema_rs  # imported on use: not every match validates calls
 
         if len(schema) > _MOST_BYTES:
             raise ValueError(f"a schema longer than {_MOST_BYTES:,} bytes is not checked")
@@ -429,7 +429,7 @@ class _CompiledSchema:
                 self._follow(inner, followed, depth + 1)
             elif key == "properties" and isinstance(inner, dict):
                 self._visit([*inner.values()], followed, depth + 1)
-            elif key not in _DEFINITIONS:  # those count where they are referred to
+            elif key not in _DEFINITIONS:  # definitions count only at each reference
                 self._visit(inner, followed, depth + 1)
 
     def _follow(self, reference: str, followed: frozenset[str], depth: int) -> None:

@@ -1,8 +1,8 @@
 """Copy or decode values of a model's output exactly, or refuse them.
 
-A model's output is data from outside: it may be endless, nested without end, refer to itself, or hold objects of any
-class. A value beyond these bounds becomes a problem that says so. `tunecheck._json` reads files and
-replies, where the last of two equal keys wins and NaN is null; arguments of a call must not be changed by reading them.
+A model's output is untrusted: it may be very long or deeply nested, refer to itself, or contain objects of any class.
+Values beyond the limits below are reported as problems. `tunecheck._json` reads files and replies more leniently (the
+last of two equal keys wins, NaN becomes null), but reading must not change the arguments of a call.
 """
 
 import json
@@ -15,22 +15,22 @@ from tunecheck import _json as jsontext
 from tunecheck._json import JSON
 
 MAX_CHARACTERS = 1_000_000
-"""Longest text that is searched for calls: twice what the largest models write in one answer (128,000 tokens)."""
+"""Longest text that is searched for calls: twice the longest answer of large models (128,000 tokens)."""
 
 MAX_DEPTH = 100
-"""Deepest nesting of one call's arguments: real ones stay below ten, and what is read here must fit, with the message
-around it, below the 200 levels that `jsontext` writes."""
+"""Deepest nesting of one call's arguments. Real ones stay below ten. With the message around them, arguments must stay
+below the 200 levels that `jsontext` writes."""
 
 MAX_TEXT_DEPTH = MAX_DEPTH + 12
-"""The same for a text: arguments of the greatest depth, and the call, message and lists around them."""
+"""Deepest nesting of a text: the deepest arguments, and the call, message and lists around them."""
 
 MAX_VALUES = 200_000
-"""Most values in the arguments of one call: lists that hold the same list twice, sixty levels deep, never end."""
+"""Most values in the arguments of one call. Lists that contain the same list twice grow exponentially with depth."""
 
 MAX_CALLS = 1_000
-"""Most calls in one reading: matching several calls with each other costs the cube of their number."""
+"""Most calls in one reading, because the time for matching grows with the cube of their number."""
 
-_SHOWN = 60  # characters of a name that a problem repeats: it stays one readable line
+_SHOWN = 60  # characters of a name in a problem, which is one line
 
 
 class UnreadableError(ValueError):
@@ -38,7 +38,7 @@ class UnreadableError(ValueError):
 
 
 class CutOffError(UnreadableError):
-    """A call that the text does not finish."""
+    """A call that is cut off at the end of the text."""
 
 
 class ThoughtCallError(UnreadableError):
@@ -46,7 +46,7 @@ class ThoughtCallError(UnreadableError):
 
 
 def quoted(name: object) -> str:
-    """Quote a name for a problem's text: on one line, and shortened."""
+    """Return a name quoted for a problem's text, on one line and shortened."""
     text = repr(name)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
@@ -59,7 +59,7 @@ def place(text: str, position: int) -> str:
 
 
 def check_size(text: str) -> None:
-    """Raises: UnreadableError, where a text is too long to be read as calls."""
+    """Raise UnreadableError if a text is too long to be read as calls."""
     if len(text) > MAX_CHARACTERS:
         raise UnreadableError(f"a text of {len(text)} characters; calls are read from up to {MAX_CHARACTERS}")
 
@@ -80,16 +80,16 @@ def exact(value: object) -> JSON:
     """Copy a value to plain JSON types exactly: nothing is rounded, replaced or left out.
 
     Raises:
-        UnreadableError: it contains a value without a JSON form (such as NaN), or exceeds the bounds above.
+        UnreadableError: the value contains something without a JSON form (such as NaN), or exceeds the limits above.
     """
     return _exact(value, [MAX_VALUES], 0)
 
 
 def _exact(value: object, left: list[int], depth: int) -> JSON:
-    """Copy a value; `left` holds how many more values there may be."""
+    """Copy a value. `left` contains the number of further values allowed."""
     kind = type(value)
     if kind is str or value is None or kind is bool:
-        return value  # type: ignore[return-value]  # as nearly all are
+        return value  # type: ignore[return-value]  # the most frequent case
     if isinstance(value, (dict, list, tuple)):
         left[0] -= len(value)
         if depth >= MAX_DEPTH:
@@ -122,7 +122,7 @@ def _key(key: object) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
-        return str(_exact(key, [0], 0))  # as `jsontext.plain` has it
+        return str(_exact(key, [0], 0))  # as in `jsontext.plain`
     raise UnreadableError(f"{kind_of(key)} is not a key of an object")
 
 
@@ -133,7 +133,7 @@ def decode(text: str, max_depth: int = MAX_TEXT_DEPTH) -> JSON:
     """Decode a text that is one JSON value.
 
     Raises:
-        UnreadableError: it is not JSON, a key is given twice, a number is out of range, or it is nested too deeply.
+        UnreadableError: the text is not JSON, has a repeated key or a number out of range, or is nested too deeply.
     """
     value, end = decode_at(text, skip_space(text, 0), max_depth)
     end = skip_space(text, end)
@@ -146,7 +146,7 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
     """Decode the JSON value at this position; return it with the position after it.
 
     Raises:
-        UnreadableError: as `decode`.
+        UnreadableError: the text is not JSON, has a repeated key or a number out of range, or is nested too deeply.
     """
     try:
         value: JSON
@@ -157,7 +157,7 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
         raise kind(f"not JSON: {error.msg} at {place(text, error.pos)}") from None
     except UnreadableError:
         raise
-    except ValueError:  # the interpreter's own limit
+    except ValueError:  # the limit of Python's int()
         raise UnreadableError("an integer with too many digits") from None
     except RecursionError:
         raise UnreadableError(f"nested deeper than {max_depth} levels") from None
@@ -184,7 +184,7 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
 
 
 def skip_space(text: str, position: int) -> int:
-    """Return the first position from here on without white space, or the text's end."""
+    """Return the position of the next character that is not white space, or the text's end."""
     match = _SPACE.match(text, position)
     return match.end() if match else position
 

@@ -1,4 +1,4 @@
-"""Write calls in each wire format, so that reading gives the same calls again, and as text for people."""
+"""Write calls in each wire format, so that reading returns the same calls, and as text for people."""
 
 import difflib
 import re
@@ -22,8 +22,8 @@ def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
 
     Raises:
         ConfigurationError: there is no such format.
-        ValueError: a call cannot be carried: it has no name, its arguments have no JSON form (NaN, objects), or, in
-            `bfcl_text`, its name is none in Python's syntax.
+        ValueError: a call has no name, its arguments have no JSON form (NaN, objects), or its name is not valid in
+            Python (only for `bfcl_text`).
     """
     write = _WRITERS.get(format)
     if write is None:

@@ -1,8 +1,7 @@
-"""Typed matching of calls: find the expected ones, and the arguments that differ, with place and kind.
+"""Typed matching of calls: find the expected calls, and the arguments that differ, with place and kind.
 
-_match (the entry: `match_calls`, faults) uses _pairing (which calls go together) and _values (policies,
-differences);
-_kinds names how a wrong value is wrong.
+_match (`match_calls` and faults) uses _pairing (which calls belong together) and _values (policies and differences);
+_kinds classifies wrong values.
 """
 
 from tunecheck._lazy import attach_stub

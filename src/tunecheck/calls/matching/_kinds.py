@@ -1,7 +1,7 @@
-"""How a wrong value is wrong: one of a few kinds, decided by rules, without a model.
+"""Classify wrong values into a few kinds by rules, without a model.
 
-Numbers and dates are read as people and models write them, only for saying how an argument is wrong, never for deciding
-that it is. A text may mean several (`1,000` is a thousand or one): every reading counts.
+Numbers and dates are read leniently, as people and models write them. This only classifies a wrong argument; it never
+decides whether an argument is wrong. If a text has several readings (`1,000` is a thousand or one), each is tried.
 """
 
 import math
@@ -24,14 +24,14 @@ KINDS = (
     "close_wording",
     "other",
 )
-"""In the order in which a reader wants them; `list_order` is found by the comparison of lists itself."""
+"""Kinds in their order in reports. `list_order` is found by the comparison of lists."""
 
 CLOSE_WORDING = 80.0
-"""Texts are close from this similarity on: 100 × (1 − insertions and deletions / both lengths), as rapidfuzz's ratio
-has it, of the words as they stand or sorted."""
+"""The minimum similarity of close texts: rapidfuzz's ratio, 100 × (1 − insertions and deletions / both lengths), of the
+words in order or sorted."""
 
-_COMPARED_CHARACTERS = 2_000  # the similarity of two texts costs the product of their lengths
-_GLANCED_CHARACTERS = 256  # and every pair of calls is looked at
+_COMPARED_CHARACTERS = 2_000  # the time for a similarity is the product of both lengths
+_GLANCED_CHARACTERS = 256  # less, because every pair of calls is compared
 _BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_])[-_](?=[^\W\d_])")
 _TYPOGRAPHIC = str.maketrans("‘’‚‛′´`“”„‟″«»‐‑‒–—−", "'" * 7 + '"' * 7 + "-" * 6)
 _DIGITS = re.compile(r"\d+")
@@ -55,8 +55,8 @@ def kind_of_wrong(expected: JSON, actual: JSON) -> str:
 
 
 def closeness(expected: str, actual: str) -> float:
-    """How alike two texts are, 0 to 1, letter case and white space aside; long ones by their beginnings."""
-    from rapidfuzz import fuzz  # loaded when used: 15 ms
+    """Return the similarity of two texts from 0 to 1, without case and white space, by their first 256 characters."""
+    from rapidfuzz import fuzz  # imported on use: it takes 15 ms
 
     one, other = ("".join(text[:_GLANCED_CHARACTERS].casefold().split()) for text in (expected, actual))
     return fuzz.ratio(one, other) / 100
@@ -69,7 +69,7 @@ def plain_words(text: str) -> str:
 
 
 def _is_rounding(expected: float | str, actual: float | str) -> bool:
-    """Whether one is a whole number and the other the float that is next to it."""
+    """Return whether one number is whole and the other is the nearest float."""
     whole, real = (expected, actual) if isinstance(expected, int) else (actual, expected)
     if not isinstance(whole, int) or not isinstance(real, float) or abs(whole) >= _LARGEST:
         return False
@@ -87,7 +87,7 @@ def _kind_of_texts(expected: str, actual: str) -> str:
 
 
 def _close_wording(expected: str, actual: str) -> bool:
-    """Texts that differ in a number (`user_1`, `user_2`) are never close: they name different things."""
+    """Return whether two texts are similar. Texts with different numbers (`user_1`, `user_2`) never are."""
     from rapidfuzz import fuzz
 
     one, other = (" ".join(text[:_COMPARED_CHARACTERS].casefold().split()) for text in (expected, actual))
@@ -116,11 +116,11 @@ _SCALES = {
     "b": 10**9, "bn": 10**9, "billion": 10**9, "billions": 10**9, "t": 10**12, "trillion": 10**12, "hundred": 100,
 }  # fmt: skip
 _PERCENT = ("%", "percent", "pct")
-_CLOCK = ("am", "pm")  # a time of day, no unit
+_CLOCK = ("am", "pm")  # a time of day, not a unit
 _NO_UNIT = frozenset(("usd", "eur", "gbp", "dollar", "dollars", "euro", "euros", "pound", "pounds"))
 
-# Exact by definition (SI brochure; international yard and pound, 1959; US gallon), in metres, grams, seconds, litres
-# and bytes.
+# Factors to metres, grams, seconds, litres and bytes, exact by definition (SI brochure; international yard and pound,
+# 1959; US gallon).
 _SPELLINGS = {
     "length": {
         "m metre meter": "1", "km kilometre kilometer": "1000", "cm centimetre centimeter": "0.01",
@@ -149,11 +149,12 @@ _CELSIUS = ("c", "celsius", "°c")
 _FAHRENHEIT = ("f", "fahrenheit", "°f")
 
 _EXACT_FACTORS = tuple(map(Fraction, (100, 10**3, 10**6, 10**9, 60, 3600, 24, 1440, 86400)))
-"""Percent, thousands, and the steps of time: a pair of bare numbers that differ by one of these."""
+"""Exact factors between bare numbers: percent, thousands, and units of time."""
 _UNIT_FACTORS = tuple(
     map(Fraction, ("1.609344", "3.280839895", "2.2046226218", "2.54", "30.48", "3.785411784", "28.349523125"))
 )
-"""Kilometres a mile, feet a metre, pounds a kilo, centimetres an inch and a foot, litres a gallon, grams an ounce."""
+"""Kilometres per mile, feet per metre, pounds per kilo, centimetres per inch and foot, litres per gallon, and grams per
+ounce."""
 _ROUNDED = Fraction(5, 1000)
 _FLOAT = Fraction(1, 10**9)
 
@@ -172,9 +173,9 @@ class _Quantity:
 
 
 def number_of_text(text: str) -> int | float | None:
-    """Return the number that this JSON text stands for, or None. White space around it is ignored.
+    """Return the number in this JSON text, or None. White space around it is ignored.
 
-    The length is bounded, since a hostile text of digits takes time to read.
+    Long texts are refused, because a hostile number takes time to read.
     """
     if len(text) > 400:
         return None
@@ -186,16 +187,16 @@ def number_of_text(text: str) -> int | float | None:
 
 
 def same_number_in_text(number: float, text: str) -> bool:
-    """Whether the text is that number in digits or as a word: `5` and `"5"`, `"05"`, `"5.0"`, `"five"`."""
+    """Return whether the text is that number in digits or words: `"5"`, `"05"`, `"5.0"` and `"five"` for 5."""
     digits = _LEADING.sub(r"\1", text.strip())
     written = number_of_text(digits)
     return number == (written if written is not None else next(iter(_number_words(text, whole=True)), None))
 
 
 def _number_words(text: str, *, whole: bool = False) -> Iterator[int | str]:
-    """Yield the number in words at the start of a text, and the rest: `two hundred and five km`. Nothing without one.
+    """Yield the number in words at the start of a text (`two hundred and five km`), then the rest of the text.
 
-    `whole`: nothing may follow.
+    Yield nothing if there is no number, or if `whole` and text follows the number.
     """
     if len(text) > _MOST_NUMBER_CHARACTERS:
         return
@@ -218,10 +219,10 @@ def _number_words(text: str, *, whole: bool = False) -> Iterator[int | str]:
 
 
 def same_quantity(expected: float | str, actual: float | str) -> bool:
-    """Whether one is the other converted: another unit, percent (×100), thousands (×1000), `10k`, `1,000`.
+    """Return whether one value is a conversion of the other: other unit, percent (×100), thousands, `10k`, `1,000`.
 
-    Bare numbers count as converted where their ratio is one of the usual factors, exactly for the round ones and
-    within half a percent for physical units, or where one is the other in degrees Fahrenheit, to half a degree.
+    Bare numbers count as converted if their ratio is a common factor: exactly for round factors, within half a percent
+    for physical units. They also count if one is the other in degrees Fahrenheit, within half a degree.
     """
     pairs = ((one, other) for one in _quantities(expected) for other in _quantities(actual))
     return any(_is_conversion(one, other) for one, other in pairs)
@@ -319,7 +320,7 @@ def _close(one: Fraction, other: Fraction) -> bool:
 
 
 def _equal(one: Fraction, other: Fraction) -> bool:
-    """Equal but for what a binary float cannot hold of a decimal fraction; whole numbers may be ids, and are exact."""
+    """Return whether two numbers are equal up to float rounding. Whole numbers may be ids and must be equal."""
     if one.denominator == other.denominator == 1:
         return one == other
     return abs(one - other) <= _FLOAT * max(abs(one), abs(other))
@@ -336,7 +337,7 @@ def _same_temperature(one: _Quantity, other: _Quantity) -> bool:
 
 
 def _degrees(one: Fraction, other: Fraction) -> bool:
-    """Whether one is the other in degrees Fahrenheit: F = C × 9/5 + 32, rounded to whole degrees at most."""
+    """Return whether one number is the other in degrees Fahrenheit (F = C × 9/5 + 32), within half a degree."""
     return any(
         abs(celsius * 9 / 5 + 32 - other_way) <= Fraction(1, 2) for celsius, other_way in ((one, other), (other, one))
     )
@@ -368,16 +369,16 @@ _ORDERS = {
     "nn": ("md", "dm"), "bnY": ("mdy",), "bnn": ("mdy",), "bn": ("md",), "nbY": ("dmy",), "nbn": ("dmy",),
     "nb": ("dm",), "Ybn": ("ymd",), "bY": ("my",), "Yb": ("ym",), "b": ("m",),
 }  # fmt: skip
-"""Orders in which a date may be read, by its parts: a year of four digits, another number, the name of a month."""
+"""Possible orders of a date by its parts: Y is a year of four digits, n another number, b the name of a month."""
 
 _When: TypeAlias = datetime | int | tuple[tuple[str, int] | int, ...]
 
 
 class _Moment(NamedTuple):
-    """One reading of a text: the time on its own clock, and in UTC if it names a time zone.
+    """One reading of a text: the local time, and the time in UTC if the text names a time zone.
 
-    `when` is a full date with its time, or the seconds of a day, or an incomplete date. `order` tells how digits were
-    read, and `mark` what stands between them.
+    `when` is a full date with time, the seconds of a day, or an incomplete date. `order` is the order in which the
+    digits were read, and `mark` the separator between them.
     """
 
     when: _When
@@ -387,11 +388,10 @@ class _Moment(NamedTuple):
 
 
 def same_moment(expected: str | float, actual: str | float) -> bool:
-    """Whether both are the same date, time, or both, written differently; a number is Unix time, or YYYYMMDD.
+    """Return whether both values are the same date or time in different formats. A number is Unix time or YYYYMMDD.
 
-    At least one of the two must be a text. A date alone equals its midnight; where only one names a time zone, the
-    clock times are compared. Two dates in digits that could each be read in two ways are read alike: 05/01/2024 and
-    01/05/2024 are two days.
+    At least one of the two must be a text. A date alone equals its midnight. If only one value has a time zone, the
+    local times are compared. Two ambiguous dates are read in the same order: 05/01/2024 and 01/05/2024 are two days.
     """
     if not isinstance(expected, str) and not isinstance(actual, str):
         return False

@@ -23,7 +23,7 @@ _MOST_DIFFERENCES, _MOST_PROBLEMS = 50, 5  # of one call; a hostile argument cou
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An expected call, the actual one that goes with it, and where their arguments differ (empty: they match)."""
+    """An expected call, the actual call paired with it, and the differences of their arguments."""
 
     expected: FunctionCall
     actual: FunctionCall
@@ -32,7 +32,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An actual call that breaks its function's schema, and how: the first few messages."""
+    """An actual call that violates its function's schema, with the first few messages."""
 
     call: FunctionCall
     messages: tuple[str, ...]
@@ -40,12 +40,12 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How actual calls compare with expected ones.
+    """The result of matching actual with expected calls.
 
-    `pairs` are calls of the same function; `moved` too, but out of the order asked for; `misnamed` pairs differ in
-    the function's name and are probably meant for each other; `missing` and `extra` have no partner. `unknown` are
-    actual calls of functions that no definition has, `violations` those that break their schema; `checked` counts
-    the calls that were validated. `notes` say what could not be done, and why.
+    `pairs` and `moved` are pairs of the same function; `moved` pairs are out of order. `misnamed` pairs differ in the
+    function's name. `missing` (expected) and `extra` (actual) calls have no partner. `unknown` are actual calls of
+    undefined functions, `violations` those that violate their schema, and `checked` is the number of validated calls.
+    `notes` say what could not be compared or validated, and why.
     """
 
     pairs: tuple[Pair, ...] = ()
@@ -60,12 +60,12 @@ class Match:
 
     @property
     def complete(self) -> bool:
-        """Whether every expected call was made, in order where asked."""
+        """True if every expected call was made, in order if the policy demands it."""
         return not (self.missing or self.misnamed or self.moved)
 
     @property
     def arguments_right(self) -> bool:
-        """Whether the arguments of all pairs match."""
+        """True if the arguments of all pairs match."""
         return not any(pair.differences for pair in self.pairs)
 
 
@@ -75,13 +75,13 @@ def match_calls(
     policy: MatchPolicy | None = None,
     definitions: ToolDefinitions | None = None,
 ) -> Match:
-    """Match the calls a model made with those it should have made.
+    """Match the calls that a model made with the expected calls.
 
     Args:
         actual: the calls made, in order.
         expected: the ground truth's calls; with the policy `alternatives` each argument is a list of accepted values.
         policy: what counts as the same; strict by default.
-        definitions: the tools; they give defaults, number types, names of positional arguments and schemas.
+        definitions: the tools, used for defaults, number types, names of positional arguments and validation.
     """
     policy = policy or MatchPolicy()
     actual, expected = _respell(actual, expected, policy, definitions)
@@ -93,7 +93,7 @@ def match_calls(
     compare = ValueComparison(policy)
     unknown, violations, checked, problems = _validate_calls(definitions, actual, policy)
     if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
-        only = _pair(compare, expected[0], actual[0], definitions)  # most rows: there is nothing to assign
+        only = _pair(compare, expected[0], actual[0], definitions)  # most rows have one call on each side
         return Match((only,), unknown=unknown, violations=violations, checked=checked, notes=problems)
     pairing = pair_up(expected, actual, policy, definitions)
 
@@ -149,7 +149,7 @@ def _validate_calls(
     return tuple(unknown), tuple(violations), checked, tuple(problems)[:_MOST_PROBLEMS]
 
 
-# -- names: functions that a policy takes for the same, positional arguments
+# -- names of functions and of positional arguments
 
 
 def _respell(
@@ -158,7 +158,7 @@ def _respell(
     policy: MatchPolicy,
     definitions: ToolDefinitions | None,
 ) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
-    """Return the calls under the names of the definitions, or of the expected calls, if the policy allows that."""
+    """Rename calls to the names of the definitions or of the expected calls, if the policy treats them as equal."""
     if not (policy.dots_equal_underscores or policy.ignore_functions_prefix):
         return actual, expected
     spelling: dict[str, str] = {}
@@ -188,7 +188,7 @@ def named_arguments(call: FunctionCall, definitions: ToolDefinitions) -> Functio
     return bind_positional(call, definition.parameter_names) if definition else call
 
 
-# -- what is wrong, as faults
+# -- faults
 
 
 def call_faults(match: Match, policy: MatchPolicy) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""Which actual call goes with which expected one: by function name first, then with the fewest wrong arguments."""
+"""Pair actual with expected calls: by function name, then with the fewest wrong arguments."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -16,19 +16,19 @@ from tunecheck.calls.matching._values import MatchPolicy, Positions, ValueCompar
 _Cost = TypeVar("_Cost", int, int | None)
 
 MOST_PAIRS = 40_000
-"""200 calls of one function on either side; beyond, calls of one function are taken in the order they stand in."""
+"""200 × 200 calls of one function. Above that, calls of one function are paired in order."""
 
 CLOSE_NAME = 80.0
-"""Function names this alike (rapidfuzz's ratio, letter case aside) are taken for one name written wrongly."""
+"""Function names with this similarity (rapidfuzz's ratio, ignoring case) count as one misspelt name."""
 
-_ABSENT = 1_000  # cost of an argument that only one side has
-_WRONG = 900  # of a wrong value; a text costs less the closer it is, but never less than the half of an absent one
+_ABSENT = 1_000  # cost of an argument that is missing on one side
+_WRONG = 900  # cost of a wrong value; similar texts cost less, down to half of an absent argument
 _CLOSE = 400
 
 
 @dataclass(slots=True)
 class CallPairing:
-    """Positions of calls that match by function, in order or out of order, and of probably misnamed ones."""
+    """Positions of calls paired by function (in order, or `moved` out of order) and of probably misnamed calls."""
 
     pairs: Positions = field(default_factory=list)
     moved: Positions = field(default_factory=list)
@@ -44,9 +44,9 @@ def pair_up(
 ) -> CallPairing:
     """Pair expected and actual calls.
 
-    As many calls of the same function as possible are paired, without crossing if the order counts. Among the ways to
-    do so, the one with the fewest wrong arguments is taken; a close wording costs less than another value. Remaining
-    calls are paired as misnamed if their names are alike or most of their arguments are right.
+    Pair as many calls of the same function as possible, without crossing if the order counts. Among these pairings,
+    choose the one with the fewest wrong arguments; a close wording costs less than another value. Remaining calls are
+    paired as misnamed if their names are similar or most of their arguments are right.
     """
     pairs = _Pairs(expected, actual, policy, definitions)
     if policy.ordered:
@@ -61,7 +61,7 @@ def pair_up(
 
 
 class _Pairs:
-    """One pairing in the making: `open_expected` and `open_actual` are the positions without a partner so far."""
+    """A pairing in progress. `open_expected` and `open_actual` are the positions still without a partner."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class _Pairs:
         self.open_actual = list(range(len(actual)))
 
     def by_name(self) -> Positions:
-        """Pair what is open by function, in any order."""
+        """Pair the open calls by function, in any order."""
         groups: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for position in self.open_expected:
             groups[self.expected[position].name][0].append(position)
@@ -97,7 +97,7 @@ class _Pairs:
             return [(wanted[0], made[0])]
         positions: Positions = []
         if self.policy.transitive:
-            # Never a mistake: two calls that each equal a third cost nothing, and no wrong value costs more than two.
+            # Pairing equal calls first is optimal, because equality is transitive: a better pairing cannot exist.
             sides = [self.expected[row].arguments for row in wanted], [self.actual[column].arguments for column in made]
             positions = [(wanted[row], made[column]) for row, column in pair_equal(*sides)]
             rows, columns = ({pair[side] for pair in positions} for side in (0, 1))
@@ -116,8 +116,8 @@ class _Pairs:
     def _solve(self, solve: Callable[[list[list[_Cost]]], Positions], costs: list[list[_Cost]]) -> Positions:
         """Return the best pairs by these costs, independent of which side is the expected one.
 
-        A solver breaks ties by the side that its rows are on. The choice decides which calls are left over, and so
-        how many count as misnamed. So the content of the two sides decides which side is the rows.
+        A solver breaks ties in favour of its rows. Ties decide which calls are left over, and so how many count as
+        misnamed. So the number or content of the calls decides which side becomes the rows.
         """
         if not costs or len(costs) == len(costs[0]) == 1 or not self._actual_first:
             return solve(costs)
@@ -131,7 +131,7 @@ class _Pairs:
         return next((one < other for one, other in sides if one != other), False)
 
     def align(self) -> None:
-        """Pair what can be paired in the order given."""
+        """Pair as many calls as possible in the given order."""
         rows, columns = len(self.expected), len(self.actual)
         if rows * columns > MOST_PAIRS:
             self.pairing.notes.append(f"{rows} calls against {columns} were aligned by their names alone")
@@ -144,7 +144,7 @@ class _Pairs:
         self.pairing.pairs = self._close(pairs)
 
     def by_likeness(self) -> Positions:
-        """Pair what is open across names, where one is probably meant for the other."""
+        """Pair open calls of different names if one is probably a misnamed version of the other."""
         rows, columns = self.open_expected, self.open_actual
         if not rows or not columns or len(rows) * len(columns) > MOST_PAIRS:
             return []
@@ -199,7 +199,7 @@ class _Pairs:
 def _content(call: FunctionCall) -> bytes:
     try:
         return canonical([call.name, call.arguments])
-    except TypeError:  # nested beyond all reason: it equals nothing, and stands anywhere
+    except TypeError:  # nested too deeply: it equals no other call, so its position does not matter
         return b""
 
 

@@ -1,4 +1,4 @@
-"""Typed comparison of arguments under a policy: which are missing, unexpected or wrong, where and how."""
+"""Typed comparison of arguments under a policy: missing, unexpected and wrong values with place and kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tunecheck.calls.matching._kinds import KINDS, kind_of_wrong, number_of_text
 # -- the cheapest assignment of one list to another
 
 Positions = list[tuple[int, int]]
-"""Pairs of positions: of an expected call or value, of an actual one."""
+"""Pairs of positions: of an expected and an actual call or value."""
 
 _INFINITE = 1 << 62
 
@@ -41,7 +41,7 @@ def assign(costs: Sequence[Sequence[int]]) -> Positions:
 
 
 def _augmenting_path(costs: Sequence[Sequence[int]], rows: int, columns: int) -> list[int]:
-    """For each column, counted from 1, its row, counted from 1 (0: none). Column 0 holds the row being placed."""
+    """Return the row of each column, both counted from 1 (0: no row). Column 0 contains the row being placed."""
     row_of = [0] * (columns + 1)
     row_price = [0] * (rows + 1)
     column_price = [0] * (columns + 1)
@@ -57,7 +57,7 @@ def _augmenting_path(costs: Sequence[Sequence[int]], rows: int, columns: int) ->
 def _shortest_path(
     costs: Sequence[Sequence[int]], row_of: list[int], row_price: list[int], column_price: list[int]
 ) -> tuple[list[int], int]:
-    """Find a cheapest way from column 0 to a free column. Prices change so that no reduced cost becomes negative."""
+    """Find a cheapest path from column 0 to a free column, and update prices so that reduced costs stay at least 0."""
     columns = len(row_of)
     distance = [_INFINITE] * columns
     came_from = [0] * columns
@@ -87,13 +87,13 @@ def _shortest_path(
 
 
 def align(costs: Sequence[Sequence[int | None]]) -> Positions:
-    """Return as many pairs (row, column) as possible, both rising, and among those the least total cost.
+    """Return as many pairs (row, column) as possible, both rising, with the least total cost.
 
-    None is a pair that cannot be. The recurrence of the longest common subsequence: time in O(rows × columns).
+    None marks an impossible pair. The recurrence of the longest common subsequence takes O(rows × columns) time.
     """
     rows = len(costs)
     columns = len(costs[0]) if rows else 0
-    best = [[(0, 0)] * (columns + 1) for _ in range(rows + 1)]  # (minus pairs, cost) of the parts from there on
+    best = [[(0, 0)] * (columns + 1) for _ in range(rows + 1)]  # (minus pairs, cost) of the rest from that cell
     for row in range(rows - 1, -1, -1):
         line, below = best[row], best[row + 1]
         for column in range(columns - 1, -1, -1):
@@ -127,25 +127,25 @@ def _trace_back(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int
 
 @dataclass(frozen=True, slots=True)
 class MatchPolicy:
-    """How calls are compared. The default is strict: types count, order of calls does not, nothing may be added.
+    """How calls are compared. The default is strict: types count, the order of calls does not, extra calls fail.
 
     ordered: the calls must come in the expected order (else any order).
     allow_extra_calls: calls beyond the expected ones do no harm.
-    int_equals_float: `5` equals `5.0` everywhere; where the tool definition says `number` or `integer` it does in any
-        case, as in JSON Schema.
+    int_equals_float: `5` equals `5.0` everywhere. If the tool definition says `number` or `integer`, they are always
+        equal, as in JSON Schema.
     ignore_case: letter case of text values does not count.
     ignore_whitespace: white space in text values, inside them too, does not count.
     ignore_list_order: lists are compared as multisets.
     number_text_equals_number: `"5"` equals `5` (but neither ever equals `True`).
-    null_equals_absent: an argument that is null, or a key inside of one, equals one that is left out.
+    null_equals_absent: an argument, or a key inside an argument, that is null equals one that is left out.
     dots_equal_underscores: `math.add` and `math_add` are one function, unless both are known.
     ignore_functions_prefix: `functions.add` is `add`.
-    absolute_tolerance, relative_tolerance: numbers (integer or not) are equal when they differ by no more than the
-        larger of the first and the second times the expected number.
+    absolute_tolerance, relative_tolerance: numbers are equal if they differ by at most the absolute tolerance or the
+        relative tolerance times the expected number, whichever is larger.
     use_defaults: an optional argument given with its schema's default equals one that is left out.
-    alternatives: the ground truth holds for each argument a list of accepted values, as the possible answers of the
-        Berkeley Function Calling Leaderboard do: `{"f": {"a": [1, 2], "b": ["", "x"]}}`; `""` among others means
-        that the argument may be left out. Objects inside are written in the same way, key by key.
+    alternatives: the ground truth has a list of accepted values for each argument, like the possible answers of the
+        Berkeley Function Calling Leaderboard: `{"f": {"a": [1, 2], "b": ["", "x"]}}`. `""` among the values means
+        that the argument may be left out. Nested objects have lists of accepted values, too.
     validate_schema: a call fails if it breaks its tool definition's schema or calls an undefined function. With
         definitions, both are counted in any case.
 
@@ -188,12 +188,12 @@ class MatchPolicy:
 
     @property
     def tolerant(self) -> bool:
-        """Whether numbers that differ can be equal."""
+        """True if different numbers can count as equal."""
         return self.absolute_tolerance > 0 or self.relative_tolerance > 0
 
     @property
     def transitive(self) -> bool:
-        """True if two values that equal a third equal each other. Identical calls can then be paired directly."""
+        """True if equality is transitive under this policy, so that equal calls can be paired directly."""
         return not (self.tolerant or self.alternatives or self.number_text_equals_number)
 
     def options(self) -> dict[str, bool | float]:
@@ -209,15 +209,15 @@ def _check(name: str, value: object, *, switch: bool) -> None:
         raise ConfigurationError(f"the matching policy {name} is a number of at least 0; not {value!r}")
 
 
-_MOST_STEPS = 1_000_000  # values looked at by one comparison: hostile lists in any order could ask for billions
-_MOST_ITEMS = 100  # more items that differ are not looked for in any order
-_MAY_BE_LEFT_OUT = ""  # among the possible answers of the Berkeley Function Calling Leaderboard
+_MOST_STEPS = 1_000_000  # values compared in one comparison: hostile lists could require billions
+_MOST_ITEMS = 100  # most differing items of lists compared in any order
+_MAY_BE_LEFT_OUT = ""  # in possible answers of the Berkeley Function Calling Leaderboard
 
 _Differ: TypeAlias = Callable[[JSON, JSON, "_Spot"], Iterator["Difference"]]
 
 
 class _Spot(NamedTuple):
-    """A place in the arguments, and what the tool's schema says of it."""
+    """A place in the arguments, with its schema."""
 
     place: tuple[str | int, ...]
     schema: Schema | None
@@ -271,12 +271,12 @@ class ValueComparison:
         return self._members(expected, actual, _Spot((), schema), any_of=self._policy.alternatives)
 
     def _may_lack(self, name: str, expected: JSON, spot: _Spot) -> bool:
-        """Whether the expected argument, which has several accepted values, may be left out."""
+        """Return whether an expected argument with several accepted values may be left out."""
         accepted = expected if isinstance(expected, list) else [expected]
         return _MAY_BE_LEFT_OUT in accepted or any(self._is_like_absent(name, one, spot) for one in accepted)
 
     def _is_like_absent(self, name: str, value: JSON, spot: _Spot) -> bool:
-        """True if passing this value equals omitting the argument: null, or the schema's default."""
+        """Return whether this value is equivalent to an omitted argument: null or the default, if the policy says so."""
         if value is None and self._policy.null_equals_absent:
             return True
         default = spot.schema.default(name) if spot.schema else None
@@ -287,7 +287,7 @@ class ValueComparison:
 
     @property
     def exhausted(self) -> bool:
-        """Whether something was too large to be compared."""
+        """True if the comparison stopped because values were too large."""
         return self._steps < 0
 
     def _members(
@@ -334,7 +334,7 @@ class ValueComparison:
         return "".join(text.split()) if self._policy.ignore_whitespace else text
 
     def _same_number(self, expected: float, actual: float, schema: Schema | None) -> bool:
-        if expected == actual:  # Python compares int and float exactly, beyond 2^53 too
+        if expected == actual:  # Python compares int and float exactly, even beyond 2^53
             if type(expected) is type(actual) or self._policy.int_equals_float or self._policy.tolerant:
                 return True
             return schema is not None and schema.says_number()
@@ -345,8 +345,9 @@ class ValueComparison:
         return abs(wanted - _decimal(actual)) <= max(_decimal(self._policy.absolute_tolerance), relative)
 
     def _any_of(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
-        """Compare with several accepted values, as in BFCL's possible answers. Objects inside contain lists of values
-        again.
+        """Compare with a list of accepted values, and report the differences from the nearest one.
+
+        Nested objects contain lists of accepted values again, as in BFCL's possible answers.
         """
         accepted = expected if isinstance(expected, list) else [expected]
         choices = [choice for choice in accepted if choice != _MAY_BE_LEFT_OUT] or accepted
@@ -400,7 +401,7 @@ class ValueComparison:
     def _same_in_any_order(
         self, expected: list[JSON], actual: list[JSON], equal: Positions, item: _Spot, differ: _Differ
     ) -> bool:
-        if self._policy.transitive:  # else an equal item may be another one's only partner
+        if self._policy.transitive:  # otherwise an equal item may be the only partner of another item
             rows, columns = ({pair[side] for pair in equal} for side in (0, 1))
             expected = [each for at, each in enumerate(expected) if at not in rows]
             actual = [each for at, each in enumerate(actual) if at not in columns]
@@ -423,7 +424,7 @@ def _rank(differences: Sequence[Difference]) -> tuple[int, int]:
 
 
 def _weight(items: list[JSON]) -> int:
-    """Return the number of values inside, at any depth."""
+    """Return the number of values in a list, at any depth."""
     waiting: list[JSON] = list(items)
     for value in waiting:
         if isinstance(value, (dict, list)):
@@ -432,7 +433,7 @@ def _weight(items: list[JSON]) -> int:
 
 
 def plainly_same(expected: JSON, actual: JSON) -> bool:
-    """Equal and of the same type, where that is quickly said: not for objects and lists."""
+    """Return whether two values are equal and of the same type. For objects and lists, return False."""
     return type(expected) is type(actual) and not isinstance(expected, (dict, list)) and expected == actual
 
 
@@ -465,5 +466,5 @@ def _finite(number: float) -> bool:
 
 
 def _decimal(number: float) -> Fraction:
-    """Return the exact value of the shortest decimal text: 1.1 − 1.0 is within a tolerance of 0.1."""
+    """Return the value of the number's shortest decimal text, so that 1.1 − 1.0 is within a tolerance of 0.1."""
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))

@@ -86,7 +86,7 @@ class DoctorAnswer:
 
     @property
     def kept_back(self) -> str | None:
-        """The cause of a lost call: it is in the reasoning, or only the finish reason indicates it. None without one."""
+        """The cause of a lost call: it is in the reasoning, or only the finish reason indicates it. Or None."""
         if self.completion.tool_calls or self.in_text.calls:
             return None
         thought = read_calls(self.completion.reasoning or "", tools=list(self.request.tools or ()))

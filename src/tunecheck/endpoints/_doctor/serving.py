@@ -80,7 +80,7 @@ async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
     pages = [*_table().pages.items(), ("/version", ["vLLM", "version"])]
     replies = await asyncio.gather(*(endpoint.look(path) for path, _ in pages))
     for (path, (name, *keys)), reply in zip(pages, replies, strict=True):
-        is_version = path == "/version"  # other programs have this address too, with more keys
+        is_version = path == "/version"  # a weak sign, so no other keys may be there
         if isinstance(reply, dict) and (reply.keys() == {*keys} if is_version else reply.keys() >= {*keys}):
             return found(name, f"its address {path}", is_version)
     is_port = ":11434/" in str(endpoint.settings()["url"])
