@@ -7,8 +7,8 @@ lists, tuples (as lists), dicts, and keyword arguments from a dict (`f(**{'a b':
 may contain `.` and `-`, because names in schemas do. Everything else (a name, an operation, a call inside a call, a
 set, a comprehension) is not a literal and raises an error.
 
-**Positional arguments** get their position as key: `move('doc')` is `{"0": "doc"}`. No named argument in this syntax can
-have such a key. `bind_positional` replaces the positions by names if there is a definition.
+**Positional arguments** get their position as key: `move('doc')` is `{"0": "doc"}`. No named argument in this syntax
+can have such a key. `bind_positional` replaces the positions by names if there is a definition.
 """
 
 import re

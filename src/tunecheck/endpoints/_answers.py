@@ -155,6 +155,7 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
         said = [part for part in content if not (isinstance(part, dict) and take_part(part, held))]
         if len(held.thoughts) > thoughts:
             fields["content"] = [part for part in content if not (isinstance(part, dict) and shape_of(part))]
+        # If the parts contain only calls or reasoning, there is no text.
         content = said if said or not (held.calls or held.thoughts) else None
     calls = _calls(message)
     if held.calls and not calls:

@@ -196,6 +196,7 @@ class Client:
         )
 
     async def _attempts(self, live: _Live, call: _Call[A]) -> Exchange[A]:
+        """Send a call until it succeeds, fails permanently, or no retries are left."""
         failures = 0
         renewed = False
         while True:

@@ -118,6 +118,7 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
 
 
 def _find_definition(path: Path, workspace: Path) -> Path:
+    """Return the file of a definition that is given by path or by name."""
     folder = workspace / _FOLDER
     is_name = path.parent == Path() and path.suffix not in (".yaml", ".yml")  # names prefer the workspace
     for base in (folder / path, path) if is_name else (path, folder / path):

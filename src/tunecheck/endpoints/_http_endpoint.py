@@ -220,7 +220,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return await self._client.look(urlunsplit((*parts[:2], api.removesuffix("/v1") + path, "", "")), signed=False)
 
     def reply_headers(self) -> Mapping[str, str]:
-        """The headers of the latest reply."""
+        """Return the headers of the latest reply."""
         return self._client.last_headers
 
     async def complete(self, request: ChatRequest) -> Completion:
@@ -383,6 +383,7 @@ def _with_system_role(messages: Sequence[Mapping[str, JSON]], role: str) -> Sequ
 
 
 def _joined_content(messages: Sequence[Mapping[str, JSON]]) -> JSON:
+    """Return the contents of messages as one text, or as one list of parts if any content is a list."""
     contents = [message.get("content") for message in messages]
     if all(isinstance(content, str) for content in contents):
         return "\n\n".join(map(str, contents))

@@ -224,8 +224,8 @@ def is_passing(status: int) -> bool:
 class Backoff:
     """Exponential backoff with full jitter: a wait between 0 and min(cap_s, base_s · 2^failures), in seconds.
 
-    If the server sends Retry-After, the wait is that time plus half the jitter. A call fails if the requested wait
-    exceeds `retry_after_cap_s`: one header must not stop a run for hours, and an earlier retry would fail.
+    If the server sends Retry-After, the wait is that time plus up to half the jitter. A call fails if the requested
+    wait exceeds `retry_after_cap_s`: one header must not stop a run for hours, and an earlier retry would fail.
     (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
     """
 

@@ -270,6 +270,7 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
 
 
 def _essence(message: object) -> object:
+    """Return a message without null values, and with a list of text parts joined to one text."""
     if not isinstance(message, Mapping):
         return message
     essence = {name: value for name, value in message.items() if value is not None}

@@ -102,7 +102,7 @@ class EndpointTarget(EndpointTargetBase):
         completion = await ask(self.endpoint, request)
         columns = completion.columns()
         if request.tools and self.endpoint.returns_calls and not completion.tool_calls and completion.text:
-            with suppress(ValueError):  # definitions of some kind of their own
+            with suppress(ValueError):  # tool definitions in an unknown format
                 reading = read_calls(completion.text, tools=request.tools)
                 if reading.complete_calls or reading.cause == "cut_off":
                     columns[UNPARSED] = COMPLETE if reading.complete_calls else BEGUN
@@ -265,7 +265,7 @@ def with_calls(completion: Completion, profile: Profile | str, tools: object) ->
         return completion
     try:
         reading = read_calls(completion.text, tools=tools, format=profile)
-    except ValueError:  # definitions of some kind of their own
+    except ValueError:  # tool definitions in an unknown format
         reading = read_calls(completion.text, format=profile)
     if not reading.complete_calls:
         return completion

@@ -487,6 +487,7 @@ def is_page(reply: Reply) -> bool:
 
 
 def _filter_reason(body: JSON) -> str:
+    """Return the names of the content filters that stopped the answer, else the error's message."""
     inner = [inner for inner in _error_values(body, "innererror") if isinstance(inner, dict)]
     results = [*(each.get("content_filter_result") for each in inner), *_error_values(body, "content_filter_result")]
     for verdicts in results:

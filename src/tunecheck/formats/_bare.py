@@ -1,7 +1,7 @@
 """Calls without a mark, which count only with the name of a tool: JSON, `f{…}`, `[f(a=1)]`, lines of calls, ReAct.
 
-Servers remove special tokens from a model's answer unless they are told not to. Most formats without their tokens look
-like one of these.
+By default, servers remove special tokens from a model's answer. Most formats without their tokens look like one of
+these.
 """
 
 import re
@@ -15,7 +15,7 @@ from tunecheck.formats._json_shapes import take_value
 from tunecheck.formats._shapes import value_at
 from tunecheck.formats._spellings import ReadText, is_definition
 
-_MOST_FAILURES = 30  # values that turn out to be none: each costs a look at the text's rest
+_MOST_FAILURES = 30  # each failed attempt may scan the rest of the text
 
 _CANDIDATE = re.compile(
     rf"(?P<result><tool_response>(?s:.*?)(?:</tool_response>|\Z))"
@@ -29,7 +29,7 @@ _CANDIDATE = re.compile(
 _CLOSING = re.compile(r"\s*+```")
 _LABEL = re.compile(rf"{LABEL}|tool_code\n", re.IGNORECASE)
 _BESIDE = re.compile(rf"(?:[\s;,`\[\]()]++|(?:#|//)[^\n]*+|<[/|]?(?!tool_response)\w+\|?>|and\b|{BEFORE})*+")
-"""What stands around calls that are all that a text says: list marks, comments, tags, a result's name, brackets."""
+"""Text around calls that is not prose: list marks, comments, tags, brackets, and the name of a result."""
 _FENCE = re.compile(r"```[\w+-]*+[ \t]*+\r?\n")
 _ANNOUNCED = re.compile(
     r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"']([^\"'\n]{1,160})(?:[\"']\s*(?:,|\Z)|\Z)"
@@ -39,15 +39,17 @@ _GOES_ON = re.compile(r"[\"']?,?[ \t]+[^\W\d_]")
 _SAID = re.compile(r"[^\W_] [\"']?\Z")
 _QUOTED = re.compile(r"(`{1,3})([^`]++)\1\s*+")
 _CALL_START = re.compile(CALL)
-_ID_LENGTH = 9  # of Mistral's
+_ID_LENGTH = 9  # Mistral's ids
 _PREFIX = re.compile(r"functions\.|function|assistant|commentary|[A-Za-z0-9]{9}")
 
 
 def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadText) -> bool:
-    """Collect the bare calls of a text, which must begin before `limit`, and the rest of the text; False without any.
+    """Collect the calls without marks in a text, and the rest of the text. Return False if there is no call.
+
+    The first call must begin before `limit`.
 
     Raises:
-        UnreadableError: a tool is called by name, and its arguments cannot be read.
+        UnreadableError: a tool is called by name, but its arguments cannot be read.
     """
     if _take_quoted(body, collector, read_text) or (not body.startswith("<", limit) and _take_lines(body, collector)):
         return True
@@ -71,7 +73,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
         collector.take_over(attempt)
         said = position = end
         if candidate["action"]:
-            break  # what follows is what the model thinks the tool would say
+            break  # the rest is the model's own guess of the tool's result
     if not collector.calls:
         return False
     collector.add_text(body[said:])
@@ -79,14 +81,14 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
 
 
 def _is_mentioned(body: str, candidate: re.Match[str], end: int) -> bool:
-    """Whether a value stands in the middle of a sentence: "you could say [f(a=1)] if you want"."""
+    """Return whether a value is in the middle of a sentence: "you could say [f(a=1)] if you want"."""
     start = candidate.start()
     named = candidate["list"] is None and candidate["json"] is None
     return not named and bool(_SAID.search(body, max(0, start - 3), start) and _GOES_ON.match(body, end))
 
 
 class _NoCallError(Exception):
-    """No call begins here. `position` is where to continue; `costly` says that much text was read."""
+    """No call begins here. Continue at `position`. `costly`: the attempt read much text."""
 
     def __init__(self, position: int, *, costly: bool = False) -> None:
         super().__init__()
@@ -95,7 +97,7 @@ class _NoCallError(Exception):
 
 
 def _take_candidate(body: str, candidate: re.Match[str], attempt: CallCollector, read_text: ReadText) -> int:
-    """Collect the call at a candidate; return where it ends."""
+    """Add the call at a candidate to the collector, and return its end."""
     if candidate["list"]:
         return _take_list(body, candidate, attempt)
     if candidate["json"]:
@@ -110,7 +112,7 @@ def _take_candidate(body: str, candidate: re.Match[str], attempt: CallCollector,
     arguments: JSON = None
     end = candidate.end()
     end = skip_space(body, end)
-    if body.startswith("tool_call(", end):  # in Python, as ChatGLM3 writes them
+    if body.startswith("tool_call(", end):  # ChatGLM3 writes arguments in Python's syntax
         scanner = CallScanner(body, end, attempt)
         arguments, end = scanner.call().arguments, scanner.position
     elif candidate["named"] or body.startswith("{", end):
@@ -125,9 +127,9 @@ def _take_candidate(body: str, candidate: re.Match[str], attempt: CallCollector,
 
 
 def _tool_in(spelling: str, attempt: CallCollector) -> tuple[str, int] | None:
-    """Return the tool of that name, and where the name begins.
+    """Return the tool of this name and where its name begins, or None.
 
-    Remains of removed tokens are ignored: the end of a sentence, an id, a word of the protocol.
+    Remains of removed tokens around the name are ignored: the end of a sentence, an id, a word of the protocol.
     """
     if attempt.knows(spelling) and not spelling.startswith(NAMESPACE):
         return spelling, 0
@@ -180,7 +182,7 @@ def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadTex
 
 
 def _take_quoted(body: str, collector: CallCollector, read_text: ReadText) -> bool:
-    """Read a text that is completely between backticks."""
+    """Read a text that is completely in backticks."""
     quoted = _QUOTED.fullmatch(body)
     if not quoted or not (reading := read_text(quoted[2])).calls:
         return False
@@ -195,7 +197,7 @@ def _skip_decoration(text: str, position: int) -> int:
 
 
 def _take_lines(body: str, collector: CallCollector) -> bool:
-    """`f(a=1)` on lines of their own, where all the text is calls of tools, or all of a fence with which it ends."""
+    """Read lines like `f(a=1)`, if the whole text or a code fence at its start or end contains only calls of tools."""
     fence = _FENCE.search(body) if body.count("```") == 2 and body.endswith("```") else _FENCE.match(body)
     before = body[: fence.start()] if fence else ""
     text = body[fence.end() :].removesuffix("```") if fence else body
@@ -205,7 +207,7 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
     if not first or not collector.knows(first["called"]) or cut_off:
         return False
     if before and (first.start() or first["wrapped"] or not CallScanner.keyword.match(text, first.end())):
-        return False  # code that is shown
+        return False  # an example of code
     attempt = collector.fresh()
     scanner = CallScanner(text, first.start(), attempt)
     try:

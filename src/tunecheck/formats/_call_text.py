@@ -1,4 +1,4 @@
-"""Calls in Python's syntax as models write them in text: `print(f(a=1))`, `f(a: 1)`, `f(city=Paris)`."""
+"""Read calls in the variants of Python's syntax that models write: `print(f(a=1))`, `f(a: 1)`, `f(city=Paris)`."""
 
 import re
 from typing import ClassVar
@@ -11,11 +11,11 @@ from tunecheck.calls._strict_json import UnreadableError
 from tunecheck.formats._collector import CallCollector
 
 CALL = rf"(?P<wrapped>print\(\s*+)?(?:default_api\.)?(?P<called>{NAME})\s*+\("
-"""How a call begins; what Gemma and Gemini put around it is none of its name."""
+"""The beginning of a call. `print(` and `default_api.`, which Gemma and Gemini write, are not part of the name."""
 
 LABEL = r"[*_]*+(?:(?:function |tool )?calls?|output)[*_]*+:[*_]*+"
 BEFORE = rf"await\b|(?:\d++[.)]|[-*])[ \t]++|{NAME}[ \t]*+=[ \t]*+"
-"""What models write before a call on its line: how it begins is a list, or the name of a result."""
+"""Text before a call on its line: `await`, a list mark, or the name of a result."""
 
 _CALL = re.compile(rf"\s*+{CALL}")
 _WORDS = re.compile(r"\s*+([^\s,()\[\]{}\"'=<][^,()\[\]{}\"'=\n]*?)\s*+(?=[,)\]])")
@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"\\.|[\"'()\[\]{}]", re.DOTALL)
 
 
 def find_close(text: str, start: int) -> int | None:
-    """Return where the first bracket or quote after `start` is closed, or None if it never is."""
+    """Return where the first bracket or quote after `start` is closed, or None if it is not closed."""
     depth, quote = 0, ""
     for token in _TOKEN.finditer(text, start):
         mark = token[0]
@@ -44,10 +44,10 @@ def find_close(text: str, start: int) -> int | None:
 
 
 def calls_at(text: str, position: int, collector: CallCollector) -> tuple[list[FunctionCall], int]:
-    """Return the list of calls, or the one call, at this position, and where it ends.
+    """Return the list of calls, or the single call, at this position, and its end.
 
     Raises:
-        UnreadableError: there is none, neither with texts as Python escapes them nor as templates leave them.
+        UnreadableError: there is no readable call, neither with escaped texts nor with unescaped ones.
     """
     scanner = CallScanner(text, position, collector)
     try:
@@ -61,10 +61,10 @@ def calls_at(text: str, position: int, collector: CallCollector) -> tuple[list[F
 
 
 class CallScanner(PythonScanner):
-    """Reads calls of tools by their definitions: words without quotes are a text if the parameter takes one.
+    """Reads calls with the tools' definitions: words without quotes are a text if the parameter accepts text.
 
-    `escaped`: False for templates that put quotes around a text and escape nothing; a quote then ends a text where a
-    value can end.
+    `escaped`: False for templates that quote texts without escaping. A quote then ends a text only if the value can end
+    after it.
     """
 
     __slots__ = ("_collector", "_escaped", "_texts", "_tool")
@@ -79,7 +79,7 @@ class CallScanner(PythonScanner):
         self._texts = False
 
     def call(self) -> FunctionCall:
-        """`f(a=1)`, without what stands around it."""
+        """Read one call, `f(a=1)`, and skip `print(…)` around it."""
         begins = _CALL.match(self.text, self.position)
         if begins:
             self.position, self._tool = begins.start("called"), begins["called"]
@@ -93,7 +93,7 @@ class CallScanner(PythonScanner):
         return self.calls() if self.sees("[") else [self.call()]
 
     def value(self) -> JSON:
-        """Read one literal, with nothing else before the next argument."""
+        """Read one literal, which must be followed by the end of the argument."""
         value = super().value()
         if not self._depth and not _VALUE_END.match(self.text, self.position):  # containers check their own items
             self._fail("not a literal, or a missing bracket or ','")
@@ -111,7 +111,7 @@ class CallScanner(PythonScanner):
             self._give(arguments, keyword[1], self._unquoted_text(keyword[1]))
 
     def _unquoted_text(self, name: str) -> JSON:
-        """Read an argument that is no literal: words, or a list of words, if the definition says that it is text."""
+        """Read an argument without quotes: words, or a list of words, if the definition says that it is text."""
         schema = self._collector.schema(self._tool)
         parameter = schema.property(name) if schema else None
         words = _WORDS.match(self.text, self.position)
@@ -134,7 +134,7 @@ class CallScanner(PythonScanner):
         return self.text[start : end.start()]
 
     def _unescape(self, escape: re.Match[str]) -> str:
-        return "_" if escape[0] == "\\_" else super()._unescape(escape)  # of Markdown; no literal has it
+        return "_" if escape[0] == "\\_" else super()._unescape(escape)  # an escape of Markdown, invalid in Python
 
     def _word(self) -> JSON:
         words = _WORDS.match(self.text, self.position) if self._texts else None

@@ -1,6 +1,6 @@
-"""Collect calls, texts and thoughts while a value is read; the row's tools give types to bare texts.
+"""Collect calls, texts and reasoning while a value is read. The row's tools give the types of untyped texts.
 
-Most texts contain no sign of a call or a thought. One check finds that out without the table of families.
+Most texts contain no sign of a call or of reasoning. One fast check recognises them without the table of families.
 """
 
 import re
@@ -23,7 +23,7 @@ from tunecheck.calls._strict_json import (
 )
 
 NAMESPACE = "functions."
-"""What OpenAI's and similar models put before the names of tools."""
+"""The prefix of tool names in OpenAI's and similar models."""
 
 _END_MARKS = (
     *("<|endoftext|>", "<|eom_id|>", "<|eot_id|>", "<|end_of_text|>", "<|im_end|>", "</s>", "<|eot|>", "<|return|>"),
@@ -34,7 +34,7 @@ _FIRST_MARKS = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, _END_MARKS))}))+
 
 
 def without_end_marks(text: str) -> str:
-    """Remove the marks that end a message, and white space at the end."""
+    """Remove end marks and white space from the end of a message."""
     end = len(text)
     while True:
         while end and text[end - 1].isspace():
@@ -49,11 +49,11 @@ _SIGNS = (
     *("functools", "[TOOL_CALLS]", "to=functions.", "✿FUNCTION✿", "Call:", "Action:", "analysis"),
     *("[THINK]", "[/THINK]", "Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
 )
-"""Every mark of the known families holds one of these: most texts need no table of families."""
+"""Every mark of the known families contains one of these signs."""
 
 
 def may_hold_calls(text: str, *, gated: bool) -> bool:
-    """Whether anything in a text may begin a call, or a thought; `gated`: the row's tools are known."""
+    """Return whether a text may contain a call or reasoning. `gated`: the row's tools are known."""
     if text.lstrip()[:1] in ("{", "[") or "tool_uses" in text:
         return True
     if gated and ("{" in text or "(" in text):
@@ -62,7 +62,7 @@ def may_hold_calls(text: str, *, gated: bool) -> bool:
 
 
 def may_hold_marks(text: str) -> bool:
-    """Whether any mark of the known families may stand in a text, of calls or of thoughts."""
+    """Return whether a text may contain a mark of calls or reasoning of the known families."""
     return any(mark in text for mark in _SIGNS)
 
 
@@ -70,12 +70,12 @@ _MAX_PROBLEM = 400  # characters: a problem is one line of a table or a log
 
 
 class CallCollector:
-    """The calls and texts read so far; `format` is that of the first call.
+    """The calls and texts read so far.
 
-    `add` and `add_tool_use` raise `UnreadableError`, which says which call it is about.
-    `gated`: ambiguous shapes count for the tools' names only.
-    `ambiguous`: a call was read from a shape that data has too. `spans` are the places of the text that hold calls, and
-    `begun` is where the last of them begins, read or not. `open_thought` is a thought that is not closed.
+    `add` and `add_tool_use` raise `UnreadableError` with the number of the call. `format` is the format of the first
+    call. `gated`: ambiguous shapes count only with the name of a tool. `ambiguous`: a call has a shape that data may
+    have, too. `spans` are the positions of calls in the text, and `begun` is the start of the last call, even if it
+    cannot be read. `open_thought` is reasoning without a closing mark.
     """
 
     __slots__ = (
@@ -106,11 +106,11 @@ class CallCollector:
         self.gated = bool(tools) and not strict
 
     def knows(self, name: str) -> bool:
-        """Whether there is a tool of that name; where a format was chosen without tools, any may be."""
+        """Return whether there is a tool of this name. Without tools, any name counts if the user chose a format."""
         return self.definition(name) is not None if self._tools else self._strict
 
     def names_tool(self, text: str) -> bool:
-        """Whether a tool's name stands in the text."""
+        """Return whether the text contains the name of a tool."""
         return any(name in text for name in self._tools or ())
 
     def schema(self, name: str) -> Schema | None:
@@ -125,12 +125,12 @@ class CallCollector:
         return self._tools.spelled(name) or self._tools.spelled(name.removeprefix(NAMESPACE))
 
     def plain_name(self, name: str) -> str:
-        """Return the tool `f` for the name `f.f`, which Muse's chat template makes of it; else the name."""
+        """Return the tool `f` for the name `f.f`, which Muse's chat template writes; else the name unchanged."""
         head, _, tail = name.partition(".")
         return head if head == tail and not self.definition(name) and self.definition(head) else name
 
     def counted(self, counter: str, arguments: JSON) -> str:
-        """Return the only tool that takes these arguments, for a call with a counter in the place of its name."""
+        """Return the only tool with these parameters, for a call with a number in place of the name."""
         keys = set(arguments) if isinstance(arguments, dict) else set[str]()
         fitting = [name for name in self._tools or () if (tool := self.definition(name)) and tool.takes(keys)]
         if len(fitting) != 1:
@@ -146,7 +146,7 @@ class CallCollector:
         return Reading(tuple(self.calls), "\n".join(self.texts), self.format, reasoning="\n".join(self.thoughts))
 
     def add_thought(self, thought: str, whole: str) -> None:
-        """Add a thought: without its marks as a thought, and with them (`whole`) as text."""
+        """Add reasoning without its marks to the thoughts, and with its marks (`whole`) to the text."""
         if thought.strip():
             self.thoughts.append(thought.strip())
         self.add_text(whole)
@@ -160,7 +160,7 @@ class CallCollector:
         self.thoughts += other.thoughts
 
     def add_text(self, text: str) -> None:
-        """Add text that is no call, without white space and end marks around it."""
+        """Add text outside calls, without white space and end marks around it."""
         if "<" in text:
             first = _FIRST_MARKS.match(text)
             text = without_end_marks(text[first.end() :] if first else text)
@@ -232,7 +232,7 @@ _UNFINISHED = re.compile(r"\s*+(?:[^\s}\])>]*+|<[^>]*+)\Z")
 
 
 def no_call(mark: str, text: str, position: int, what: str = "a call") -> UnreadableError:
-    """Return the error for a mark without a call behind it, which the text may not have finished."""
+    """Return the error for a mark without a call: cut off if the text ends here, else unreadable."""
     kind = CutOffError if _UNFINISHED.match(text, position) else UnreadableError
     return kind(f"{mark} is not followed by {what} at {place(text, position)}")
 

@@ -13,7 +13,7 @@ from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls,
 from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 
 ANSWERS = ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>", "<|START_RESPONSE|>")
-"""What announces the answer itself, after a thought or without one."""
+"""Marks before the answer itself, which may follow reasoning."""
 
 _KINDS: dict[str, type[TextShape]] = {
     "json": JsonCalls,
@@ -28,9 +28,9 @@ _KINDS: dict[str, type[TextShape]] = {
 
 
 class ServerParsers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tool parsers of vLLM and SGLang for a family, or for the texts in which `when` is found.
+    """The tool parsers of vLLM and SGLang for a family, or only for its texts that match `when`.
 
-    `guess`: other families write calls in the same form.
+    `guess`: other families use the same format.
     """
 
     vllm: str
@@ -40,7 +40,7 @@ class ServerParsers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Family(msgspec.Struct, forbid_unknown_fields=True):
-    """A family as the file describes it. Without `shapes`, calls are JSON; `only_by_name`: never found by its marks."""
+    """A family in families.toml. `only_by_name`: the family is never recognised by its marks."""
 
     prompt: ToolPrompt
     shapes: tuple[dict[str, Any], ...] = ({"kind": "json"},)
@@ -73,7 +73,7 @@ def all_thoughts() -> tuple[Thought, ...]:
 
 
 def families_with_marks() -> tuple[Profile, ...]:
-    """Return the families that are recognised by their marks, in the order of trial."""
+    """Return the families that are recognised by their marks, in the order in which they are tried."""
     return tuple(family(name) for name, each in _table().families.items() if not each.only_by_name)
 
 
@@ -90,7 +90,7 @@ def family(name: str) -> Profile:
 
 
 def server_parsers(name: str, text: str) -> ServerParsers | None:
-    """Return the servers' parsers for a text in this family's form, or None if none is known."""
+    """Return the servers' parsers for a text in this family's format, or None if none is known."""
     found = _table().families.get(name)
     return next((each for each in found.servers if re.search(each.when, text)), None) if found else None
 
@@ -111,7 +111,7 @@ def _pattern(kind: type, value: object) -> re.Pattern[str]:
 
 
 def __getattr__(name: str) -> Profile:
-    """Return a family's profile, as the registry of plug-ins asks for it: with underscores for dots."""
+    """Return a family's profile. The plug-in registry uses names with underscores for dots."""
     found = next((each for each in _table().families if each.replace(".", "_") == name), None)
     if found is None:
         raise AttributeError(name)

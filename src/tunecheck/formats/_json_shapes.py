@@ -1,7 +1,6 @@
-"""Calls in JSON values: objects that are calls, the replies and messages that hold them, and BFCL's dicts.
+"""Calls in JSON values: objects that are calls, replies and messages that contain calls, and BFCL's dicts.
 
-An object or a list is a call when its keys say so, and data otherwise. Definitions of tools look much like calls of
-them; they have no arguments.
+The keys of an object decide whether it is a call or data. Definitions of tools look like calls, but have no arguments.
 """
 
 import re
@@ -25,12 +24,12 @@ from tunecheck.formats._spellings import (
 
 # -- where APIs keep calls, reasoning and messages
 
-_Object: TypeAlias = Mapping[Any, Any]  # of any keys and values: given by a user, or decoded from JSON
+_Object: TypeAlias = Mapping[Any, Any]  # any keys and values: from a user, or decoded from JSON
 
 _THOUGHT_TEXTS = ("reasoning_content", "reasoning", "thinking", "tool_plan")
 _THOUGHT_LISTS = ("reasoning_details", "thinking_blocks")
 REASONING_FIELDS = (*_THOUGHT_TEXTS, *_THOUGHT_LISTS)
-"""The fields of a message in which APIs give the reasoning: several often hold the same."""
+"""The fields of a message with the reasoning. Several fields often contain the same text."""
 
 
 # -- single calls -----------------------------------------------------------------------------------------------------
@@ -42,17 +41,17 @@ _IDS = ("call_id", "tool_call_id", "toolUseId", "id")
 
 @dataclass(frozen=True, slots=True)
 class CallShape:
-    """How an API writes one call as an object.
+    """The shape of one call as an object of an API.
 
     Args:
         format: the format's name.
-        arguments: the keys that may hold the arguments.
-        type: the object's `type`, if the API gives one.
-        inside: the keys that lead to the object with name and arguments; the id may stand anywhere on the way.
-        needs: keys that this object must have.
-        name: the key that holds the name.
-        also: what else must be true of the whole object.
-        ambiguous: data can look like that, too.
+        arguments: possible keys of the arguments.
+        type: the object's `type`, if the API has one.
+        inside: the path of keys to the object with name and arguments. The id may be in any object on this path.
+        needs: required keys of the inner object.
+        name: the key of the name.
+        also: a further condition for the whole object.
+        ambiguous: data may have the same shape.
     """
 
     format: str
@@ -65,7 +64,7 @@ class CallShape:
     ambiguous: bool = False
 
     def matches(self, item: _Object) -> bool:
-        """True if the object is a call in this shape."""
+        """Return whether the object is a call in this shape."""
         if self.type is not None and item.get("type") != self.type:
             return False
         held: Any = item
@@ -76,7 +75,7 @@ class CallShape:
         return all(key in held for key in self.needs) and (self.also is None or self.also(item))
 
     def take(self, item: _Object, collector: CallCollector) -> None:
-        """Add the call; Command's call of the tool that only answers is none."""
+        """Add the call to the collector. A call of Command's tool for answering directly is not counted."""
         held, identity = item, first_of(item, *_IDS)
         for key in self.inside:
             held = held[key]
@@ -96,7 +95,7 @@ def _is_bare(item: _Object) -> bool:
 
 
 def _is_llama(item: _Object) -> bool:
-    """True for Llama's `{"name", "parameters"}`, unless it is the definition of a function."""
+    """Return whether an object is Llama's `{"name", "parameters"}`, but not the definition of a function."""
     name, parameters = item["name"], item["parameters"]
     if not isinstance(name, str) or not isinstance(parameters, dict) or not _BARE_KEYS.issuperset(item):
         return False
@@ -111,9 +110,9 @@ _SHAPES = (
     CallShape("openai", ("arguments",), inside=("function",), also=lambda item: "id" in item),  # no arguments
     CallShape("anthropic", ("input",), type="tool_use"),
     CallShape("gemini", ("args",), inside=("functionCall",), needs=()),
-    CallShape("gemini", ("args",), inside=("function_call",), needs=("args",)),  # of its Python client
+    CallShape("gemini", ("args",), inside=("function_call",), needs=("args",)),  # Gemini's Python client
     CallShape("bedrock", ("input",), inside=("toolUse",), needs=()),
-    CallShape("openai", ("arguments",), type="function_call"),  # of the Responses API
+    CallShape("openai", ("arguments",), type="function_call"),  # the Responses API
     CallShape("azure_agent", ("arguments", "args"), type="tool_call"),  # and LangChain's
     CallShape("azure_agent", ("arguments",), type="tool_call", inside=("tool_call", "function"), needs=()),
     CallShape("azure_agent", ("arguments",), type="tool_call", inside=("tool_call",), needs=()),
@@ -130,7 +129,7 @@ _SHAPES = (
     CallShape("function_call", ("arguments",), needs=("name", "arguments"), also=_is_bare, ambiguous=True),
     CallShape("llama", ("parameters",), needs=("name", "parameters"), also=_is_llama, ambiguous=True),
 )
-"""The first that matches counts. A tool definition looks like OpenAI's call, and has neither arguments nor an id."""
+"""Shapes in order of priority. A tool definition looks like OpenAI's call, but has neither arguments nor an id."""
 
 
 _BY_KEY = tuple(((shape.inside or shape.needs)[0], shape) for shape in _SHAPES)
@@ -148,13 +147,13 @@ def shape_of(item: _Object) -> CallShape | None:
 
 
 def content_of(message: Mapping[str, Any]) -> object:
-    """Return the content of a message: a text or a list of parts, which Gemini keeps under `parts`."""
+    """Return the content of a message: a text or a list of parts (under `parts` in Gemini's messages)."""
     content = message.get("content")
     return message.get("parts") if content is None else content
 
 
 def take_thoughts_of(message: Mapping[str, Any], collector: CallCollector) -> None:
-    """Collect the model's thoughts from the fields of a message."""
+    """Collect the model's reasoning from the fields of a message."""
     said = (text for key in _THOUGHT_TEXTS if isinstance(text := message.get(key), str) and text.strip())
     lists = map(message.get, _THOUGHT_LISTS)
     listed = (text for items in lists if isinstance(items, list) and (text := "\n".join(_texts(items))))
@@ -164,7 +163,7 @@ def take_thoughts_of(message: Mapping[str, Any], collector: CallCollector) -> No
 
 
 def take_part(part: Mapping[str, Any], collector: CallCollector) -> bool:
-    """Take a part of a message that is a call or a thought; False for any other part."""
+    """Collect a part of a message if it is a call or reasoning. Return False for any other part."""
     if isinstance(held := part.get("reasoningContent"), dict):
         collector.thoughts += _texts([held.get("reasoningText")])
     elif part.get("type") in ("thinking", "reasoning") or part.get("thought") is True:
@@ -197,7 +196,7 @@ def message_of(reply: Mapping[str, Any]) -> object:
 
 
 def reason_of_end(reply: Mapping[str, Any]) -> str | None:
-    """Why the answer in a reply of Anthropic, Bedrock, Gemini or Cohere ended, in the service's word; None unsaid."""
+    """Return the finish reason in a reply of Anthropic, Bedrock, Gemini or Cohere, or None."""
     candidates = reply.get("candidates")
     first = candidates[0] if isinstance(candidates, list) and candidates else None
     told = (*(reply.get(key) for key in _REASONS), first.get("finishReason") if isinstance(first, dict) else None)
@@ -205,7 +204,7 @@ def reason_of_end(reply: Mapping[str, Any]) -> str | None:
 
 
 def _texts(items: Iterable[object], *, nested: bool = True) -> list[str]:
-    """Return the texts in a list of thoughts: texts, or objects with a text or (`nested`) a list of texts."""
+    """Return the texts in a list of reasoning items: texts, or objects with a text or (if `nested`) a list of texts."""
     texts: list[str] = []
     for item in items:
         held = [item.get(key) for key in ("thinking", "text", "summary")] if isinstance(item, dict) else [item]
@@ -227,15 +226,15 @@ def read_value(value: object, tools: ToolDefinitions | None, read_text: ReadText
     try:
         return collector.reading() if take_value(value, collector, read_text) else None
     except UnreadableError as error:
-        collector.calls.clear()  # an API's list of calls is read whole or not at all
+        collector.calls.clear()  # if one call of an API's list is unreadable, none counts
         return failed_reading("\n".join(collector.texts), collector, error)
 
 
 def take_value(value: object, collector: CallCollector, read_text: ReadText) -> bool:
-    """Find the calls of a value by its shape, or by the names of tools where they are known; False where it is data.
+    """Collect the calls of a value by its shape or by the names of known tools. Return False if it is data.
 
     Raises:
-        UnreadableError: it is a call, and not one that can be read.
+        UnreadableError: the value is a call that cannot be read.
     """
     if not (collector.gated and is_bfcl(value)) and _take_shape(value, collector, read_text):
         return True
@@ -246,12 +245,12 @@ def take_value(value: object, collector: CallCollector, read_text: ReadText) -> 
 
 
 def _take_shape(value: object, collector: CallCollector, read_text: ReadText) -> bool:
-    """Collect the calls and texts of a dict or list; return False if it is data, not calls or messages.
+    """Collect the calls and texts of a dict or list. Return False if it is data, not calls or messages.
 
-    `read_text` reads the text of a message that has no calls of its own.
+    `read_text` reads the text of a message without other calls.
 
     Raises:
-        UnreadableError: it is a call by its keys, and not one that can be read.
+        UnreadableError: the keys say that the value is a call, but it cannot be read.
     """
     if isinstance(value, (list, tuple)):
         return _take_list(value, collector, read_text)
@@ -269,7 +268,7 @@ def _take_shape(value: object, collector: CallCollector, read_text: ReadText) ->
     return shape is not None or _is_message(value)
 
 
-# -- envelopes: objects that hold calls -------------------------------------------------------------------------------
+# -- envelopes: objects around calls ----------------------------------------------------------------------------------
 
 _ENVELOPES = frozenset(
     """tool_uses tool_calls message choices response body output required_action candidates content parts
@@ -278,7 +277,7 @@ _ENVELOPES = frozenset(
 
 
 def _take_envelope(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
-    if isinstance(value.get("tool_uses", 0), (int, float)):  # none, or a count: data
+    if isinstance(value.get("tool_uses", 0), (int, float)):  # missing, or a count in data
         return _take_reply(value, collector, read_text)
     collector.format = collector.format or "tool_uses"
     for use in _as_list(value["tool_uses"], "tool_uses"):
@@ -304,7 +303,7 @@ def _take_reply(value: _Object, collector: CallCollector, read_text: ReadText) -
 
 
 def _inside(value: _Object) -> Iterator[object]:
-    """Yield the values in which an API's reply, a line of a batch file, or an agent's run keeps messages or calls."""
+    """Yield the values inside an API's reply, a line of a batch file, or an agent's run that may contain calls."""
     choices = value.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     for holder in (value, choice):
@@ -366,14 +365,14 @@ def _take_message(message: _Object, collector: CallCollector, read_text: ReadTex
 
 
 def _take_tool_call(call: object, collector: CallCollector) -> None:
-    """Take an item of `tool_calls`: `{"id", "type": "function", "function": {"name", "arguments": "json text"}}`."""
+    """Collect an item of `tool_calls`: `{"id", "type": "function", "function": {"name", "arguments": "json text"}}`."""
     collector.format = collector.format or "openai"
     function = call.get("function") if isinstance(call, dict) else None
     if isinstance(call, dict) and isinstance(function, dict):
         collector.add("openai", function.get("name"), function.get("arguments"), call.get("id"))
     elif isinstance(call, dict) and ("type" in call or name_in(call) is not None):
         shape = shape_of(call)
-        if shape is None or shape.ambiguous:  # announced by its key, it is not
+        if shape is None or shape.ambiguous:  # the key `tool_calls` makes it a certain call
             take_named(call, collector)
         else:
             shape.take(call, collector)
@@ -420,15 +419,15 @@ def _take_list(items: list[Any] | tuple[Any, ...], collector: CallCollector, rea
 
 
 def _is_bfcl_text(items: Iterable[object]) -> bool:
-    """`[{"f": "{…}"}]`: a text that begins an object under the one key; no other shape has that."""
+    """Return whether items are like `[{"f": "{…}"}]`: one key with an object as text. No other shape is like this."""
     texts = [next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else None for item in items]
     return bool(texts) and all(isinstance(text, str) and text.lstrip()[:1] == "{" for text in texts)
 
 
 def is_bfcl(items: object) -> bool:
-    """`[{"f": {…}}]`: objects of one key that could be a function's name, each with an object or empty text.
+    """Return whether items are like `[{"f": {…}}]`: one key that could be a function's name, with an object or text.
 
-    Data look like that too; with texts of objects throughout, they do not.
+    Data may look like this, too. If all values are texts of objects, `_is_bfcl_text` recognises them instead.
     """
     sure = False
     if not isinstance(items, (list, tuple)) or _is_bfcl_text(items):

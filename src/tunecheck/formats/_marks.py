@@ -1,7 +1,8 @@
-"""Read the calls and thoughts that a mark in the text announces, by the profiles of model families.
+"""Read calls and reasoning after marks in a text, with the profiles of model families.
 
-Marks count outside calls and thoughts only. The text after a mark is read as one value, and its strings may contain any
-mark. The first mark of a text selects the family; later marks of other families are text. A readable call must follow.
+Marks count only outside calls and reasoning. The text after a mark is read as one value, and its strings may contain
+any mark. The first mark of a text selects the family; later marks of other families are text. A readable call must
+follow.
 """
 
 import functools
@@ -15,12 +16,12 @@ from tunecheck.formats._profiles import Profile, Thought
 
 @functools.lru_cache(maxsize=256)
 def _any_of(marks: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern that finds the first of some marks, the longest one if several begin there."""
+    """Return a pattern that finds the first of these marks, and the longest if several begin at the same place."""
     return re.compile("|".join(sorted(map(re.escape, marks), key=len, reverse=True)) or "(?!)")
 
 
 class Marks:
-    """The marks of some profiles and thoughts, for looking through texts."""
+    """The marks of profiles and reasoning, with the searches for them."""
 
     def __init__(self, profiles: Iterable[Profile], known: tuple[Thought, ...]) -> None:
         self.profiles: dict[str, tuple[Profile, ...]] = {}
@@ -34,7 +35,7 @@ class Marks:
         self._of_thoughts = _any_of((*self.leading, *self.endings, *ANSWERS))
 
     def think_in(self, text: str) -> bool:
-        """Whether a mark of thoughts, or of the answer after them, stands in the text."""
+        """Return whether the text contains a mark of reasoning, or of the answer after reasoning."""
         return self._of_thoughts.search(text) is not None
 
     def first(self, text: str) -> int | None:
@@ -47,7 +48,7 @@ class Marks:
     def match_profile(self, text: str, start: int, mark: str, collector: CallCollector) -> Profile | None:
         """Return the profile with calls at this mark, or else the first profile with an unambiguous mark.
 
-        A mark between backticks is only spoken of.
+        A mark in backticks is only mentioned, so the result is None.
         """
         if text.startswith(f"{mark}`", start) and text.endswith("`", 0, start):
             return None
@@ -67,10 +68,10 @@ def known_marks() -> Marks:
 
 
 def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
-    """Collect the calls behind the marks of a text, and the rest of the text; return False without a mark.
+    """Collect the calls after the marks of a text, and the rest of the text. Return False without a mark.
 
     Raises:
-        UnreadableError: what follows a mark is not a call.
+        UnreadableError: a mark is not followed by a call.
     """
     calls, openings = _any_of((*marks.profiles,)), _any_of((*marks.openings,))
     position, said, found = 0, 0, False
@@ -97,7 +98,7 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
 
 
 def _take_thought(text: str, start: int, thought: Thought, collector: CallCollector) -> int:
-    """Add a thought with its marks, to the text's end if it is not closed; return where it ends."""
+    """Add reasoning to the collector, up to the end of the text if it is not closed. Return its end."""
     inside = start + len(thought.opens)
     closings = ((end, close) for close in thought.closes if (end := text.find(close, inside)) >= 0)
     end, close = min(closings, default=(len(text), ""))
@@ -106,16 +107,16 @@ def _take_thought(text: str, start: int, thought: Thought, collector: CallCollec
     return end + len(close)
 
 
-_MOST_LEADING = 20  # thoughts at the beginning; each costs a copy of the rest
+_MOST_LEADING = 20  # pieces of reasoning at the beginning; each costs a copy of the rest
 
 
 def take_thoughts(
     body: str, collector: CallCollector, marks: Marks, spans: Callable[[str], list[tuple[int, int]]]
 ) -> str:
-    """Take the thoughts with which a text begins, and give what follows them.
+    """Collect the reasoning at the beginning of a text, and return the rest of the text.
 
-    A closing mark without an opening ends a thought that the prompt has opened, unless it stands inside a call; `spans`
-    finds where the calls of a text stand.
+    A closing mark without an opening mark ends reasoning that the prompt has opened, unless the mark is inside a call.
+    `spans` returns the positions of the calls in a text.
     """
     body = _take_leading(body, collector, marks)
     endings = _any_of((*marks.endings,))

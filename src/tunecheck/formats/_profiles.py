@@ -1,4 +1,4 @@
-"""The profile of a model family: the marks of its calls and thoughts, and the shape of its calls."""
+"""The profile of a model family: the marks of its calls and reasoning, and the shape of its calls."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _EXAMPLE = FunctionCall("function_name", {"parameter_name": "value"})
 
 
 class Braced(msgspec.Struct, frozen=True, tag="braced", tag_field="kind"):
-    """Values as Gemma writes them: keys bare, texts between marks of their own."""
+    """Gemma's format of values: bare keys, and texts between special quotes."""
 
     quote: str
 
@@ -35,7 +35,7 @@ class Braced(msgspec.Struct, frozen=True, tag="braced", tag_field="kind"):
 
 
 class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
-    """Values as elements in elements, lists as `<item>`; `prefix` stands before every tag."""
+    """Values as nested elements, with lists as `<item>` elements and a `prefix` before every tag."""
 
     prefix: str
 
@@ -49,17 +49,20 @@ class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
 
 @dataclass(frozen=True, slots=True)
 class ToolPrompt:
-    """The form in which a family is shown tools, writes calls, and gets their results.
+    """Templates of a family's tool definitions, calls and results in prompts.
 
     Args:
-        call: one call, with `{name}`, and `{arguments}`, a JSON object, or `{parameters}`; `{index}` counts calls.
-        parameter: one of the parameters, with `{key}` and `{value}` (text unchanged, other values as JSON or in the
-            form of `nested`) or `{python}`; `{is_text}` is `true` for a text, `{type}` the JSON Schema type.
+        call: one call, with `{name}` and either `{arguments}` (a JSON object) or `{parameters}`; `{index}` is the
+            number of the call.
+        parameter: one parameter, with `{key}` and `{value}` (text unchanged, other values as JSON or in the format
+            `nested`) or `{python}`. `{is_text}` is `true` for a text, `{type}` the JSON Schema type.
         joined: the separator of parameters.
-        calls: the frame of all calls of an answer, `{calls}`; `between` is the separator of calls.
-        tools: the frame of the definitions, `{tools}`: one a line, or in a JSON list (`listed`).
-        result: the frame of the result of a call, `{result}`.
-        nested: how values are written that hold others, in a family that does not write JSON there.
+        calls: the frame around all `{calls}` of an answer.
+        between: the separator of calls.
+        tools: the frame around the definitions, `{tools}`.
+        listed: write the definitions as a JSON list instead of one per line.
+        result: the frame around the `{result}` of a call.
+        nested: the format of nested values in families that do not use JSON for them.
     """
 
     call: str
@@ -87,12 +90,12 @@ class ToolPrompt:
         )
 
     def written(self, calls: Iterable[FunctionCall]) -> str:
-        """Return the calls as the family writes them."""
+        """Return the calls in the family's format."""
         each = self.between.join(self._call(index, call) for index, call in enumerate(calls))
         return _fill(self.calls, {"calls": each})
 
     def results(self, results: Iterable[str]) -> str:
-        """Return the results of calls as the family gets them."""
+        """Return the results of calls in the family's format."""
         return "\n".join(_fill(self.result, {"result": result}) for result in results)
 
     def _call(self, index: int, call: FunctionCall) -> str:
@@ -115,7 +118,7 @@ def _plain(value: JSON) -> str:
 
 
 def _fill(template: str, values: Mapping[str, str]) -> str:
-    """Fill the places of a template. Other braces are text, and values are not searched for places."""
+    """Fill the placeholders of a template. Other braces are text, and placeholders in values stay unchanged."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)
 
 
@@ -129,25 +132,25 @@ _FENCE_END = re.compile(r"(?:\s*+```)?")
 
 
 class TextShape(Protocol):
-    """How one call, or one list of calls, is written."""
+    """The format of one call or one list of calls in text."""
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """Whether calls in this shape begin here, whole or not."""
+        """Return whether a call in this shape begins at this position, complete or not."""
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Take the calls that begin here, and say where they end.
+        """Add the calls at this position to the collector, and return where they end.
 
         Raises:
-            UnreadableError: they cannot be read; the message says why and where.
+            UnreadableError: the calls cannot be read; the message says why and where.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """How a family marks its reasoning.
+    """The marks of a family's reasoning.
 
-    A closing mark without an opening ends a thought that the prompt has opened, if `lone` is set. `leading`: the
-    opening counts at the beginning of an answer only.
+    `lone`: a closing mark without an opening mark ends reasoning that the prompt has opened. `leading`: the opening
+    mark counts only at the beginning of an answer.
     """
 
     opens: str
@@ -158,20 +161,20 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How one family writes calls.
+    """The format of one family's calls in text.
 
     Args:
-        name: by which it is chosen, `format="hermes"`; also what a reading says was recognised.
-        shape: how calls are written.
-        marks: what announces calls; none for a family that writes them bare.
-        closes: closing marks, which are passed over.
-        thoughts: how it marks its reasoning.
-        inner: those marks that are the beginning of a call, which some servers or models leave alone.
+        name: the name of the format (`format="hermes"`), also used as `Reading.format`.
+        shape: the shape of calls.
+        marks: marks before calls; empty if the family writes calls without marks.
+        closes: closing marks, which are skipped.
+        thoughts: the marks of reasoning.
+        inner: marks that are already part of the call, because some servers or models leave out the outer mark.
         inside: every mark is the beginning of the call itself (`<function=f>`).
-        sure: the mark is unambiguous. Otherwise it counts only if a call in this shape follows.
-        several: calls may follow one another behind one mark.
-        closed: what follows the calls must be a closing mark, another call, or nothing.
-        prompt: how a model that takes only text is shown tools, and its calls and their results; None: not known.
+        sure: the marks are unambiguous. Otherwise a mark counts only if a call in this shape follows.
+        several: several calls may follow one mark.
+        closed: after the calls, only a closing mark, another call, or the end of the text is allowed.
+        prompt: templates of tools, calls and results for models that accept only text; None if unknown.
     """
 
     name: str
@@ -187,14 +190,14 @@ class Profile:
     prompt: ToolPrompt | None = None
 
     def announces(self, text: str, start: int, mark: str, collector: CallCollector) -> bool:
-        """Whether calls in this family's shape follow a mark that stands here."""
+        """Return whether calls in this family's shape follow the mark at `start`."""
         return self.shape.begins(text, self._first(text, start, mark), collector)
 
     def take(self, text: str, start: int, mark: str, collector: CallCollector) -> int:
-        """Take the calls behind the mark that stands here, closing marks included, and say where they end.
+        """Add the calls after the mark at `start` to the collector, and return the end of the closing marks.
 
         Raises:
-            UnreadableError: what follows is not a call that can be read.
+            UnreadableError: no readable call follows.
         """
         collector.format = collector.format or self.name
         first = self._first(text, start, mark)

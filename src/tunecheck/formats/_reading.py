@@ -3,15 +3,15 @@
     read_calls('<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>').calls
     (FunctionCall(name='f', arguments={'a': 1}, id=None),)
 
-A text is looked at in this order, and the first that fits decides:
+A text is read in this order. The first rule that fits decides:
 
-1.  thoughts at its beginning are passed over, whatever they hold, also where only their closing mark appears;
-2.  what begins like JSON or like a list of Python calls, as a whole (and values or text after it);
-3.  before any mark of 4., a fenced block that holds one such value, or a `{"tool_uses": …}` inside other text;
-4.  the marks of model families;
-5.  where tools are known, calls of them without any mark.
+1.  Skip reasoning at the beginning, even if only its closing mark is present.
+2.  Read a text that begins like JSON or like a list of Python calls, with values or text after it.
+3.  Before any mark of rule 4, read a fenced block with one such value, or a `{"tool_uses": …}` inside other text.
+4.  Read calls after the marks of model families.
+5.  If tools are known, read calls of these tools without a mark.
 
-If tools are known, bare JSON and bare calls count only with the name of a tool. Everything else is prose.
+If tools are known, JSON and calls without a mark count only with the name of a tool. Everything else is prose.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 # -- profiles by name
 
 AUTO = "auto"
-"""Recognise the family by unmistakable marks."""
+"""Recognise the family by unambiguous marks."""
 
 
 def choose_profile(format: str | Profile, *, trust: Trust | None = None) -> Profile | None:
-    """Return the profile of that name, or None for "auto". `trust`: what the name may load (default: all).
+    """Return the profile of this name, or None for "auto". `trust` limits the files that may be loaded.
 
     Raises:
-        PluginError: there is none of that name, there are two, or it is no profile.
-        UntrustedError: who names it may not load a file of the workspace.
+        PluginError: no plug-in or several plug-ins have this name, or the plug-in is not a profile.
+        UntrustedError: the origin of the name may not load files of the workspace.
     """
     if format == AUTO:
         return None
@@ -67,7 +67,7 @@ def _find_profile(name: str, workspace: Path, trust: Trust | None) -> Profile:
 
 
 class UnreadText(str):
-    """The text of an answer that counts as words, whatever calls stand in it."""
+    """The text of an answer in which calls are not read."""
 
     __slots__ = ()
 
@@ -76,13 +76,13 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
     """Return the function calls in a value of any format. Nothing is evaluated, and no value raises.
 
     Args:
-        value: a text, a dict or list in one of `FORMATS`, JSON text of one, a message, a list of messages (its
-            assistant's calls, in order), a reply of another API, a `FunctionCall` or a list of such, a `Reading`, an
+        value: a text, a dict or list in one of `FORMATS` or its JSON text, a message, a list of messages (all calls of
+            the assistant, in order), a reply of another API, a `FunctionCall` or a list of them, a `Reading`, or an
             object of the OpenAI client. Any other value contains no call.
-        tools: the definitions of the row's tools, in any form that `ToolDefinitions.read` takes. Text without types
-            gets them from there, and bare JSON and bare calls count only with the name of a tool.
-        format: how the model writes calls in text: "auto" goes by unmistakable marks; the name of a family's profile,
-            or a profile, reads that family's form and no other.
+        tools: the definitions of the row's tools, in any form that `ToolDefinitions.read` accepts. They give the types
+            of untyped text. With tools, JSON and calls without a mark count only with the name of a tool.
+        format: the format of calls in text: "auto" recognises unambiguous marks; a profile, or the name of a family's
+            profile, reads only that family's format.
 
     Returns:
         The calls and the rest of the text. Prose, data and None have no call and no problem. An announced call that
@@ -107,7 +107,7 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
 
 
 _GLYPHS = re.compile(r'<\w{1,20}Ġname=|[>}\]]Ċ|Ċ[<{\[]|[:,]Ġ["\d{\[]')
-"""Spaces and line breaks as the vocabularies of tokenizers write them, where no language has these letters."""
+"""Spaces (Ġ) and line breaks (Ċ) as in tokenizer vocabularies, at places where no language has these letters."""
 
 
 def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
@@ -121,15 +121,15 @@ def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None
 
 
 def thought_of(text: str) -> str:
-    """Return the thought at the beginning of a text, with its marks; empty without one."""
+    """Return the reasoning at the beginning of a text with its marks, or an empty text."""
     answer = without_thoughts(text)[1]
     return text[: len(text) - len(answer)] if text.endswith(answer) else ""
 
 
 def without_thoughts(text: str) -> tuple[str, str]:
-    """Split a text into the thought at its beginning, without marks, and the answer. Never raises.
+    """Split a text into the reasoning at its beginning, without marks, and the answer. Never raises.
 
-    A closing mark alone ends a thought that the prompt has opened. A thought that is never closed is the whole text.
+    A closing mark alone ends reasoning that the prompt has opened. Reasoning without a closing mark is the whole text.
     """
     if not may_hold_marks(text):
         return "", text
@@ -139,9 +139,9 @@ def without_thoughts(text: str) -> tuple[str, str]:
 
 
 def read_python_calls(text: str) -> Reading:
-    """Return the calls of a text that contains nothing else, with or without brackets: `cd(folder='x')`.
+    """Return the calls of a text that contains only calls, with or without brackets: `cd(folder='x')`. Never raises.
 
-    Use it for data in which a bare call is not prose, such as BFCL's ground truth. It never raises.
+    Use this function for data in which a bare call is not prose, such as BFCL's ground truth.
     """
     from tunecheck.calls._python_text import PythonScanner
     from tunecheck.formats._collector import CallCollector, failed_reading
@@ -180,7 +180,7 @@ def _plain_object(value: object) -> object:
 
 
 def text_of(value: object) -> str:
-    """Return the JSON text of a value; empty if it has none."""
+    """Return the JSON text of a value, or an empty text if the value has no JSON form."""
     try:
         return jsontext.dumps(exact(value)).decode()
     except (UnreadableError, TypeError, ValueError):
@@ -192,19 +192,19 @@ _NOTHING = object()
 
 
 class RowCache:
-    """Cache of values derived from one row: evaluators, the row's kind and its causes share it and change none."""
+    """Cache of values derived from one row. Its users must not change the values."""
 
     __slots__ = ("_given", "_held", "made")
 
     def __init__(self, given: Iterable[Mapping[str, object] | None]) -> None:
-        """`given` are the arguments of evaluators: their values are the row's."""
+        """Create an empty cache; `given` are the arguments of evaluators, which contain the row's values."""
         self._given = given
         self._held: dict[int, object] | None = None
         self.made: dict[Hashable, object] = {}
 
     def holds(self, value: object) -> bool:
-        """True if this very object is one of the row's values."""
-        if self._held is None:  # held, so that no other object gets their ids
+        """Return whether this object (by identity) is one of the row's values."""
+        if self._held is None:  # kept alive, so that no other object gets the same id
             values = {id(each): each for each in self._given if each is not None}.values()
             self._held = {id(value): value for arguments in values for value in arguments.values()}
         return id(value) in self._held
@@ -219,7 +219,7 @@ def begin_row(row: RowCache | None) -> None:
 
 
 def cached_per_row(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) -> _Made:
-    """Return what `make` gives for these values, from the row's cache for this task if they are the row's."""
+    """Return the result of `make`, cached by task and values if the values belong to the row."""
     row = _row.get()
     if row is None:
         return make()
@@ -230,7 +230,7 @@ def cached_per_row(task: Hashable, values: tuple[object, ...], make: Callable[[]
             if value is not None and not row.holds(value):
                 return make()
         made = row.made[key] = make()
-    return made  # type: ignore[return-value]  # by this task
+    return made  # type: ignore[return-value]  # the task always makes this type
 
 
 def cached_reading(value: object, tools: ToolDefinitions | None = None) -> Reading:
@@ -240,23 +240,23 @@ def cached_reading(value: object, tools: ToolDefinitions | None = None) -> Readi
 
 
 def is_prose(value: object, tools: ToolDefinitions) -> bool:
-    """True for a text in which nothing may begin a call, as `read_calls` would find at several times the cost."""
+    """Return whether a text cannot contain a call. This is several times faster than `read_calls`."""
     if type(value) is not str or "Ġ" in value or "Ċ" in value:
         return False
     return not may_hold_calls(value, gated=bool(tools))
 
 
 def cached_tools(value: object) -> ToolDefinitions:
-    """Return `ToolDefinitions.read` of a value from the row's cache: readings by these tools are then cached, too.
+    """Return `ToolDefinitions.read` of a value from the row's cache, so that readings with these tools are cached.
 
     Raises:
-        ValueError: as `ToolDefinitions.read`.
+        ValueError: the tool definitions cannot be read.
     """
     return cached_per_row("tools", (value,), lambda: ToolDefinitions.read(value))
 
 
 def tools_of(*values: object) -> ToolDefinitions:
-    """Return the definitions in the first of these values that has readable ones, or empty definitions."""
+    """Return the tool definitions of the first value that contains some, or empty definitions."""
     for value in values:
         if value is not None:
             with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Shapes of calls that hold JSON or Python: an object with a name, a name before an object, `f(a=1)`."""
+"""Shapes of calls in JSON or Python: an object with a name, a name before an object, `f(a=1)`."""
 
 import re
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ _CALL = re.compile(rf"\[?\s*+{CALL}")
 
 @dataclass(frozen=True, slots=True)
 class JsonCalls:
-    """`{"name": "f", "arguments": {…}}`, or a list of such objects; `keyed`: `{"f": {…}}`."""
+    """Calls like `{"name": "f", "arguments": {…}}`, or lists of them; `keyed`: `{"f": {…}}`."""
 
     keyed: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """True at an object or a list."""
+        """Return whether an object or a list is here."""
         return text.startswith(("{", "["), position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one object or one list, or calls in Python's syntax in its place."""
+        """Read one object or list, or calls in Python's syntax instead."""
         python = PythonCalls()
         if not self.keyed and python.begins(text, position, collector):
             return python.read(text, position, mark, collector)
@@ -51,10 +51,10 @@ class JsonCalls:
 
 
 def value_at(text: str, position: int, mark: str) -> tuple[JSON, int]:
-    """Read the object or list after a mark, as JSON or, in apostrophes, as Python writes it.
+    """Read the object or list after a mark, as JSON or as a Python literal.
 
     Raises:
-        UnreadableError: there is none.
+        UnreadableError: there is no readable object or list.
     """
     position = skip_space(text, position)
     if text[position : position + 1] not in ("{", "["):
@@ -64,13 +64,13 @@ def value_at(text: str, position: int, mark: str) -> tuple[JSON, int]:
 
 @dataclass(frozen=True, slots=True)
 class NamedCalls:
-    """A name with its arguments as a JSON object after it: `f[ARGS]{…}`.
+    """Calls with a JSON object after the name: `f[ARGS]{…}`.
 
     Args:
-        head: what stands before the arguments, with the group `name` and, where there is one, `id`; where a group
-            `empty` matches, a call may stand without arguments.
-        first: how the head begins, for what follows a call.
-        last: what is passed over after the arguments.
+        head: the text before the arguments, with the group `name` and an optional group `id`. If an optional group
+            `empty` matches, arguments may be missing.
+        first: the beginning of the head, to recognise further calls.
+        last: the text to skip after the arguments.
     """
 
     head: re.Pattern[str]
@@ -78,7 +78,7 @@ class NamedCalls:
     last: re.Pattern[str] | None = None
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """True at the first mark or the head of a call."""
+        """Return whether `first` or the head of a call is here."""
         return bool(self.first and text.startswith(self.first, position)) or self.head.match(text, position) is not None
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
@@ -101,16 +101,17 @@ class NamedCalls:
 
 @dataclass(frozen=True, slots=True)
 class PythonCalls:
-    """`[f(a=1), g()]`, or calls one a line; `known`: only of tools.
+    """Calls like `[f(a=1), g()]`, or one call per line.
 
-    `alone`: nothing but a token may follow, else the text is code; what Llama writes for its built-in tools.
+    `known`: only calls of tools count. `alone`: only a special token may follow, otherwise the text is code. Llama
+    writes calls of its built-in tools in this way.
     """
 
     known: bool = False
     alone: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """True at a name and a bracket."""
+        """Return whether a name with an opening bracket is here."""
         call = _CALL.match(text, position)
         return call is not None and (not self.known or collector.knows(call["called"]))
 
@@ -129,14 +130,14 @@ class PythonCalls:
 
 @dataclass(frozen=True, slots=True)
 class PythonTagCalls:
-    """Llama's calls after its token: JSON objects, or calls in Python's syntax with nothing after them."""
+    """Llama's calls after `<|python_tag|>`: JSON objects, or calls in Python's syntax with no text after them."""
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """True at an object; a further call in Python's syntax would be code."""
+        """Return whether an object is here. A further call in Python's syntax would be code."""
         return text.startswith("{", position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read objects, or all calls."""
+        """Read one object, or calls in Python's syntax."""
         python = PythonCalls(alone=True)
         if python.begins(text, position, collector) or not text.startswith(("{", "["), position):
             return python.read(text, position, mark, collector)
@@ -145,12 +146,12 @@ class PythonTagCalls:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Several shapes: the first one that begins here is read; without any, the first of all."""
+    """Several shapes: the first shape that begins here is read, or the first of all if none does."""
 
     shapes: tuple[TextShape, ...]
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """True if one of them begins."""
+        """Return whether one of the shapes begins here."""
         return any(shape.begins(text, position, collector) for shape in self.shapes)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
@@ -161,14 +162,14 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class GlaiveCalls:
-    """`{"name": "f", "arguments": '{"a": "it's"}'}`: arguments are JSON text in apostrophes, and hold others."""
+    """Calls like `{"name": "f", "arguments": '{"a": "it's"}'}`: JSON text in apostrophes that may contain others."""
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """True at an object."""
+        """Return whether an object is here."""
         return text.startswith("{", position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one call; the JSON value in the apostrophes ends by itself."""
+        """Read one call. The end of the JSON value shows which apostrophe closes it."""
         opening = _GLAIVE.match(text, position)
         if not opening:
             return JsonCalls().read(text, position, mark, collector)
@@ -186,7 +187,7 @@ _GLAIVE_END = re.compile(r"\s*+\}")
 
 
 def _read_apostrophes(text: str, position: int) -> tuple[JSON, int]:
-    r"""Read `'{…}'`, or `''` for nothing; `\'` inside, which JSON does not have, as in Python's text of JSON."""
+    r"""Read `'{…}'`, or `''` as None. If the text contains `\'`, which is invalid in JSON, read a Python string."""
     inside = skip_space(text, position + 1)
     if text.startswith("'", inside):
         return None, inside + 1

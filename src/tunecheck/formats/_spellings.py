@@ -1,4 +1,4 @@
-"""Calls with keys that no API uses, or without any: a call is accepted only if its name is a known tool.
+"""Calls with unusual keys or without keys. A call is accepted only if its name is a known tool.
 
 `{"function": "f", "args": {…}}`, `{"f": {…}}`, `["f(a=1)"]`.
 """
@@ -12,7 +12,7 @@ from tunecheck.calls._strict_json import UnreadableError, decode, kind_of, quote
 from tunecheck.formats._collector import CallCollector
 
 ReadText: TypeAlias = Callable[[str], Reading]
-_Object: TypeAlias = dict[Any, Any]  # of any keys and values: given by a user, or decoded from JSON
+_Object: TypeAlias = dict[Any, Any]  # any keys and values: from a user, or decoded from JSON
 _Calls: TypeAlias = list[tuple[str, object]]
 
 _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
@@ -20,17 +20,17 @@ ANSWERING = frozenset({"directly-answer", "directly_answer", "Final Answer", "no
 _CALLED = "(?:tool|function|func|fn|api|action|method|command|call)"
 NAMES = re.compile(rf"(?i:(?:{_CALLED}_?)?name|{_CALLED})")
 _ARGUMENTS = re.compile(rf"(?i:(?:{_CALLED}_?)?(?:arg(?:ument)?s?|param(?:eter)?s?|inputs?|kwargs|payload))")
-"""The words under which models give the two, beyond the shapes that are agreed upon."""
+"""Keys that models use for the name and the arguments, besides the usual ones."""
 
 HOLDER = re.compile(rf"(?i:(?:{_CALLED}s?_?)?(?:calls?|uses?)|{_CALLED}s?)")
-"""The words under which they give whole calls."""
+"""Keys that models use for whole calls."""
 
 
 def take_named(value: object, collector: CallCollector) -> None:
-    """Collect the calls of an announced value: one object with name and arguments, or a list of them.
+    """Collect the calls of a value after a mark: one object with name and arguments, or a list of objects.
 
     Raises:
-        UnreadableError: it is neither.
+        UnreadableError: the value is neither.
     """
     if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
         value = value["tool_calls"]
@@ -67,7 +67,7 @@ def first_of(item: Mapping[Any, Any], *keys: str) -> object:
 
 
 def is_definition(parameters: object) -> bool:
-    """Whether these are the parameters of a tool's definition rather than arguments of a call."""
+    """Return whether these are the parameters of a tool definition, not arguments of a call."""
     if not isinstance(parameters, dict):
         return False
     if parameters.get("type") == "object" or isinstance(parameters.get("properties"), dict):
@@ -77,7 +77,7 @@ def is_definition(parameters: object) -> bool:
 
 
 def offered_calls(value: object, collector: CallCollector, read_text: ReadText) -> _Calls:
-    """Return the calls of tools in the value; empty if any part of it is something else."""
+    """Return the calls of tools in a value, or an empty list if any part of the value is not such a call."""
     if isinstance(value, str):
         reading = read_text(value)
         offered = not reading.text and all(collector.knows(call.name) for call in reading.calls)
@@ -102,7 +102,7 @@ def offered_calls(value: object, collector: CallCollector, read_text: ReadText) 
 
 
 def _under_names(items: Iterable[tuple[object, object]], collector: CallCollector) -> _Calls:
-    """`{"f": {…}, "g": {…}}`: arguments, as an object or its text, under the names of tools."""
+    """Read `{"f": {…}, "g": {…}}`: arguments, as objects or JSON text, under the names of tools."""
     calls: _Calls = []
     for name, arguments in items:
         written = isinstance(arguments, dict) or (isinstance(arguments, str) and arguments.lstrip()[:1] == "{")
@@ -121,7 +121,7 @@ def _read_named(value: dict[object, object], collector: CallCollector) -> _Calls
 
 
 def _held(value: dict[object, object], collector: CallCollector, read_text: ReadText) -> _Calls:
-    """Read `{"functions": [{"name": "f", …}]}`. A single call, or further texts, require one of the usual keys."""
+    """Read `{"functions": [{"name": "f", …}]}`. A single call, or other texts beside it, need a key like `HOLDER`."""
     holders = [key for key, held in value.items() if not isinstance(held, str)]
     if len(holders) != 1:
         return []

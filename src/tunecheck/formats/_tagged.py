@@ -32,24 +32,25 @@ _QUOTED_START = re.compile(r"\s*+<!\[CDATA\[")
 
 @functools.cache
 def _patterns(end: str, last: str, argument: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns of the end of a quoted value, and of what may follow a value: another argument, or the end."""
+    """Return patterns for the end of a quoted value, and for the text after a value (another argument, or the end)."""
     following = re.sub(r"\?P<\w+>", "?:", rf"\s*+(?:{last}|{argument})")
     return re.compile(rf"\]\]>\s*+{end}"), re.compile(following)
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedCalls:
-    r"""`<function=f><parameter=city>Paris</parameter></function>`, or JSON in the place of the parameters.
+    r"""Calls like `<function=f><parameter=city>Paris</parameter></function>`, or with JSON instead of parameters.
 
     Args:
-        head: the opening of a call, with the group `name` and, where a call may close itself, `alone`.
-        last: the closing of a call.
-        argument: the opening of an argument, with the group `key` and, where values are typed by themselves, `kind`:
-            `string` or `true` for plain text, anything else for JSON. It matches a bounded number of characters.
-        end: the closing of an argument. A value may hold it: it counts where an argument or the call's end follows.
-        first: how the head begins, for what follows a call.
-        framed: one line break on each side of a value is not part of it.
-        escaped: values that are well-formed XML are escaped as XML is.
+        head: the opening tag of a call, with the group `name`; the group `alone` matches if the tag closes itself.
+        last: the closing tag of a call.
+        argument: the opening tag of an argument, with the group `key`. An optional group `kind` gives the type of the
+            value: `string` or `true` for plain text, anything else for JSON. The pattern must have a bounded length.
+        end: the closing tag of an argument. Inside a value it is text: it counts only if an argument or the end of the
+            call follows.
+        first: the beginning of the head, to recognise further calls.
+        framed: one line break on each side of a value is not part of the value.
+        escaped: unescape values that are valid XML text.
     """
 
     head: re.Pattern[str]
@@ -61,7 +62,7 @@ class TaggedCalls:
     escaped: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """True at the first mark or the head of a call."""
+        """Return whether `first` or the head of a call is here."""
         return bool(self.first and text.startswith(self.first, position)) or self.head.match(text, position) is not None
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
@@ -86,12 +87,12 @@ class TaggedCalls:
         return last.end()
 
     def unclosed(self, what: str, text: str, start: int) -> UnreadableError:
-        """Return the error for a call or an argument that is not closed, which the text may not have finished."""
+        """Return the error for a call or argument that is not closed: cut off, unless a closing tag follows later."""
         kind = UnreadableError if self.last.search(text, start) else CutOffError
         return kind(f"{what} is not closed at {place(text, start)}")
 
     def _arguments(self, text: str, position: int, name: str, schema: Schema | None) -> tuple[dict[str, JSON], int]:
-        """Read arguments, and return them with where they end."""
+        """Read arguments, and return them with their end position."""
         arguments: dict[str, JSON] = {}
         values = _TagValues(self, text)
         while opening := self.argument.match(text, position):
@@ -100,7 +101,7 @@ class TaggedCalls:
                 raise UnreadableError(f"the argument {quoted(key)} is given twice at {place(text, position)}")
             value, position = values.read(opening)
             if key in _WRAPPERS and schema and not schema.property(key):
-                held = _guess_value(value)  # some models write the schema's own key around their arguments
+                held = _guess_value(value)  # some models wrap the arguments in the schema's key
                 if isinstance(held, dict):
                     arguments |= held
                     position = skip_space(text, position)
@@ -116,7 +117,7 @@ class TaggedCalls:
 
 
 class _TagValues:
-    """Reads the values of one call, and looks at each part of the text once."""
+    """Reads the values of one call, scanning each part of the text once."""
 
     __slots__ = ("_closing", "_inside", "_shape", "_text")
 
@@ -126,7 +127,7 @@ class _TagValues:
         self._inside = 0
 
     def read(self, opening: re.Match[str]) -> tuple[str, int]:
-        """Return a value and where it ends: at its closing tag, or where the next argument begins without one."""
+        """Return a value and its end: its closing tag or, if that is missing, the next argument."""
         shape, text, start = self._shape, self._text, opening.end()
         quoted_end, _ = _patterns(shape.end.pattern, shape.last.pattern, shape.argument.pattern)
         if cdata := _QUOTED_START.match(text, start):
@@ -145,7 +146,7 @@ class _TagValues:
         return value.removeprefix("\n").removesuffix("\n") if shape.framed else value, last
 
     def _find_closing(self, start: int, key: str) -> None:
-        """Find the closing tag that an argument or the call's end follows, and the last other one before it."""
+        """Find the closing tag that precedes an argument or the call's end, and the last one inside the value."""
         shape, self._inside = self._shape, 0
         _, following = _patterns(shape.end.pattern, shape.last.pattern, shape.argument.pattern)
         for end in shape.end.finditer(self._text, start):
@@ -167,15 +168,15 @@ def _convert_to_kind(value: str, kind: str, key: str) -> JSON:
 
 @functools.cache
 def _tags(only: str, prefix: str) -> re.Pattern[str]:
-    """Match any tag, or only the tag that closes a text."""
+    """Return a pattern for any tag, or only for the closing tag `only`."""
     return re.compile(re.escape(only) or rf"{re.escape(prefix)}<(?P<key>[^\s<>]+)>")
 
 
 @dataclass(frozen=True, slots=True)
 class TreeCalls:
-    """Arguments as elements in elements, keys as tags and lists as `<item>`; `prefix` stands before every tag.
+    """Calls with arguments as nested elements: keys are tags, and list items are `<item>` elements.
 
-    `end`: what is passed over after the last tag.
+    `prefix` stands before every tag. `end` matches the text to skip after the last tag.
     """
 
     prefix: str
@@ -184,7 +185,7 @@ class TreeCalls:
     end: re.Pattern[str] = _SPACE
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """True at the opening of a call."""
+        """Return whether the opening tag of a call is here."""
         return self.head.match(text, position) is not None
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
@@ -230,16 +231,16 @@ class TreeCalls:
 
 @dataclass(frozen=True, slots=True)
 class BracedCalls:
-    """`call:f{city:<|"|>Paris<|"|>,days:3}`: bare keys, and texts between quotes of the family's own.
+    """Calls like `call:f{city:<|"|>Paris<|"|>,days:3}`, with bare keys and special quotes around texts.
 
-    `textual`: everything stands between quotes, whatever its type.
+    `textual`: values of all types are quoted.
     """
 
     quote: str
     textual: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """True at the word `call:`."""
+        """Return whether `call:` is here."""
         return text.startswith("call:", position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
@@ -257,7 +258,7 @@ class BracedCalls:
 
 
 class _BracedScanner(PythonScanner):
-    """Reads objects with bare keys, and texts between quotes of the family's own."""
+    """Reads objects with bare keys, and texts between special quotes."""
 
     __slots__ = ("_quote",)
 
@@ -301,7 +302,7 @@ class _BracedScanner(PythonScanner):
 
 
 def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
-    """Return the value with all its texts typed by the definition."""
+    """Convert all texts in a value to the types of the definition."""
     if isinstance(value, dict):
         return {key: _typed_texts(item, schema and schema.property(key)) for key, item in value.items()}
     if isinstance(value, list):
@@ -310,7 +311,7 @@ def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
 
 
 def _convert(text: str, schema: Schema | None, *, guess: bool = True) -> JSON:
-    """Convert a bare text to the type in its definition; without one, guess from its form, or keep the text."""
+    """Convert a text to the type in its definition. Without a definition, guess the type or keep the text."""
     if schema is None and not guess:
         return text
     kinds = schema.types() if schema else frozenset[str]()
@@ -335,7 +336,7 @@ def _guess_value(text: str) -> JSON:
 
 
 def _unescape(text: str) -> JSON:
-    """Return the value of JSON that is escaped as in a text, else the text itself."""
+    """Return the value of escaped JSON, else the text itself."""
     try:
         return decode(str(decode(f'"{text}"')))
     except UnreadableError:

@@ -1,4 +1,4 @@
-"""The calls of one text, by its shape, by the marks of model families, or by the names of its tools."""
+"""Read the calls of one text by its shape, by the marks of model families, or by the names of tools."""
 
 import re
 from contextlib import suppress
@@ -40,7 +40,7 @@ _FENCE_END = re.compile(r"\s*+```[ \t]*+(?=\r?\n|\Z)")
 _FENCED = frozenset({"", "json", "python", "py", "tool_code", "tool_call", "tool_calls", "text"})
 _USES = re.compile(r"\{\s*[\"']tool_uses[\"']\s*:")
 
-# Signs of an intended call in a value that is not JSON: keys that it contains, or how it begins.
+# Signs of an intended call in a value that is not JSON: its keys, or its beginning.
 _ANNOUNCING_KEYS = (
     re.compile(r"[\"'](?:tool_uses|tool_calls|function_call|recipient_name)[\"']\s*:"),
     re.compile(r"[\"']type[\"']\s*:\s*[\"'](?:function|tool_call|function_call)[\"']"),
@@ -53,7 +53,7 @@ _ANNOUNCING_STARTS = (
 )
 
 
-_MOST_BEGUN = 100  # each costs a look at the text's rest
+_MOST_BEGUN = 100  # each scans the rest of the text
 _BEGUN = re.compile(
     rf"(?:^(?i:{LABEL})?|[;,])[ \t]*+(?:(?:{BEFORE})[ \t]*+)?(?:print\()?(?P<opening>[\[{{(\"'` \t]*+)"
     rf"(?:{NAMES.pattern}[\"'][ \t]*+:[ \t]*+[\"'](?P<named>{NAME})[\"'][ \t]*+,"
@@ -65,7 +65,7 @@ _BEGUN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextReader:
-    """Reads the texts of one row, by its tools if they are known, or by one family's profile if one was chosen."""
+    """Reads the texts of one row, with its tools if they are known, or with one profile if the user chose one."""
 
     tools: ToolDefinitions | None = None
     profile: Profile | None = None
@@ -87,14 +87,14 @@ class TextReader:
             held = self._take_text(text, collector)
         except UnreadableError as error:
             return failed_reading(text, collector, error)
-        except RecursionError:  # the caller's stack is nearly full
+        except RecursionError:  # the stack was nearly full before this call
             return failed_reading(text, collector, UnreadableError("nested too deeply"))
         if held and (collector.calls or collector.texts):
             return collector.reading()
         return Reading((), text, collector.format, reasoning="\n".join(collector.thoughts))
 
     def without_thoughts(self, text: str) -> tuple[str, str]:
-        """Split a text into the thought before the answer, and the answer. Never raises."""
+        """Split a text into the reasoning before the answer and the answer. Never raises."""
         marks = self._marks
         if len(text) > MAX_CHARACTERS or not marks.think_in(text):
             return "", text
@@ -132,7 +132,7 @@ class TextReader:
         return held
 
     def _refuse_thought_calls(self, collector: CallCollector, marks: Marks) -> None:
-        """Refuse a thought that is not closed and contains a call: its server ends the thought at the call."""
+        """Refuse unclosed reasoning that contains a call, because servers end the reasoning at a call."""
         held = collector.fresh()
         with suppress(UnreadableError):
             take_marked(collector.open_thought, held, marks)
@@ -142,10 +142,10 @@ class TextReader:
             raise ThoughtCallError(f"a call of {name} stands inside a thought that is not closed")
 
     def _spans(self, body: str) -> list[tuple[int, int]]:
-        """Return the places of calls in a text, read without a search for thoughts at its beginning.
+        """Return the spans of calls in a text, without searching for reasoning at its beginning.
 
-        A call of a tool that cannot be read goes on to the text's end, unless a closing mark of a thought has a call
-        after it: then it was thought.
+        The span of an unreadable call of a tool goes to the end of the text. But if another call follows a closing mark
+        of reasoning, the unreadable call was part of the reasoning and has no span.
         """
         collector, marks = CallCollector(self.tools, strict=self.profile is not None), self._marks
         try:
@@ -169,7 +169,7 @@ class TextReader:
                 collector.add_text(body[end:])
                 return True
             if _is_json(body):
-                return False  # data, whatever marks its texts hold
+                return False  # data, even if its texts contain marks
         mark = marks.first(body)
         unmarked = len(body) if mark is None else mark
         return (
@@ -180,9 +180,7 @@ class TextReader:
         )
 
     def _take_values(self, body: str, collector: CallCollector) -> int | None:
-        """Collect the calls at the beginning of a text, one value or several; return where they end, or None without
-        any.
-        """
+        """Collect the calls in the values at the beginning of a text. Return their end, or None without calls."""
         end = self._take_value(body, 0, collector)
         while end is not None and (following := _NEXT_VALUE.match(body, end)):
             further = self._take_value(body, following.end(), collector)
@@ -192,7 +190,7 @@ class TextReader:
         return end
 
     def _take_value(self, body: str, position: int, collector: CallCollector) -> int | None:
-        """Collect the calls in the value at this position; return where it ends, or None if it is data or prose."""
+        """Collect the calls in the value at this position. Return its end, or None if it is data or prose."""
         if not collector.gated:
             return self._take_any_value(body, position, collector)
         held = collector.fresh()
@@ -233,7 +231,7 @@ class TextReader:
         return end
 
     def _take_fence(self, body: str, limit: int, collector: CallCollector) -> bool:
-        """Read one fenced block with one value in any format; beside other text, the value must be a certain call."""
+        """Read one fenced block that contains one value. With other text around it, ambiguous formats do not count."""
         opening = _FENCE.search(body, 0, limit)
         if not opening or opening[1].lower() not in _FENCED:
             return False
@@ -257,7 +255,7 @@ class TextReader:
         return True
 
     def _take_embedded(self, body: str, limit: int, collector: CallCollector) -> bool:
-        """Read `{"tool_uses": …}` inside other text. Prose never contains that by chance."""
+        """Read `{"tool_uses": …}` inside other text, because prose never contains it by chance."""
         held = collector.fresh()
         position = 0
         opening = _USES.search(body, 0, limit)
@@ -300,7 +298,7 @@ def _is_json(body: str) -> bool:
 
 
 def _take_call_list(body: str, position: int, collector: CallCollector) -> int | None:
-    """`[f(a=1)]`, alone or before further lines; a link in Markdown or a remark in brackets is prose."""
+    """Read `[f(a=1)]` if it ends its line. A link in Markdown or a remark in brackets is prose."""
     name = _CALL_LIST.match(body, position)
     if collector.gated and name and not collector.knows(name[1]):
         return None
@@ -310,7 +308,7 @@ def _take_call_list(body: str, position: int, collector: CallCollector) -> int |
         calls = scanner.calls()
     except UnreadableError:
         if collector.gated:
-            return None  # it is looked at again, call by call
+            return None  # `take_bare` reads it again, call by call
         ends_like_calls = body.endswith("]") and body[:-1].rstrip(", \t\r\n").endswith(")")
         if ends_like_calls or _CERTAIN_CALL_LIST.match(body, position):
             collector.format = collector.format or "bfcl_text"
@@ -324,7 +322,7 @@ def _take_call_list(body: str, position: int, collector: CallCollector) -> int |
 
 
 def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> bool:
-    """Collect calls without a start mark, at the start of the body or of code fences; return True if there were any."""
+    """Collect calls without a mark at the start of the body or of code fences. Return whether there are any."""
     if profile.marks and profile.sure and not profile.inside:
         return False
     taken, opening, start = 0, 0, 0
@@ -345,10 +343,10 @@ def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> boo
 
 
 def _refuse_cut(text: str, collector: CallCollector) -> None:
-    """Refuse a text with a call of a tool that begins and does not end.
+    """Refuse a text with a call of a tool that is cut off.
 
     Raises:
-        UnreadableError: there is one.
+        CutOffError: a call of a tool is not closed.
     """
     for begun in islice(_BEGUN.finditer(text), _MOST_BEGUN):
         name = begun["called"] or begun["keyed"] or begun["named"]

@@ -1,8 +1,8 @@
-"""Text that knows which of its parts stand in the template and which came from values.
+"""Texts that record which of their parts come from the template and which from values.
 
-Only what the template's author wrote may open a message or an image. So a template renders to fragments; whatever a
-filter, a method or an operator makes of one is plain text again, and counts as a value. One thing more may open a
-message: the role of a message in a list of messages, which is data of its own sort and no text that looks like one.
+Only the template's own text may open a message or an image. So a template renders to fragments. If a filter, a method
+or an operator changes a fragment, the result is plain text and counts as a value. One kind of value may also open a
+message: the role of a message in a list of messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_TEXT = 4 << 20
 
 
 class Fragment(str):
-    """A text in parts; `trusted` ones are the template's own. A part that is `Inserted` keeps apart from others."""
+    """A text as pairs of (trusted, part). Trusted parts come from the template. `Inserted` parts are never joined."""
 
     __slots__ = ("_parts",)
     _parts: tuple[tuple[bool, str], ...]
@@ -34,7 +34,7 @@ class Fragment(str):
         return made
 
     def __str__(self) -> str:
-        return self  # Jinja calls str() on all it writes: the parts must survive that
+        return self  # Jinja calls str() on all output, which must keep the parts
 
     def iter_parts(self) -> Iterator[tuple[bool, str]]:
         return iter(self._parts)
@@ -45,7 +45,7 @@ def literal(text: str) -> Fragment:
 
 
 class Role(Fragment):
-    """The role of a message in a list of messages, in any case of letters."""
+    """The role of a message in a list of messages. It stays trusted if its case is changed."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ def _is_message(value: JSON) -> bool:
 
 
 class Inserted(Fragment):
-    """A value that is not text and stands in the place of one: messages, or a part of a message such as an image."""
+    """A value that is not text, in the place of a text: messages, or a part of a message such as an image."""
 
     __slots__ = ("messages", "part")
     messages: Sequence[dict[str, JSON]]
@@ -92,14 +92,14 @@ class Inserted(Fragment):
 
 
 def parts_of(text: str) -> Iterable[tuple[bool, str]]:
-    """Return the parts of a text. Plain text is one part, from a value."""
+    """Return the parts of a text. A plain text is one untrusted part."""
     return text.iter_parts() if isinstance(text, Fragment) else ((False, str.__str__(text)),)
 
 
 def join(texts: Iterable[str]) -> Fragment:
-    """Texts one after the other, neighbours of one kind joined.
+    """Concatenate texts, merging adjacent parts of the same trust.
 
-    An empty value stays a part: whether a line is a role header must not depend on what a value is.
+    An empty value stays a part, so that the content of a value cannot decide whether a line is a role header.
     """
     parts: list[tuple[bool, list[str]]] = []
     size = 0
@@ -121,9 +121,9 @@ def join(texts: Iterable[str]) -> Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """A rendered template with a mark in the place of each value, to be split into messages before they are filled in.
+    """A rendered template with a mark in place of each value. It is split into messages before values are filled in.
 
-    A mark is a character that the template's own text does not have, a number, and the character again.
+    A mark is a number between two characters that the template's own text does not contain.
     """
 
     text: str
@@ -134,8 +134,8 @@ class Skeleton:
     def of(cls, rendered: Fragment) -> Skeleton:
         parts = list(parts_of(rendered))
         own = "".join(text for trusted, text in parts if trusted)
-        # The first of Unicode's private use characters that the template leaves free: nearly always the first of all,
-        # which is found out faster than all the characters of a text are gathered, at each call of a judge.
+        # The first private use character of Unicode that the template does not contain. Checking the very first one is
+        # faster than collecting all characters of the text for each call of a judge.
         used = set(own) if _FIRST_MARK in own else ()
         mark = next(char for char in map(chr, range(ord(_FIRST_MARK), 0x110000)) if char not in used)
         pieces: list[str] = []

@@ -1,7 +1,4 @@
-"""The front matter of a `.prompty` file: where it ends, what it says, and where in the file each part of it stands.
-
-A mistake in it raises PromptError, which names file, line and key.
-"""
+"""Read the front matter of a `.prompty` file. Mistakes raise PromptError, which names file, line and key."""
 
 import math
 import re
@@ -19,17 +16,17 @@ from tunecheck._yaml import Document, parse_document
 from tunecheck.endpoints._base import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
 
-# -- the files that a prompt refers to: ordinary ones in its folder, or shared data of its workspace
+# -- files that a prompt refers to, in its folder or shared data of its workspace
 
 _MOST_FILES = 20
 _MOST_BYTES = 64 << 20
-"""Of all files of one prompt; OpenAI takes requests of 50 MB."""
+"""Total size of all files of one prompt. OpenAI accepts requests of 50 MB."""
 
 _SHARED = (".json", ".yaml", ".yml", ".gif", ".jpeg", ".jpg", ".png", ".webp")
 
 
 class PromptFolder:
-    """Reads files of a prompt's folder, which is None where the prompt was given as text."""
+    """Reads files of a prompt's folder. The folder is None if the prompt was given as text."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -37,14 +34,14 @@ class PromptFolder:
         self._bytes_left = _MOST_BYTES
 
     def lacks(self, name: str) -> bool:
-        """Whether there is a folder, and nothing of that name in it."""
+        """Return whether the folder has no file of this name; False without a folder."""
         return self._path is not None and not (self._path / name).exists()
 
     def read(self, name: str, most: int) -> bytes:
         """Return the content of a file of at most `most` bytes.
 
         Raises:
-            ValueError: it is not in the folder, cannot be read or is too large, or the prompt has read too much.
+            ValueError: the file is not in the folder, unreadable or too large, or the prompt has read too many files.
         """
         if self._path is None:
             raise ValueError(f"{name!r} has no folder to be looked for in: the prompt was given as text")
@@ -83,11 +80,11 @@ def _is_shared(path: Path, base: Path) -> bool:
 
 
 MAX_BYTES = 1 << 20
-"""Largest prompt file, and largest file that one refers to."""
+"""Maximum size of a prompt file, and of a file that it refers to."""
 
 _RULE = re.compile(r"^-{3,}[ \t]*$", re.MULTILINE)
 _NEARLY_RULE = re.compile(r"\s*(?:-+|\++|={3,}|`{3,}.*)[ \t]*$", re.MULTILINE)
-"""A first line that is meant to open a front matter, and does not."""
+"""A first line that looks like a misspelt `---`."""
 
 _FILE_REFERENCE = re.compile(r"\$\{file:([^{}]*)\}\Z")
 _MAX_DEPTH = 100
@@ -95,7 +92,7 @@ _MAX_DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The front matter's data, with references to files resolved, and the way to name a place in it."""
+    """The data of a front matter, with references to files resolved, and errors about its keys."""
 
     data: Mapping[str, JSON]
     document: Document
@@ -137,7 +134,7 @@ class Front:
         raise self.error(path, f"must be a text, not {shown_value(value)}")
 
     def filled_text(self, *path: str | int) -> str | None:
-        """Return the text at this path, or None if the key is absent or the text blank."""
+        """Return the text at this path, or None if it is absent or blank."""
         text = self.text(*path)
         return text if text and text.strip() else None
 
@@ -145,13 +142,13 @@ class Front:
         text = self.filled_text(*path)
         if text is None:
             raise self.error(path, "is missing")
-        self._looked_up(text, path)  # a variable that is not set is a mistake of this file
+        self._looked_up(text, path)  # an unset variable is an error, too
         return text
 
     def from_environment(self, value: JSON, path: tuple[str | int, ...], redactor: Redactor | None = None) -> JSON:
-        """Replace every text that is a `${env:NAME}` by the variable's value.
+        """Replace every text that is only `${env:NAME}` by the variable's value, and mask these values from now on.
 
-        The redactor masks these values from now on.
+        Other texts stay unchanged.
         """
         if isinstance(value, list):
             return [self.from_environment(item, (*path, index), redactor) for index, item in enumerate(value)]
@@ -171,8 +168,8 @@ class Front:
 def split(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
     """Return the front matter, the body, and the number of lines above the body.
 
-    Azure's loader takes the last `---` line for the end of the front matter and then refuses every file with one more;
-    here the first one ends it. A file without such lines is all body, and its front matter empty.
+    The second `---` line ends the front matter. (Azure's loader uses the last one, and so refuses files with further
+    `---` lines.) A file without such lines has an empty front matter.
     """
     rules = _RULE.finditer(text)
     opening, closing = next(rules, None), next(rules, None)
@@ -183,7 +180,7 @@ def split(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
         raise PromptError(f"{name}, line 1: {lacking}")
     above = text.count("\n", 0, opening.start()) + 1
     try:
-        # Line feeds above it, so that the reader's lines are the file's.
+        # Line feeds in front keep the line numbers of the file.
         read = parse_document("\n" * above + text[opening.end() + 1 : closing.start()], name)
     except ConfigurationError as error:
         raise PromptError(str(error)) from None
@@ -236,10 +233,10 @@ def _check_depth(value: JSON, depth: int = 0) -> None:
 
 
 def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> None:
-    """Refuse secrets below this path; `references` to the environment may be allowed.
+    """Refuse secrets below this path. `references`: allow references to the environment.
 
     Raises:
-        PromptError: there is one; the secret itself is not shown.
+        PromptError: there is a secret; the message does not show it.
     """
     value = front.value(*path)
     if isinstance(value, (dict, list)):
@@ -253,7 +250,7 @@ def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> 
 
 
 _OF_THE_REPLY = ("stream", "stream_options", "n")
-"""Parameters that say how a reply comes, and how many at once; what it says is the same without them."""
+"""Parameters of the form and number of replies. They do not change the content of a reply."""
 
 
 def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> dict[str, JSON]:
@@ -266,7 +263,7 @@ def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str)
     return {key: value for key, value in parameters.items() if key not in _OF_THE_REPLY}
 
 
-# -- the settings of a judge: the section judge:, which Azure's loader ignores, or arguments of the judge
+# -- settings of a judge: the section `judge:` (ignored by Azure's loader), or arguments of the judge
 
 
 Kind: TypeAlias = Literal["score", "binary", "count"]
@@ -275,16 +272,16 @@ Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\S")]
 
 
 class JudgeOutput(Written, frozen=True):
-    """How a judge's answer becomes a metric; what is None here is taken from the prompt.
+    """How a judge's answer becomes a metric. Values that are None are taken from the prompt.
 
-    metric: the metric's name, under which the verdict's keys stand.
-    score: the key of the answer that is the score: a number, true or false, or one of `labels`.
-    reason: the key of the answer that says why.
-    range: lowest and highest score; a score outside of it is not a verdict.
+    metric: the name of the metric, and the prefix of its result columns.
+    score: the answer's key of the score: a number, true or false, or one of `labels`.
+    reason: the answer's key of the reason.
+    range: the lowest and highest score; a score outside the range is not a verdict.
     threshold: the score from which a row passes; by default the middle of the range.
-    higher_is_better: else a row passes up to the threshold.
+    higher_is_better: if false, rows with scores up to the threshold pass.
     kind: "score", "binary" (0 or 1) or "count".
-    labels: the score of each word, where the answer's score is a word.
+    labels: the score of each word, if the answer's score is a word.
     """
 
     metric: Name | None = None
@@ -313,14 +310,14 @@ def read_judge(front: Front) -> dict[str, JSON]:
     """Return the checked `judge:` section as written, without null values."""
     section: dict[str, JSON] = {key: value for key, value in front.mapping("judge").items() if value is not None}
     settings = read_as(section, JudgeSettings, front.document.where, error=PromptError, above="judge")
-    # A metric that is named in Python may be called anything.
+    # Only here: a metric that is named in Python may have any name.
     if settings.metric is not None and not settings.metric.isidentifier():
         raise front.error(("judge", "metric"), "must be a name of letters, digits and underscores")
     return section
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number that floats can hold; true and false are none."""
+    """Return whether a value is a finite number within the range of floats. Booleans are not numbers."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Images in a prompt: `![what it shows](link)`; the link is an address, image data, or a file of the prompt."""
+"""Images in a prompt: `![description](link)`. The link is an address, image data, or a file of the prompt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from tunecheck.prompts._front_matter import PromptFolder
 
 MAX_IMAGE_BYTES = 20 << 20
-"""The largest image that OpenAI takes."""
+"""The largest image that OpenAI accepts."""
 
 _TYPES: Mapping[str, str] = MappingProxyType({
     ".apng": "image/apng", ".avif": "image/avif", ".bmp": "image/bmp", ".gif": "image/gif", ".heic": "image/heic",
@@ -28,7 +28,7 @@ _DATA_PATH = re.compile(r"data:([^;,]*);path:(.*)\Z", re.IGNORECASE | re.DOTALL)
 
 
 def find_images(text: str) -> Iterator[tuple[int, int, str]]:
-    """Start, end and link of every `![…](…)`, in time that grows with the text only."""
+    """Yield start, end and link of every `![…](…)`, in linear time."""
     start, close, line_end = text.find("!["), -1, -1
     while start >= 0:
         middle = text.find("]", start + 2)
@@ -50,13 +50,13 @@ def _find(text: str, sign: str, start: int) -> int:
 
 
 def is_url(link: str) -> bool:
-    """Whether a value may be an image: an http(s) address, or an image's data."""
+    """Return whether a value may be an image: an http(s) address, or image data."""
     return bool(_ADDRESS.match(link) or _DATA.match(link))
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFiles:
-    """The files that a template shows, read when the prompt was: by link, each as a data URL."""
+    """The image files of a template as data URLs by link, read when the prompt is loaded."""
 
     urls: Mapping[str, str] = field(default_factory=dict)
 
@@ -71,7 +71,7 @@ class ImageFiles:
         return cls(urls)
 
     def url(self, link: str, *, own: bool) -> str | None:
-        """Return the URL for the model, or None if the link is no image. `own`: the link is the template's."""
+        """Return the URL for the model, or None if the link is no image. `own`: the template contains the link."""
         link = link.strip()
         if is_url(link) or (own and _OWN_DATA.match(link)):
             return link
@@ -85,7 +85,7 @@ class ImageFiles:
 
 
 def _file_of(link: str) -> tuple[str, str] | None:
-    """Return a file's name and type if the link names one: `data:image/png;path:x`, or an image's suffix."""
+    """Return the name and type of a linked file (`data:image/png;path:x`, or an image suffix), or None."""
     data = _DATA_PATH.match(link)
     if data is not None:
         return data.group(2).strip(), data.group(1).strip() or "image/*"

@@ -1,4 +1,4 @@
-"""From a `.prompty` file to a Prompt."""
+"""Load prompts from `.prompty` files."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ _SHIPPED = Path(__file__).parent / "files"
 def shipped_prompt(name: str, folder: Path) -> Path:
     """Return the file of a shipped prompt: the replacement in `folder`, or else the package's own.
 
-    There need not be such a file.
+    The file may not exist.
     """
     replaced = folder / f"{name}.prompty"
     return replaced if replaced.is_file() else _SHIPPED / replaced.name
@@ -22,10 +22,10 @@ def shipped_prompt(name: str, folder: Path) -> Path:
 def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> Prompt:
     """Load the prompt of a `.prompty` file, in either dialect.
 
-    `text` is its content where it does not stand in a file; errors then call it `source`.
+    `text` replaces the content of the file; `source` is then only its name in errors.
 
     Raises:
-        PromptError: it cannot be read or is wrong; names file, line and key.
+        PromptError: the prompt is unreadable or wrong; the error names file, line and key.
     """
     path = Path(source)
     if text is None:
@@ -34,7 +34,7 @@ def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> P
 
 
 def _load(source: str, text: str, path: Path | None) -> Prompt:
-    # Jinja, which the dialects need, takes a while to load.
+    # Imported late, because the dialects import Jinja, which is slow.
     from tunecheck.prompts._prompty1 import read_prompty1
     from tunecheck.prompts._prompty2 import is_prompty2, read_prompty2
 

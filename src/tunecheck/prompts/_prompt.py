@@ -1,4 +1,4 @@
-"""A prompt: what a `.prompty` file says, ready to be rendered to chat messages."""
+"""A prompt: the content of a `.prompty` file, which renders to chat messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Dialect = Literal["prompty1", "prompty2"]
 
 @dataclass(frozen=True, slots=True)
 class PromptFile:
-    """A `.prompty` file taken apart. `source` is what errors call it, `reload` makes its prompt of the text again."""
+    """The parts of a `.prompty` file. `source` is its name in errors; `reload` makes a prompt from its text."""
 
     source: str
     text: str
@@ -35,7 +35,7 @@ class PromptFile:
 
     @property
     def stem(self) -> str:
-        """The file's name without its suffix, which is the name of a prompt without a name."""
+        """The file's name without suffix, used as the prompt's name if it has none."""
         return Path(self.source).stem
 
     def where(self, line: int) -> str:
@@ -47,9 +47,9 @@ class PromptFile:
 class PromptInput:
     """One input of a prompt.
 
-    `type` is as the file has it (Azure never checks it either). `default` counts where `required` is false; an input
-    that is not required and has no default of its own may be left out. `sample` is the value that the file shows as an
-    example; it is never used in a judgement. `insert` makes of a value what is no text: messages, an image.
+    `type` is the text in the file, which is not checked (nor does Azure check it). `default` is used if `required` is
+    false. An input that is not required and has no default may be left out. `sample` is an example value, never used
+    in a judgement. `insert` converts a value that is not text, such as messages or an image.
     """
 
     name: str
@@ -65,11 +65,11 @@ class PromptInput:
 class Prompt:
     """The content of a `.prompty` file.
 
-    `inputs`: by name, in the file's order, then those that only the template names. `outputs`: each property's JSON
-    schema, empty if the file declares none. `parameters`: the parameters of a request besides the messages.
-    `written_parameters`: the same with references to the environment; `secrets` masks their values. `notes`: remarks
-    for the user of the prompt. `configuration`: the model configuration as written.
-    `extra`: the checked `judge:` section. `digest`: equal for prompts that render alike.
+    `inputs`: inputs by name, in the file's order, then inputs that only the template names. `outputs`: the JSON schema
+    of each declared property. `parameters`: the parameters of a request besides the messages. `written_parameters`:
+    the same with unresolved references to the environment; `secrets` masks their values. `notes`: remarks for the user.
+    `configuration`: the model configuration as written. `extra`: the checked `judge:` section. `digest`: a hash, equal
+    for prompts that render equally.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Prompt:
 
     @property
     def path(self) -> Path | None:
-        """The file; None if the prompt was given as text."""
+        """The path of the file, or None if the prompt was given as text."""
         return self._file.path
 
     @property
@@ -101,28 +101,27 @@ class Prompt:
 
     @property
     def written_whole(self) -> frozenset[str]:
-        """The inputs that the template only writes, as text."""
+        """The inputs that the template only writes or tests, as text."""
         texts = {name for name, known in self.inputs.items() if known.insert is None}
         return frozenset(texts) - self._template.used
 
     def render(self, values: Mapping[str, object]) -> list[dict[str, JSON]]:
         """Render the chat messages, in OpenAI's form, for these values of the inputs.
 
-        A value is text within the message that the template puts it in, whatever stands in it; but a template can make
-        messages of a list of messages, `[{"role": "user", "content": "Hi"}, …]`, by writing `{{ item.role }}:` on a
-        line of its own. Values are plain data: text, numbers, lists and mappings.
+        Values are plain data: text, numbers, lists and mappings. A value is always text inside one message, whatever it
+        contains. But a template can make messages from a list of messages, `[{"role": "user", "content": "Hi"}, …]`,
+        by writing `{{ item.role }}:` on a separate line.
 
         Raises:
-            PromptError: a value has no such input, or a required input has no value.
+            PromptError: there is no input for a value, or a required input has no value.
             PromptRenderError: the template fails on these values.
         """
         return self._template.render(self._bound(values))
 
     def model_definition(self) -> dict[str, JSON] | None:
-        """Return the model configuration as an endpoint definition (see `tunecheck.endpoints.load_endpoint`), or
-        None.
+        """Return the model configuration as a definition for `tunecheck.endpoints.load_endpoint`, or None.
 
-        References to the environment stay what they are.
+        References to the environment stay unresolved.
 
         Raises:
             PromptError: the configuration is of an unknown type or incomplete.
@@ -165,7 +164,7 @@ class Prompt:
 def digest(
     dialect: Dialect, body: str, inputs: Mapping[str, PromptInput], images: ImageFiles, secrets: Redactor
 ) -> str:
-    """Hash the content of a prompt. A secret default counts by a trace, so that trying values does not reveal it."""
+    """Hash the content of a prompt. Only a short trace of a secret default is hashed, so that it cannot be guessed."""
     known: list[JSON] = []
     for item in inputs.values():
         default = secrets.answer(item.default)
@@ -176,7 +175,7 @@ def digest(
 # -- model configurations of prompts and of Azure AI Evaluation as endpoint definitions
 
 OPENAI_URL = "https://api.openai.com/v1"
-"""Where a configuration of OpenAI's goes that names no address."""
+"""The default address of OpenAI configurations."""
 
 AZURE, OPENAI = "azure_openai", "openai"
 
@@ -191,7 +190,7 @@ def definition_of(
     entra: bool = False,
     headers: Mapping[str, JSON] | None = None,
 ) -> dict[str, JSON]:
-    """Return an endpoint definition of kind `AZURE` or `OPENAI`. Without a key it may sign in with Entra."""
+    """Return an endpoint definition of kind `AZURE` or `OPENAI`. Without a key, `entra` signs in with Entra."""
     definition: dict[str, JSON] = {"kind": kind, "url": url, "deployment" if kind == AZURE else "model": model}
     if api_version:
         definition["api_version"] = api_version

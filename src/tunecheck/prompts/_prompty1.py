@@ -1,10 +1,9 @@
-"""The prompty dialect of Azure AI Evaluation and prompt flow ("prompty 1"): reading a file, and splitting a rendering.
+"""The prompty dialect of Azure AI Evaluation and prompt flow ("prompty 1"): reading files and splitting renderings.
 
-A role header is `system:`, `user:`, `assistant:` or `function:` on a line of its own, in any case, with a `#` before it
-or not. Azure's loader looks for headers in the rendered text; here they are looked for in the text without the values,
-and in time that grows with the text only. Also read are prompt flow's `tool:`, where `tool_call_id:` follows, and
-`assistant:` with `tool_calls:`. Unlike Azure's loader, this one takes an image for one where nothing else stands in its
-message.
+A role header is a line with only `system:`, `user:`, `assistant:` or `function:`, in any case, perhaps after a `#`.
+Azure's loader searches the rendered text for headers. This module searches the text without values, in linear time. It
+also reads prompt flow's `tool:` with `tool_call_id:`, and `assistant:` with `tool_calls:`. Unlike Azure's loader, it
+reads the image of a message that contains nothing else.
 """
 
 import functools
@@ -57,7 +56,7 @@ def read_prompty1(file: PromptFile) -> Prompt:
     except ValueError as error:
         raise front.error((), f"the image {error}") from None
     template = Template(body, file.where, _RoleLines(images), "jinja2 trimmed")
-    # A header, or the word that one is made with.
+    # A header, or a word from which the template makes a header.
     if not any(
         text.strip().lower() in ("role", *_ROLES) or any("\n" in match.group(2) for match in _HEADER.finditer(text))
         for text in template.own_text
@@ -120,7 +119,7 @@ def _sample(front: Front) -> dict[str, JSON]:
     if not name.lower().endswith((".json", ".yaml", ".yml")):
         raise front.error(("sample",), "must be a mapping, or the name of a JSON file")
     if front.folder.lacks(name):
-        return {}  # the values are only an example: Azure and prompt flow take the file without them
+        return {}  # optional, as in Azure and prompt flow, because the values are only examples
     value = file_value(name, ("sample",), front)
     if not isinstance(value, dict):
         raise front.error(("sample",), f"{name} must hold an object, not {shown_value(value)}")
@@ -128,7 +127,7 @@ def _sample(front: Front) -> dict[str, JSON]:
 
 
 def _inputs(front: Front, sample: Mapping[str, JSON], template: Template, secrets: Redactor) -> dict[str, PromptInput]:
-    """Return the declared inputs, then those that only the sample or the template names."""
+    """Return the declared inputs, then inputs that only the sample or the template names."""
     declared = {name: _input(front, name, value, sample, secrets) for name, value in front.mapping("inputs").items()}
     if "self" in declared:
         raise front.error(("inputs", "self"), "this name belongs to Jinja; give the input another one")
@@ -189,7 +188,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     if kind not in (AZURE, OPENAI):
         known = (AZURE, OPENAI)
         raise front.error((*path, "type"), f"{kind!r} is none of {', '.join(known)}{did_you_mean(kind, known)}")
-    # Azure's loader takes all else from the environment where only the model is named.
+    # If only the model is given, Azure's loader reads the rest from the environment.
     prefix = "AZURE_OPENAI" if kind == AZURE else "OPENAI"
     bare = {name for name, value in given.items() if value} <= {"type", "azure_deployment", "model"}
     key = f"${{env:{prefix}_API_KEY}}" if bare else front.filled_text(*path, "api_key")
@@ -230,7 +229,7 @@ class _Header:
 
 @dataclass(frozen=True, slots=True)
 class _RoleLines:
-    """Splits into messages; `images` are the files that the template shows."""
+    """Splits a rendering into messages. `images` are the image files of the template."""
 
     images: ImageFiles
 
@@ -252,7 +251,7 @@ class _RoleLines:
     def _message(self, role: str, chunk: str, skeleton: Skeleton) -> dict[str, JSON]:
         if role == "tool":
             call = _TOOL.match(chunk)
-            assert call is not None  # else it would be no header
+            assert call is not None  # otherwise `_find_headers` skips the header
             content = self._content(call.group(2), skeleton)
             return {"role": role, "tool_call_id": skeleton.filled(call.group(1)), "content": content}
         calls = _calls(chunk, skeleton) if role == "assistant" else None
@@ -281,7 +280,7 @@ class _RoleLines:
 
 
 def _calls(chunk: str, skeleton: Skeleton) -> JSON:
-    """Return the calls below `tool_calls:`, a list in JSON or Python; None without one."""
+    """Return the calls below `tool_calls:`, a list in JSON or Python, or None without such a list."""
     match = _CALLS.match(chunk)
     written = skeleton.filled(match.group(1)).strip() if match is not None else ""
     if not written.startswith("["):
@@ -315,7 +314,7 @@ def _find_headers(text: str) -> Iterator[_Header]:
 
 
 def _line_start(text: str, position: int, after: int) -> int | None:
-    """Return the start of a header, or None: only blanks and one `#` may precede the role on its line."""
+    """Return the start of a header, or None if other text than spaces and one `#` precedes the role on its line."""
     blank = _before_blanks(text, position, after)
     if blank > after and text[blank - 1] == "#":
         mark = _before_blanks(text, blank - 1, after)

@@ -1,8 +1,8 @@
-"""The newer prompty dialect ("prompty 2"): reading a file, and splitting a rendering into messages.
+"""The newer prompty dialect ("prompty 2"): reading files and splitting renderings into messages.
 
-It is rendered to what the package `prompty` renders, with one difference: there a value that looks like a role header
-ends the rendering or opens a message. A header is a line such as `user:` or `# system:`; what stands before the first
-is a system message. An input of kind thread, image, audio or file is inserted as messages or a part of one.
+Prompts render as in the package `prompty`, except that a value that looks like a role header never opens a message. A
+header is a line such as `user:` or `# system:`. Text before the first header is a system message. Inputs of kind
+thread, image, audio or file are inserted as messages or as a part of a message.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from tunecheck.prompts._images import ImageFiles, is_url
 from tunecheck.prompts._prompt import AZURE, OPENAI, OPENAI_URL, Prompt, PromptFile, PromptInput, definition_of, digest
 from tunecheck.prompts._template import LanguageName, Template
 
-# -- properties: how inputs, outputs and parameters of tools are described
+# -- properties: descriptions of inputs, outputs and tool parameters
 
 _TYPES: Mapping[str, str] = MappingProxyType(
     {"float": "number", **{name: name for name in ("string", "integer", "number", "boolean", "array", "object")}}
 )
 
 _SCALARS: Mapping[type, str] = MappingProxyType({str: "string", bool: "boolean", int: "integer", float: "float"})
-"""The kinds of properties by name that are given as an example."""
+"""The kinds of properties that are described only by an example value, by the value's type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One property. `required` and the texts are None where the file does not say."""
+    """One property. `required` and the texts are None if the file does not define them."""
 
     name: str
     kind: str
@@ -51,7 +51,7 @@ class Property:
     any_of: tuple[Property, ...] = ()
 
     def schema(self, *, strict: bool = False, optional: bool = False) -> dict[str, JSON]:
-        """Its JSON schema. In a `strict` one each property is required, and what was not so may be null."""
+        """Return the JSON schema. If `strict`, each property is required, and optional ones may be null."""
         schema: dict[str, JSON] = {"type": _TYPES[self.kind]} if self.kind in _TYPES else {}
         if self.description:
             schema["description"] = self.description
@@ -89,7 +89,7 @@ def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def read_properties(front: Front, *path: str | int, named: bool = True) -> tuple[Property, ...]:
-    """Read the properties at this place, a list or a mapping by name."""
+    """Read the properties at this path: a list, or a mapping by name."""
     given = front.value(*path)
     if given is None:
         return ()
@@ -126,9 +126,9 @@ def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ..
 
 
 def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
-    """Return the functions among `tools:` as a request needs them, and notes on the tools that are no functions.
+    """Return the functions in `tools:` as OpenAI tools, and notes about tools that are not functions.
 
-    A parameter that is bound to an input is not for the model to give.
+    Parameters that are bound to an input are left out, because the model must not set them.
     """
     given = front.value("tools")
     if given is None:
@@ -178,19 +178,19 @@ _OPTIONS: Mapping[str, str] = MappingProxyType({
     "maxOutputTokens": "max_completion_tokens", "reasoningEffort": "reasoning_effort", "seed": "seed",
     "topK": "top_k", "topP": "top_p", "stopSequences": "stop", "allowMultipleToolCalls": "parallel_tool_calls",
 })  # fmt: skip
-"""Options of a model by their names in OpenAI's API."""
+"""Options of a model, with their names in OpenAI's API."""
 
 _RICH = ("thread", "image", "audio", "file")
 
 _API_VERSION = "2024-12-01-preview"
-"""The version of Azure's API that the package asks for."""
+"""The version of Azure's API that the package `prompty` uses."""
 
 
 def is_prompty2(front: Front) -> bool:
     model, inputs = front.value("model"), front.value("inputs")
     keys = model if isinstance(model, dict) else {}
     older = next((key for key in _PROMPTY1_MODEL_KEYS if key in keys), None)
-    # Prompt flow's samples have a `connection` of the older dialect in that place, too.
+    # `connection` does not prove the newer dialect: prompt flow's samples have it in the older one.
     newer = next((key for key in (*_MODEL_KEYS, *(() if older else ("connection",))) if key in keys), None)
     described = inputs.values() if isinstance(inputs, dict) else ()
     kinds = any("kind" in item for item in described if isinstance(item, dict))
@@ -198,7 +198,7 @@ def is_prompty2(front: Front) -> bool:
     if older is not None and (marked or newer is not None):
         other = f"model.{newer}" if newer else "the rest"
         raise front.error(("model", older), f"belongs to the older dialect of prompts, {other} to the newer one")
-    # A file that says nothing of either is none that the older dialect's readers take.
+    # A file without keys of either dialect is newer, because readers of the older dialect refuse it.
     return marked or newer is not None or (model is None and not any(key in front.data for key in _PROMPTY1_KEYS))
 
 
@@ -212,13 +212,13 @@ def read_prompty2(file: PromptFile) -> Prompt:
     if not file.body.strip():
         raise front.error((), "there is no template below the front matter")
     properties = read_properties(front, "inputs")
-    # The blanks before the template are no part of it.
+    # White space before the template is not part of it.
     blank = file.body[: len(file.body) - len(file.body.lstrip())].count("\n")
     body = file.body.lstrip()
     template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)
     threads = [each.name for each in properties if each.kind == "thread"]
     if threads and not any(each.name in template.names for each in properties if each.kind in _RICH):
-        # A conversation that the template does not place comes last.
+        # A conversation that the template does not mention is added at the end.
         end = "" if body.endswith("\n") else "\n"
         body += f"{end}user:\n" + "\n".join(f"{{{{{name}}}}}" for name in threads)
         template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)
@@ -256,7 +256,7 @@ def read_prompty2(file: PromptFile) -> Prompt:
 def _with_defaults(value: JSON, name: str) -> JSON:
     """Replace each `${env:NAME:default}` by its default, or by a plain reference if the variable is set.
 
-    A secret has no default: `name` is the key of the value.
+    A secret gets no default; the key `name` of the value decides whether it is a secret.
     """
     if isinstance(value, list):
         return [_with_defaults(item, name) for item in value]
@@ -269,7 +269,7 @@ def _with_defaults(value: JSON, name: str) -> JSON:
 
 
 def _template_settings(front: Front) -> tuple[LanguageName, bool]:
-    """Return the template's language, and whether headers lose their attributes in brackets (strict)."""
+    """Return the template's language, and whether attributes of headers are ignored (strict)."""
     kinds = {"format": "jinja2", "parser": "prompty"}
     for key, known in (("format", tuple(_LANGUAGES)), ("parser", ("prompty", "*"))):
         given = front.mapping("template").get(key)
@@ -306,7 +306,7 @@ def _parameters(front: Front) -> dict[str, JSON]:
     return {**further, **named}
 
 
-# -- the model configuration: `model.provider`, `model.id` and `model.connection`, as the package has them
+# -- the model configuration: `model.provider`, `model.id` and `model.connection`, as in the package
 
 
 def _definition(front: Front) -> dict[str, JSON] | None:
@@ -337,7 +337,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
 
 @dataclass(frozen=True, slots=True)
 class _RoleHeaders:
-    """Splits into messages; in a `strict` prompt headers say nothing but the role."""
+    """Splits a rendering into messages. If `strict`, attributes of headers are ignored."""
 
     strict: bool
 
@@ -372,7 +372,7 @@ class _RoleHeaders:
 
 
 def _attributes(text: str) -> dict[str, str] | None:
-    """`name="Ann", id=7` as texts; None where it is nothing or something else."""
+    """Return attributes like `name="Ann", id=7` as texts, or None if the text is empty or something else."""
     attributes: dict[str, str] = {}
     position = 0
     while position < len(text):
@@ -385,7 +385,7 @@ def _attributes(text: str) -> dict[str, str] | None:
 
 
 def _attribute_value(text: str) -> JSON:
-    """Convert an attribute to true, false or a number, or keep its text."""
+    """Convert an attribute to a boolean or a number, or keep its text."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for number in (int, float):
@@ -413,7 +413,7 @@ def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: 
 
 
 def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:
-    """Add a part to the user's last message, or as a message of its own."""
+    """Add a part to the last message if it is the user's, or as a new message."""
     if not messages or messages[-1]["role"] != "user":
         messages.append({"role": "user", "content": [part]})
         return
@@ -425,10 +425,10 @@ def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:
 
 
 def _insertion(kind: str, value: JSON) -> Inserted:
-    """Return the messages or the part for such an input.
+    """Return the messages or the part for an input that is not text.
 
     Raises:
-        TypeError: the value is not of that kind.
+        TypeError: the value is not of this kind.
     """
     if not value:
         return Inserted.instead(kind)

@@ -1,7 +1,7 @@
 """The body of a prompt: a Jinja template in a sandbox, compiled once and rendered for each row.
 
-A template is code that the user trusts; its values are not. So the syntax tree is rewritten: the template's own text
-stays known as such, and nothing else opens a message.
+The user trusts the template's code, but not its values. So the syntax tree is rewritten to mark the template's own
+text. No other text can open a message.
 """
 
 import re
@@ -25,38 +25,38 @@ from tunecheck._messages import clean, did_you_mean
 from tunecheck.prompts._fragments import Fragment, Skeleton, join, literal
 
 MAX_BODY = 1 << 18
-"""Longest template in characters; the longest of Azure's has 17,000."""
+"""The maximum length of a template in characters. Azure's longest one has 17,000."""
 
 Where = Callable[[int], str]
-"""The place of a line of the template, as errors name it."""
+"""Returns the place of a line of the template for errors."""
 
 Split = Callable[[Skeleton], list[dict[str, JSON]]]
-"""Takes a rendered template apart into messages.
+"""Splits a rendered template into messages.
 
 Raises:
-    ValueError: it is not a sequence of messages.
+    ValueError: the rendering is not a sequence of messages.
 """
 
 LanguageName = Literal["jinja2", "jinja2 trimmed", "nunjucks"]
-"""`jinja2 trimmed` drops the line feed after a block, as Azure and prompt flow do."""
+"""`jinja2 trimmed` drops the line feed after a block, like Azure and prompt flow."""
 
 _UNKNOWN = re.compile(r"No (filter|test) named '([^']*)'")
 
 _SHARED = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Getattr)
-"""What means the same in Nunjucks, of which nothing else is taken."""
+"""Node types with the same meaning in Nunjucks. Others are refused in Nunjucks templates."""
 
 _DATA = (str, int, float, type(None), dict, list, tuple, set, range)
-"""What can be written into a prompt: a generator or a method would be written as its place in the memory."""
+"""Types that may be written into a prompt. A generator or method would be written as its memory address."""
 
 
 class Template:
-    """A compiled template, and how its rendering is taken apart.
+    """A compiled template with the function that splits its rendering into messages.
 
-    `names`: the variables it takes; `used`: those with which it does more than to write them or to ask whether they are
-    there; `own_text`: all text that may come out of it as its own, and the fields of values that it names.
+    `names`: its variables. `used`: variables that it uses in other ways than writing or testing them. `own_text`: all
+    texts in the template that it may write as its own, and the names of fields of values.
 
     Raises:
-        PromptError: it is not a template that a prompt may have; names the line.
+        PromptError: the template is invalid or not supported in prompts; the error names the line.
     """
 
     def __init__(self, body: str, where: Where, split: Split, language: LanguageName) -> None:
@@ -73,13 +73,13 @@ class Template:
         except TemplateSyntaxError as error:
             raise PromptError(f"{where(error.lineno)}: {clean(_syntax_problem(error, environment), 300)}") from None
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
-            # Python's own compiler refuses too many nested blocks and too large numbers.
+            # Python's compiler refuses too many nested blocks and very large numbers.
             raise PromptError(f"{where(1)}: the template cannot be compiled: {_reason(error)}") from None
         self._compiled = jinja2.Template.from_code(environment, code, dict(environment.globals))
 
     def _examine(self, tree: nodes.Template, environment: jinja2.Environment) -> None:
         self.names = frozenset(find_undeclared_variables(tree) - environment.globals.keys())
-        # The variables that the template itself looks for: with `default(…)` or `is defined`.
+        # Variables that the template tests with `default(…)` or `is defined`.
         filters = [node.node for node in tree.find_all(nodes.Filter) if node.name in ("default", "d")]
         tests = [node.node for node in tree.find_all(nodes.Test) if node.name in ("defined", "undefined")]
         self._optional = frozenset(node.name for node in (*filters, *tests) if isinstance(node, nodes.Name))
@@ -92,18 +92,18 @@ class Template:
         self.own_text = (*(node.data for node in tree.find_all(nodes.TemplateData)), *texts, *fields)
 
     def may_lack(self, name: str) -> bool:
-        """Whether the template looks itself whether that variable is there."""
+        """Return whether the template handles a missing value of this variable."""
         return name in self._optional
 
     def render(self, values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
         """Render the messages for these values.
 
         Raises:
-            PromptRenderError: the template fails on them; names the line.
+            PromptRenderError: the template fails on these values; the error names the line.
         """
         try:
             rendered = join(self._compiled.root_render_func(self._compiled.new_context(dict(values))))
-        except Exception as error:  # noqa: BLE001 - a template may run into any error of Python's
+        except Exception as error:  # noqa: BLE001 - a template may raise any error
             raise PromptRenderError(f"{self._where(self._line(error.__traceback__))}: {_reason(error)}") from None
         try:
             return self._split(Skeleton.of(rendered))
@@ -134,7 +134,7 @@ def _reason(error: BaseException) -> str:
     return clean(error, 300) or type(error).__name__
 
 
-# -- the tree, rewritten
+# -- rewriting the syntax tree
 
 
 def _refuse_unsupported(tree: nodes.Template, *, nunjucks: bool) -> None:
@@ -150,7 +150,7 @@ def _refuse_unsupported(tree: nodes.Template, *, nunjucks: bool) -> None:
 
 
 class _Rewriter(NodeTransformer):
-    """Marks the template's own texts as such; what is not marked counts as a value."""
+    """Marks the template's own texts. Unmarked text counts as a value."""
 
     def visit_Output(self, node: nodes.Output) -> nodes.Output:  # noqa: N802 - Jinja's name
         node.nodes = [self._output(child) for child in node.nodes]
@@ -199,11 +199,11 @@ def _filter_node(node: nodes.Node, function: Callable[..., object]) -> nodes.Fil
 
 
 def _filter_name(function: Callable[..., object]) -> str:
-    # Only this rewriting uses them: a name with a blank cannot be written in a template.
+    # A template cannot use these filters, because their names contain a space.
     return f"own {function.__name__}"
 
 
-# With a context, Jinja does not work them out while compiling, which would make plain texts of fragments.
+# Filters with a context are not evaluated at compile time, which would turn fragments into plain texts.
 @pass_context
 def _own(context: Context, text: str) -> Fragment:
     return literal(text)
@@ -219,7 +219,7 @@ def _write(context: Context, value: object) -> str:
     if isinstance(value, Fragment):
         return value
     if isinstance(value, Undefined):
-        return str(value)  # says itself what is undefined
+        return str(value)  # raises an error that names the undefined value
     nunjucks = isinstance(context.environment, _Sandbox) and context.environment.nunjucks
     if nunjucks and type(value) is not int and not isinstance(value, str):
         raise PromptRenderError(f"a {type(value).__name__} would be written in another way by Nunjucks: give a text")
@@ -241,7 +241,7 @@ class _Absent(StrictUndefined):
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja as prompts have it. `concat` is what Jinja joins captured output with."""
+    """The Jinja environment of prompts. Jinja joins captured output with `concat`."""
 
     concat = staticmethod(join)
 
@@ -250,7 +250,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             trim_blocks=language == "jinja2 trimmed", keep_trailing_newline=True, undefined=_Absent, cache_size=0
         )
         self.nunjucks = language == "nunjucks"
-        # Without `random`, by which a prompt would not be itself twice.
+        # Without `random`, so that a prompt always renders to the same text.
         known: dict[str, Callable[..., object]] = {name: each for name, each in FILTERS.items() if name != "random"}
         self.filters = known | {_filter_name(function): function for function in (_own, _join, _write)}
         self.globals = {"range": safe_range, "dict": dict, "namespace": Namespace, "cycler": Cycler, "joiner": Joiner}

@@ -282,6 +282,7 @@ def _dimension(unit: str) -> tuple[str, Fraction] | None:
 
 
 def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
+    """Return whether two quantities are equal after a conversion; a bare number may have any unit."""
     if not one.unit and not other.unit:
         return _bare_converted(one.value, other.value)
     if one.unit and other.unit:
@@ -406,6 +407,7 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
 
 
 def _moments(value: str | float) -> Iterator[_Moment]:
+    """Yield the possible readings of a value as a date or time."""
     text = value if isinstance(value, str) else f"{value:.0f}" if abs(value) < 1e15 else ""
     text = text.strip().lower().replace("noon", "12:00").replace("midnight", "00:00")
     if not 1 < len(text) <= _MOST_CHARACTERS or not text.isascii() or not _SAYS_WHEN.search(text):
@@ -430,6 +432,7 @@ def _moments(value: str | float) -> Iterator[_Moment]:
 
 
 def _seconds(time: re.Match[str]) -> int | None:
+    """Return the seconds since midnight, or None for an impossible time."""
     hour, minute, second = (int(part or 0) for part in time.groups()[:3])
     if time[4]:
         hour = hour % 12 + 12 * (time[4] == "p") if 1 <= hour <= 12 else 99
@@ -445,6 +448,7 @@ def _offset(time: re.Match[str]) -> int | None:
 
 
 def _dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment]:
+    """Yield the dates that a text of digits and month names can mean, each with the given time."""
     if re.fullmatch(r"\d+[. ]\d+", text):  # a number
         return
     words = re.split(r"[-/. ]+", re.sub(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", text))

@@ -97,7 +97,7 @@ class _Pairs:
             return [(wanted[0], made[0])]
         positions: Positions = []
         if self.policy.transitive:
-            # Pairing equal calls first is optimal, because equality is transitive: a better pairing cannot exist.
+            # Pairing equal calls first is optimal: equality is transitive, and a wrong value never costs more than two.
             sides = [self.expected[row].arguments for row in wanted], [self.actual[column].arguments for column in made]
             positions = [(wanted[row], made[column]) for row, column in pair_equal(*sides)]
             rows, columns = ({pair[side] for pair in positions} for side in (0, 1))
@@ -169,6 +169,7 @@ class _Pairs:
         return self._cost(row, column, self._schema(name)) if name == self.actual[column].name else None
 
     def _cost_if_misnamed(self, row: int, column: int) -> int | None:
+        """Return the cost of pairing two calls of different names, or None if they have too little in common."""
         from rapidfuzz import fuzz
 
         one, other = self.expected[row], self.actual[column]

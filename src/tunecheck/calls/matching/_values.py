@@ -276,7 +276,7 @@ class ValueComparison:
         return _MAY_BE_LEFT_OUT in accepted or any(self._is_like_absent(name, one, spot) for one in accepted)
 
     def _is_like_absent(self, name: str, value: JSON, spot: _Spot) -> bool:
-        """Return whether this value is equivalent to an omitted argument: null or the default, if the policy says so."""
+        """Return whether this value equals an omitted argument under the policy: null, or the schema's default."""
         if value is None and self._policy.null_equals_absent:
             return True
         default = spot.schema.default(name) if spot.schema else None
@@ -375,6 +375,7 @@ class ValueComparison:
             yield from self._value(expected, actual, spot)
 
     def _items(self, expected: list[JSON], actual: list[JSON], spot: _Spot, differ: _Differ) -> Iterator[Difference]:
+        """Compare two lists item by item or, under the policy, in any order. A mere change of order is one fault."""
         if len(expected) != len(actual) or not self._step(len(expected)):
             yield Difference(spot.place, "wrong", "other", expected, actual)
             return
