@@ -201,10 +201,10 @@ def test_prompts_of_a_workspace_share_its_data_that_is_not_hidden(
 
     assert loaded("../data/p.json") == {"seed": 1}
     for name in ("../data/p.txt", "../.keys/p.json"):
-        with pytest.raises(PromptError, match="is not in the prompt's folder, nor data of this workspace"):
+        with pytest.raises(PromptError, match="lies outside the prompt's folder and is no JSON, YAML or image file"):
             loaded(name)
     monkeypatch.chdir(tmp_path / "data")
-    with pytest.raises(PromptError, match="is not in the prompt's folder, nor data of this workspace"):
+    with pytest.raises(PromptError, match="lies outside the prompt's folder and is no JSON, YAML or image file"):
         loaded("../data/p.json")
 
 

@@ -267,7 +267,7 @@ def test_of_nunjucks_plain_values_are_read() -> None:
     "body", ["{% if a %}x{% endif %}", "{{ a | upper }}", "{{ a + 1 }}", "{{ a[0] }}", "{{ f() }}"]
 )
 def test_what_may_mean_something_else_in_nunjucks_is_refused(body: str) -> None:
-    with pytest.raises(PromptError, match=r"^p\.prompty, line 6: of Nunjucks only \{\{ name \}\} is read"):
+    with pytest.raises(PromptError, match=r"^p\.prompty, line 6: Nunjucks templates may only use \{\{ name \}\}"):
         _prompt(NUNJUCKS, f"user:\n{body}\n")
 
 

@@ -305,7 +305,9 @@ class Client:
                 return None, None
             said = clean(self.redactor.text(printable(reply.body[: 1 << 16].decode("utf-8", "replace"))), 80)
             broken = str(error).startswith("not JSON")
-            what = "what is not JSON" if broken else f"unusable JSON ({clean(self.redactor.text(str(error)), 100)})"
+            what = (
+                "a body that is not JSON" if broken else f"unusable JSON ({clean(self.redactor.text(str(error)), 100)})"
+            )
             raise UnreadableReplyError(f"answered with {what}: {said or 'nothing'}") from None
 
 

@@ -217,7 +217,9 @@ def _column(name: str, text: str) -> ValuePath:
     except ValueError as error:
         raise ConfigurationError(f"mapping of {name}: {error}") from None
     if reference and (len(path) < 2 or path[0] != "data"):
-        raise ConfigurationError(f"mapping of {name}: {text} must begin with ${{data.: the endpoint is asked first")
+        raise ConfigurationError(
+            f"mapping of {name}: {text} must begin with ${{data. (its values are needed before there is an answer)"
+        )
     return path[1:] if reference else path
 
 

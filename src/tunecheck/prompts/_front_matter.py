@@ -62,7 +62,9 @@ def _content(folder: Path, name: str, most: int) -> bytes:
         base = folder.resolve(strict=True)
         path = (base / name).resolve(strict=True)
         if not path.is_relative_to(base) and not _is_shared(path, base):
-            raise ValueError(f"{name!r} is not in the prompt's folder, nor data of this workspace that it may share")
+            raise ValueError(
+                f"{name!r} lies outside the prompt's folder and is no JSON, YAML or image file of this workspace"
+            )
         if not path.is_file():
             raise ValueError(f"{name!r} is not a file")
         with path.open("rb") as file:

@@ -50,7 +50,7 @@ def _read(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise PromptError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(content) > MAX_BYTES:
-        raise PromptError(f"{path}: larger than {MAX_BYTES >> 10} KiB, which no prompt is")
+        raise PromptError(f"{path}: larger than {MAX_BYTES >> 10} KiB, the limit for prompts")
     try:
         return decode_text(content)
     except ValueError as error:

@@ -146,7 +146,7 @@ def _refuse_unsupported(tree: nodes.Template, *, nunjucks: bool) -> None:
     for part in tree.find_all(nodes.Node) if nunjucks else ():
         if not isinstance(part, _SHARED):
             what = f"no {type(part).__name__.lower()}, which may mean something else in Jinja"
-            raise TemplateSyntaxError(f"of Nunjucks only {{{{ name }}}} is read, {what}", part.lineno)
+            raise TemplateSyntaxError(f"Nunjucks templates may only use {{{{ name }}}}, {what}", part.lineno)
 
 
 class _Rewriter(NodeTransformer):

@@ -30,7 +30,7 @@ def tools_are_shown(answers: Answers) -> Diagnosis:
         return _told_in_text(answers, f"requests with tools are refused: {answers['call'].refusal}", advice)
     tokens = answers.prompt_tokens
     if tokens is None:
-        return Diagnosis("warn", "the service does not report prompt tokens, so that nobody can tell")
+        return Diagnosis("warn", "the service does not report prompt tokens, so this cannot be checked")
     evidence = "{} prompt tokens with a tool, {} without".format(*tokens)
     if _are_shown(answers):
         return Diagnosis("pass", evidence)
