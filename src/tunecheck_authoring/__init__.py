@@ -1,9 +1,9 @@
-"""Data sets made: from services that stand as simulators, and from failed rows as examples to train on.
+"""Make data sets: test sets from simulated services, and training examples from a run's failed rows.
 
 author(AuthorPlan(…), backends)        # a validated data set, stage by stage
-audit(rows, reader)                    # what is probably wrong with rows
+audit(rows, reader)                    # probable mistakes in rows
 export(run, ExportPlan(…))             # a run's failed rows as training examples
-write_simulator(openapi, path)         # a service made from an OpenAPI file; write_recorded: from an MCP server
+write_simulator(openapi, path)         # a simulator of an OpenAPI file; write_recorded: of an MCP server
 """
 
 from tunecheck.plugins import attach_stub

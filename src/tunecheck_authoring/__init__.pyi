@@ -1,4 +1,4 @@
-"""The names of this package that others may use; `__init__.py` loads them from their homes."""
+"""The public names of this package and the modules that define them; `__init__.py` loads them on first use."""
 
 from ._audit.audit import Audit as Audit, audit as audit
 from ._audit.conversations import (

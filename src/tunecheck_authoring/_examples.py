@@ -51,10 +51,10 @@ class TrainingReply:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The messages, the right reply, and the wrong reply that was given (None if there was no reply).
+    """A training example: the messages, the right reply, and the model's wrong reply (None if there was no reply).
 
-    `parallel` is the row's `parallel_tool_calls`. `row_id` is the failed row's id, `source_id` its id in the data set
-    (not that of a trial), `cause` why it failed, if that is known.
+    `parallel` is the row's `parallel_tool_calls`. `row_id` is the failed row's id in the run, `source_id` its id in the
+    data set, which all trials share. `cause` is the cause of the failure, if known.
     """
 
     asked: list[Message]
@@ -88,11 +88,11 @@ def is_conversation(row: Values) -> bool:
 
 
 class ExampleReader:
-    """Reads the rows of one run as examples, with the run's column mapping.
+    """Reader of one run's rows as examples, by the run's column mapping.
 
-    `backends` start the simulators of conversations; `question` is the question's column unless it is a usual one. With
-    `one`, a conversation gives one example: the first expected call that was not made. Otherwise it gives an example
-    for each expected call from the failed turn on.
+    `backends` starts the simulators of conversations; `question` names the question's column if it has no usual name.
+    If `one` is True, a conversation gives one example: the first expected call that was not made. Otherwise it gives an
+    example for each expected call from the failed turn on.
     """
 
     def __init__(self, manifest: RunFile, backends: Backends, *, question: str | None = None, one: bool) -> None:
@@ -135,8 +135,9 @@ class ExampleReader:
     def _wanted_reply(
         self, data: Values, target: Values, tools: list[dict[str, JSON]], definitions: ToolDefinitions
     ) -> TrainingReply:
+        """Return the right reply to a question: calls, or a text if the ground truth has no calls."""
         truth = self._truth(data, target)
-        if isinstance(data.get("check"), str):  # a question of BFCL: lists of possible values
+        if isinstance(data.get("check"), str):  # a question of BFCL: its ground truth lists accepted values
             row = Row(0, "", {**data, "ground_truth": truth}, "")
             truth = question_row(row, tools).values["ground_truth"]
         reading = read_calls(truth, tools=definitions or None)
@@ -149,6 +150,7 @@ class ExampleReader:
 
 
 def _given_reply(response: JSON, target: Values, tools: ToolDefinitions) -> TrainingReply | None:
+    """Return the model's reply to a question, or None if it has neither text nor calls."""
     reading = read_calls(response, tools=tools or None)
     if reading.complete_calls:
         text = target.get("text")
@@ -184,11 +186,11 @@ class RightCourse:
             raise UnusableRowError("its right calls cannot be read")
 
     def from_turn(self, turn: int) -> Iterator[Example]:
-        """Yield the expected calls from this turn (counted from 0) on."""
+        """Yield an example for each expected call from this turn (counted from 0) on."""
         return (example for at, example in self._examples() if at >= turn)
 
     def differing(self, target: Values, turn: int) -> Example:
-        """Return the first expected call of this turn that was not made, with the reply that was given.
+        """Return the example for the first expected call of this turn that was not made, with the model's reply.
 
         Raises:
             UnusableRowError: All expected calls were made.
@@ -203,7 +205,7 @@ class RightCourse:
         raise UnusableRowError("called more than is right: there is no answer to prefer")
 
     def _examples(self) -> Iterator[tuple[int, Example]]:
-        """Yield the expected calls with their turns; the simulators are in the state before the yielded call."""
+        """Yield an example for each expected call, with its turn. Each call is made after its example was yielded."""
         scenario: Scenario = self._scenario
         dialect = ToolsDialect(scenario.offer, OwnWording())
         messages: list[Message] = []
@@ -222,9 +224,9 @@ class RightCourse:
 
 
 def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingReply | None:
-    """Return the wrong call in place of the right one: of the same function, else one that changes state or fails.
+    """Return the wrong call that replaced the right one: a call of the same function, else a call with an effect.
 
-    A call that only reads is no mistake.
+    An effect is a change of state or an error. A call that only reads is no mistake.
     """
     same = next((call for call in wrong if call.name == right.name), None)
     replay = Player(backend)
@@ -234,7 +236,7 @@ def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingRep
 
 
 def _text_reply(target: Values, turn: int) -> TrainingReply | None:
-    """Return the text that ended a turn without the call."""
+    """Return the last text of a turn as the model's reply, or None if there is none."""
     last = next(reversed(_steps(target, "result", turn)), None)
     return TrainingReply(last) if isinstance(last, str) and last else None
 

@@ -52,9 +52,9 @@ class ExportedRow(msgspec.Struct, frozen=True):
 
 
 class ExportFile(msgspec.Struct, frozen=True, kw_only=True):
-    """`<file>.source.json`: the source of each line of examples, and the data set that the rows left.
+    """`<file>.source.json`: the source of each line of examples.
 
-    `left` is the data set without those rows; null if the rows belong to no test set.
+    `left` is the data set without the exported rows; null if the rows belong to no test set.
     """
 
     format_version: int = FORMAT_VERSION
@@ -93,7 +93,7 @@ class ExportPlan:
     """The rows to export, and the files to write.
 
     `causes` and `evaluator` select failed rows. Without causes, serving faults are left out: training cannot fix them.
-    `question` is the question's column unless it is a usual one; `trust` says which simulators may be loaded. `rest` is
+    `question` names the question's column if it has no usual name; `trust` decides which simulators may load. `rest` is
     the file for the rows that stay in the test set; None if the rows belong to no test set.
     """
 
@@ -143,6 +143,7 @@ def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportRepo
 
 
 def _check_simulated(run: Run, against: Run | None, plan: ExportPlan) -> None:
+    """Refuse runs with simulated answers, unless the plan allows them."""
     if plan.allow_simulated:
         return
     for each in (run, against) if against is not None else (run,):
@@ -153,6 +154,7 @@ def _check_simulated(run: Run, against: Run | None, plan: ExportPlan) -> None:
 
 
 def _check_files(run: Run, plan: ExportPlan) -> None:
+    """Refuse output files that exist, unless the plan overwrites them; never overwrite the run's own data."""
     rest = () if plan.rest is None else (plan.rest, sidecar_path(plan.rest))
     source = run.manifest().dataset.path
     for path in (plan.out, *rest):
@@ -172,7 +174,7 @@ def _why_nothing(report: ExportReport) -> str:
 
 
 class FailedRows:
-    """Reads the failed rows of a run as examples, and counts skipped and unusable rows."""
+    """Reader of a run's failed rows as examples; it counts skipped and unusable rows."""
 
     def __init__(self, run: Run, plan: ExportPlan, report: ExportReport, *, one: bool) -> None:
         manifest, own = run.manifest(), plan.evaluator
@@ -192,7 +194,7 @@ class FailedRows:
         return "error.target" in row or any(reader.word(row) == "fail" for reader in self._verdicts)
 
     def wanted(self, row: Mapping[str, JSON]) -> bool:
-        """True if a failed row's cause is selected; other rows are counted."""
+        """True if a failed row's cause is selected; if not, count the row as left out."""
         code = row.get("cause")
         code = code if isinstance(code, str) else ""
         if self._plan.causes:
@@ -215,7 +217,7 @@ class FailedRows:
         return min(turn, len(result) or 1 if isinstance(result, list) else turn) - 1
 
     def examples(self, row: Mapping[str, JSON], turn: int = 0) -> list[Example]:
-        """Return the row as examples; unusable rows are counted."""
+        """Return the examples of a row; if it is unusable, count it as left out and return an empty list."""
         try:
             found = [*self._examples.read(row, turn)]
             if not found:
@@ -247,7 +249,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
         if fails[0] == fails[1] or not readers[wrong].wanted(both[wrong]):
             continue
         failed = readers[wrong].examples(both[wrong], readers[wrong].failed_turn(both[wrong]))
-        if is_conversation(both[wrong]):  # the right run may have made needless calls: take the ground truth's
+        if is_conversation(both[wrong]):  # the passing run may have made needless calls: prefer the ground truth's
             yield from failed
             continue
         better = readers[right].examples(both[right])
@@ -255,7 +257,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
 
 
 def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:
-    """Yield each example once; pairs without a rejected reply are counted and skipped."""
+    """Yield each distinct example once; skip and count pairs without a rejected reply."""
     known: set[bytes] = set()
     for example in examples:
         if paired and example.given is None:
@@ -271,7 +273,7 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
 
 
 def _record(example: Example, form: Form, *, paired: bool) -> Record:
-    """Return the example as a record of a form. TRL trains on the completion alone."""
+    """Return an example as a record of the file's form. TRL trains only on the completion."""
     wanted, given = (
         None if answer is None else answer.message(arguments_as_text=form == "openai")
         for answer in (example.wanted, example.given)
@@ -343,7 +345,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
 
 
 def _clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
-    """Return the clusters of rows, by the declared column or else a detected one, as in comparisons."""
+    """Return the clusters of rows, by the declared column or else by a detected one, as comparisons do."""
     if declared == NONE:
         return None
     columns = dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Find the records of an OpenAPI file, and write a service as two files: a short class, and its tables as JSON."""
+"""Find the kinds of records in an OpenAPI file, and write a simulator as a short class and a JSON file of tables."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ _LIMIT = frozenset("limit per_page page_size pagesize max_results maxresults siz
 _IDS = ("id", "uuid", "key", "name", "slug", "code", "number")
 
 Place = tuple[str, ...]
-"""The parts of a collection's path, each parameter as {}."""
+"""The parts of a collection's path, with {} for each parameter."""
 
 
 @dataclass
 class ResourceKind:
-    """A kind of records. `scopes` are the path parameters before it, with the kinds that they identify (None: unknown).
-    Without a `key` there is only one record."""
+    """A kind of records, such as pets. If `key` is None, there is only one record.
+
+    `scopes` holds the path parameters before the record's own, each with the kind that it identifies (None: unknown).
+    """
 
     name: str
     key: str | None
@@ -46,7 +48,7 @@ class ResourceKind:
     required: list[str] = field(default_factory=list)
 
     def field_of(self, parameter: str) -> str | None:
-        """Return the field that a parameter names: `pet_id` for `petId`, `tags` for `tag`."""
+        """Return the field with a parameter's name, spelled alike: `pet_id` for `petId`, `tags` for `tag`."""
         wanted = _plain(parameter)
         return next((name for name in self.fields if _plain(name) == wanted), None)
 
@@ -88,7 +90,7 @@ class ResourceModel:
             self.actions[operation.name] = self._action(operation, kind, does)
 
     def _add_items(self, operation: ApiOperation) -> None:
-        """Add the kind of a path that names one record: `/pets/{petId}`."""
+        """Add the kind of the record at a path such as `/pets/{petId}`."""
         place = _place(operation.parts[:-1])
         if place in self._by_place or not operation.in_path:
             return
@@ -102,6 +104,7 @@ class ResourceModel:
             self._by_schema.setdefault(operation.answer.name, known)
 
     def _new(self, place: Place, key: str | None) -> ResourceKind:
+        """Add a kind for the collection at a place; if its name is taken, it gets a longer one."""
         name = _named_by(place)
         if name in self.kinds:
             longer = [each for each in place if each != "{}"][-2:]
@@ -111,7 +114,7 @@ class ResourceModel:
         return kind
 
     def _learn(self, operation: ApiOperation) -> None:
-        """Take the fields and scopes of a kind from an operation."""
+        """Add an operation's fields and scopes to the kind at its path."""
         kind = self._place_kind(operation)
         if kind is None:
             return
@@ -143,7 +146,7 @@ class ResourceModel:
         return self._by_place.get(_place(operation.parts[:-1] if has_key else operation.parts))
 
     def _about(self, operation: ApiOperation) -> tuple[ResourceKind, str]:
-        """Return an operation's kind of records, and its action."""
+        """Return the kind of records that an operation works on, and the action: "read", "list", "create", …"""
         kind, method = self._place_kind(operation), operation.method
         if operation.parts and is_parameter(operation.parts[-1]) and kind is not None:
             return kind, {"get": "read", "delete": "delete"}.get(method, "update")
@@ -168,6 +171,7 @@ class ResourceModel:
         return self._found_here(operation, "id"), "create"
 
     def _found_here(self, operation: ApiOperation, key: str | None) -> ResourceKind:
+        """Add a kind for an operation's own path, which no other operation explains."""
         kind = self._new(_place(operation.parts), key)
         self._learn(operation)
         if key == "id":
@@ -190,6 +194,7 @@ class ResourceModel:
         return None if kind.key is None else by_field.get(kind.key)
 
     def _action(self, operation: ApiOperation, kind: ResourceKind, does: str) -> Action:
+        """Return an operation as an action on a kind of records."""
         key = self._key_parameter(operation, kind) if does in ("read", "update", "delete", "act") else None
         parameters = operation.parameters
         free = [name for name in parameters if name != key]
@@ -225,6 +230,7 @@ class ResourceModel:
         )
 
     def _filters(self, operation: ApiOperation, kind: ResourceKind, free: Sequence[str]) -> list[str]:
+        """Return the query parameters with the name of a field."""
         return [
             name
             for name in free
@@ -232,7 +238,7 @@ class ResourceModel:
         ]
 
     def _references(self, operation: ApiOperation, kind: ResourceKind, key: str | None) -> Iterator[tuple[str, str]]:
-        """Yield the parameters that hold another record's key: `petId` if there are pets."""
+        """Yield each parameter with the key of another record, and that record's kind: `petId` if there are pets."""
         for name, parameter in operation.parameters.items():
             *words, last = words_of(parameter.original) or [""]
             other = self.kinds.get(singular("_".join(words)))
@@ -247,12 +253,13 @@ def _place(parts: Sequence[str]) -> Place:
 
 
 def _named_by(place: Place) -> str:
+    """Return a kind's name: the last fixed part of its path in the singular."""
     words = words_of(next((part for part in reversed(place) if part != "{}"), "item")) or ["item"]
     return identifier("_".join([*words[:-1], singular(words[-1])])).lower()
 
 
 def _key_field(kind: ResourceKind, schema: Schema) -> str:
-    """Return the field of a path's last parameter: `id` for `petId`; else the parameter's own name."""
+    """Return the field that holds a path's last parameter (`id` for `petId`), or else the parameter's own name."""
     parameter = kind.key or "id"
     own = {*words_of(kind.name)}
     rest = "_".join(word for word in words_of(parameter) if singular(word) not in own)
@@ -312,12 +319,14 @@ def sample_configuration(kinds: Mapping[str, ResourceKind], seed: int) -> dict[s
 
 
 class _Samples:
+    """Sample records of all kinds, made when they are first needed."""
+
     def __init__(self, kinds: Mapping[str, ResourceKind], random: Random) -> None:
         self._kinds, self._random = kinds, random
         self._made: dict[str, list[dict[str, JSON]]] = {}
 
     def of(self, kind: ResourceKind) -> list[dict[str, JSON]]:
-        """Return the records of a kind; records that they refer to are made first."""
+        """Return the records of a kind. Records to which they refer are made first."""
         if kind.name not in self._made:
             self._made[kind.name] = []  # kinds may refer to each other
             count = 1 if kind.key is None else _RECORDS
@@ -325,6 +334,7 @@ class _Samples:
         return self._made[kind.name]
 
     def _record(self, kind: ResourceKind, number: int) -> dict[str, JSON]:
+        """Return the n-th record of a kind."""
         record: dict[str, JSON] = {}
         if kind.key is not None and kind.key not in kind.scopes:
             record[kind.key] = self._key(kind, number)
@@ -353,7 +363,7 @@ class _Samples:
         return (name for name in kind.fields if name in chosen)
 
     def _key(self, kind: ResourceKind, number: int) -> JSON:
-        """Return a key: a name if keys are names, else one as the service makes them."""
+        """Return the key of the n-th record: a name if keys are names, else a key like the simulator's."""
         assert kind.key is not None
         schema = kind.fields.get(kind.key, {})
         named = [*dict.fromkeys(map(str, plain_values(kind.key, schema, self._random)))]
@@ -363,6 +373,7 @@ class _Samples:
         return made_key(kind.name, kind.makes, number)
 
     def _key_of(self, kind: ResourceKind, number: int) -> JSON:
+        """Return the key of one of a kind's records, chosen by number."""
         known = self.of(kind)
         if not known or kind.key is None:
             return made_key(kind.name, kind.makes, number)

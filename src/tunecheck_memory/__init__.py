@@ -1,4 +1,4 @@
-"""Long-term memory: many tests interleaved in one long conversation, by a scheduler, on a clock of its own.
+"""Long-term memory tests: a scheduler interleaves many tests in one long conversation with its own clock.
 
 Your own kinds of tests import what they need from here; `docs/memory-kinds.md` shows how.
 """

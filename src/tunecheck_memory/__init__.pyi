@@ -1,4 +1,4 @@
-"""The public names of this package and their homes; `__init__.py` loads them from there."""
+"""The public names of this package and the modules that define them; `__init__.py` loads them on first use."""
 
 from ._agent_endpoint import MemoryAgentEndpoint as MemoryAgentEndpoint
 from ._agents import (

@@ -26,10 +26,10 @@ _REPLY = "/reply"
 
 
 class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
-    """Posts to `<url>/reply`, `<url>/reset` and `<url>/advance`; all other keys are those of every HTTP endpoint.
+    """An agent with its own memory behind an HTTP server: requests go to `<url>/reply`, `<url>/reset`, `<url>/advance`.
 
-    Used as an ordinary endpoint, it sends the system messages and the only user message of each request in a new
-    conversation.
+    The other keys of its definition are those of every HTTP endpoint. As an ordinary endpoint, it sends the system
+    messages and the only user message of each request in a new conversation.
     """
 
     kind = "memory_agent"
@@ -83,6 +83,7 @@ def _heard(reply: JSON) -> None:
 
 
 def _beside(url: str, path: str) -> str:
+    """Return the URL with this path appended, in place of `/reply` if the URL ends with it."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix(_REPLY) + path))
 
@@ -93,6 +94,7 @@ def _message_body(conversation: str, sent_at: datetime | None) -> dict[str, JSON
 
 
 def _only_message(request: ChatRequest) -> str:
+    """Return the texts of a request as one message; refuse a request with earlier turns."""
     roles = [message.get("role") for message in request.messages]
     if roles[-1:] != ["user"] or any(role not in ("system", "developer") for role in roles[:-1]):
         raise ValueError(

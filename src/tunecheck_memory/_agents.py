@@ -1,4 +1,4 @@
-"""The tested agent: it gets one message at a time. A window limits the conversation in its prompts."""
+"""The agents under test. They get one message at a time; a window limits the conversation in their prompts."""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -13,21 +13,22 @@ from tunecheck_memory._effects import Outcome
 from tunecheck_memory._tokens import CountingOnce, Tokenizer
 
 MESSAGE_TOKENS = 4
-"""Tokens of a message beside its text: its role and delimiters in the usual chat formats."""
+"""Tokens of a message in addition to its text: its role and delimiters in the usual chat formats."""
 
 
 class Window:
-    """The exchanges of a conversation in the next prompt, which has at most `limit` tokens (None: no limit).
+    """The earlier exchanges that the next prompt repeats. A prompt has at most `limit` tokens (None: no limit).
 
-    If a new message finds no room, the oldest exchanges go, whole and for good. A message that is too large is sent
-    alone. The window follows from the messages and replies alone: a conversation read from an event log has the same.
+    If a new message does not fit, the oldest exchanges are dropped whole and never return. A message that exceeds the
+    limit by itself is sent alone. The window depends only on messages and replies, so a conversation that is replayed
+    from an event log has the same window.
 
     Raises:
         ConfigurationError: The limit is below 1.
     """
 
     def __init__(self, tokenizer: Tokenizer, limit: int | None = None) -> None:
-        # A message is counted when room is made for it and when it is kept.
+        # Each message is counted twice: when exchanges are dropped for it, and when it is kept.
         self._tokenizer = CountingOnce(tokenizer)
         self._limit = limit
         if limit is not None and limit <= 0:
@@ -36,12 +37,13 @@ class Window:
         self._used = 0
 
     def prompt(self, message: str) -> list[Mapping[str, JSON]]:
-        """Make room for a new message, and return its prompt."""
+        """Drop exchanges until a new message fits; return the prompt, which ends with the message."""
         self.make_room(message)
         said = [(role, text) for exchange in self._kept for role, text in zip(_ROLES, exchange[:2], strict=True)]
         return [{"role": role, "content": text} for role, text in [*said, ("user", message)]]
 
     def make_room(self, message: str) -> None:
+        """Drop the oldest exchanges until a new message fits."""
         needed = self._cost(message)
         while self._limit is not None and self._kept and self._used + needed > self._limit:
             self._used -= self._kept.popleft()[2]
@@ -75,10 +77,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Agent(ABC):
-    """The other side of one conversation. It gets one message after the other, never two at once.
+    """The agent's side of one conversation. It gets one message after the other, never two at once.
 
-    `key` is an idempotency key: a call in flight when the run broke off is made again under its key, and must have
-    the same outcome. Times are µs since 1970 (UTC), by the conversation's clock.
+    `key` is an idempotency key: a call that was in flight when the run was interrupted is repeated with the same key,
+    and must have the same outcome. Times are in µs since 1970 (UTC), from the conversation's clock.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -87,13 +89,13 @@ class Agent(ABC):
 
     @abstractmethod
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
-        """Say a message at `at_us`; `suggested` is a reply that the agent may take as its own.
+        """Send a message at `at_us`; `suggested` is a reply that the agent may adopt.
 
         The outcome's latency counts from sending to the last byte.
 
         Raises:
-            EndpointError: No answer came, for good; nothing was kept of the message.
-            StopRunError: The run must stop, every further call would fail in the same way.
+            EndpointError: The call failed after all retries; the conversation does not contain the message.
+            StopRunError: The run must stop: every further call would fail in the same way.
             ConfigurationError: The endpoint cannot be an agent.
         """
 
@@ -104,24 +106,24 @@ class Agent(ABC):
         """Tell the agent that time has passed, if it keeps track of time itself."""
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
-        """Take an exchange from an event log without asking anybody."""
+        """Add an exchange from an event log to the conversation, without a call."""
 
     def observe_reset(self) -> None:
-        """Take a reset from an event log without asking anybody."""
+        """Repeat a reset from an event log, without a call."""
 
     def resize(self, max_prompt_size: int | None) -> None:
-        """Send at most this many tokens of the conversation from the next message on."""
+        """Change the token limit of the prompts, from the next message on."""
 
 
 def agent_for(
     endpoint: Endpoint, tokenizer: Tokenizer, *, conversation: str, max_prompt_size: int | None = None
 ) -> Agent:
-    """Return the agent behind an endpoint: one that gets the conversation each time, or one that remembers it itself.
+    """Return an endpoint's agent: `RememberingAgent` if it keeps conversations itself, else `EndpointAgent`.
 
     `conversation` must stay the same when a run is resumed, and differ between conversations.
 
     Raises:
-        ConfigurationError: The prompt size leaves no room, or the agent could not heed it.
+        ConfigurationError: The prompt size is below 1, or the endpoint keeps the conversation and cannot have one.
     """
     if not isinstance(endpoint, StatefulEndpoint):
         return EndpointAgent(endpoint, tokenizer, max_prompt_size)
@@ -135,7 +137,7 @@ def agent_for(
 class EndpointAgent(Agent):
     """A model without a memory: each request holds as much of the conversation as fits into `max_prompt_size`.
 
-    Suggested replies are adopted. A declined exchange is left out of later prompts: it would be declined again.
+    It adopts suggested replies without a call. Later prompts omit a declined exchange: it would be declined again.
     """
 
     def __init__(self, endpoint: Endpoint, tokenizer: Tokenizer, max_prompt_size: int | None = None) -> None:
@@ -184,10 +186,10 @@ class StatefulReply:
 
 
 class StatefulEndpoint(Endpoint):
-    """An agent that keeps each `conversation` itself, and is sent one message at a time.
+    """An endpoint that keeps each `conversation` itself and gets one message at a time.
 
-    A `key` that comes again is the same message again: it gets the same reply and is not remembered twice. `sent_at`
-    is the time of the conversation's own clock, with a time zone.
+    A repeated `key` means a repeated message: the agent returns the same reply and remembers the message only once.
+    `sent_at` is the time of the conversation's clock, with a time zone.
     """
 
     answers_single_questions = False
@@ -196,11 +198,11 @@ class StatefulEndpoint(Endpoint):
     async def reply(
         self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
     ) -> StatefulReply:
-        """Send a message; `suggested` is a reply that the agent may take as its own, which saves making one.
+        """Send a message; `suggested` is a reply that the agent may adopt instead of generating one.
 
         Raises:
-            EndpointError: the call failed for good; its subclass says how.
-            StopRunError: the run must stop, every further call would fail in the same way.
+            EndpointError: The call failed after all retries; the subclass shows how.
+            StopRunError: The run must stop: every further call would fail in the same way.
         """
 
     @abstractmethod
@@ -208,19 +210,21 @@ class StatefulEndpoint(Endpoint):
         """Make the agent forget the whole conversation.
 
         Raises:
-            EndpointError, StopRunError: as `reply`.
+            EndpointError, StopRunError: See `reply`.
         """
 
     @abstractmethod
     async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
-        """Tell the agent that so much time has passed with nothing said, and that it is `sent_at` now.
+        """Tell the agent that `seconds` have passed without a message, and that the time is now `sent_at`.
 
         Raises:
-            EndpointError, StopRunError: as `reply`.
+            EndpointError, StopRunError: See `reply`.
         """
 
 
 class RememberingAgent(Agent):
+    """An agent that keeps the conversation itself: each request holds only the new message."""
+
     def __init__(self, endpoint: StatefulEndpoint, conversation: str) -> None:
         super().__init__(endpoint)
         self._endpoint = endpoint
@@ -244,6 +248,7 @@ class RememberingAgent(Agent):
 
 
 def _outcome(at_us: int, completion: Completion, name: str, asked: str | bytes, *, adopted: bool = False) -> Outcome:
+    """Return a completion as an outcome; count the characters of `asked` if the service reported no input tokens."""
     text = completion.text or ""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ReplyError(
@@ -267,7 +272,7 @@ def _outcome(at_us: int, completion: Completion, name: str, asked: str | bytes, 
 
 
 def _whole(text: str) -> str:
-    """Replace lone surrogates, which JSON can hold, as they have no tokens."""
+    """Replace lone surrogates: JSON may contain them, but they have no tokens."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

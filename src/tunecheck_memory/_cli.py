@@ -1,4 +1,4 @@
-"""`tunecheck memory run`: have the long conversations of a benchmark with an agent, and show its scores."""
+"""`tunecheck memory run`: hold a benchmark's long conversations with an agent, and print its scores."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
 
 UNFINISHED = "the unfinished run of these options"
-"""The value of `--resume` without a run; no run has blanks in its id."""
+"""The value of `--resume` without a run. It contains spaces, so no run has it as its id."""
 
 _INCIDENTAL = frozenset({"name", "concurrency", "max_cost", "prices", "regenerate", "reuse"})
 """Options that may differ between two runs of one configuration."""
@@ -117,12 +117,12 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     fresh: bool = flag("Start a new run, and do not mention an unfinished one.", RUNNING, recorded=False)
 
     def of_the_same(self) -> dict[str, JSON]:
-        """Return the options that are equal in all runs of one configuration."""
+        """Return the options that must be equal for two runs to be runs of one configuration."""
         return {name: value for name, value in self.recorded().items() if name not in _INCIDENTAL}
 
 
 _MOST_LOOKED_AT = 100
-"""The most runs, the newest first, that are searched for an unfinished one of the same configuration."""
+"""Only this many runs, the newest, are searched for an unfinished run of the same configuration."""
 
 
 @command(MemoryRunOptions)
@@ -167,7 +167,7 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
 
 
 def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
-    """Return the options with the unfinished run for a bare `--resume`; print a note if there is none."""
+    """Replace a bare `--resume` by the unfinished run with the same options; print a note if there is none."""
     if options.resume != UNFINISHED:
         return options
     if options.config is None or options.endpoint is None:
@@ -179,7 +179,7 @@ def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
 
 
 def _find_unfinished(options: MemoryRunOptions) -> str | None:
-    """Return the newest run with the same options if it is neither finished nor in progress."""
+    """Return the id of the newest run with the same options, or None if that run is finished or in progress."""
     from tunecheck.runs import list_runs
 
     for run in islice(reversed([*list_runs(options.folder)]), _MOST_LOOKED_AT):
@@ -187,13 +187,13 @@ def _find_unfinished(options: MemoryRunOptions) -> str | None:
             begun = recorded_options(MemoryRunOptions, run.id, run.manifest().command)
             if begun.of_the_same() == options.of_the_same():
                 return None if run.status() in ("finished", "running") else run.id
-        except ConfigurationError:  # of another command, or damaged
+        except ConfigurationError:  # another command's run, or a damaged one
             continue
     return None
 
 
 _OF_PLAN = ("definitions", "texts", "filler", "wording", "isolated", "seed", "max_prompt_size", "unjudged", "name")
-"""Options that are fields of a plan."""
+"""Options with the names of fields of `MemoryPlan`."""
 
 
 def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> MemoryOutcome:

@@ -35,7 +35,7 @@ class SessionClock:
         self._now_us = max(self._now_us, at_us)
 
     def exchanged(self) -> int:
-        """Return the time after a message and its reply."""
+        """Let the time of a message and its reply pass; return the new time."""
         self._now_us += EXCHANGE_US
         return self._now_us
 
@@ -65,7 +65,7 @@ class RealClock(SessionClock):
         return self.now()
 
     async def jump(self, until_us: int) -> int:
-        """Wait until `until_us`. Time that passed while the run was interrupted counts."""
+        """Wait until `until_us`; return the time. Time that passed while the run was interrupted counts."""
         while (left := until_us - self._machine()) > 0:
             await self._sleep(left / 1_000_000)
         self.set(until_us)

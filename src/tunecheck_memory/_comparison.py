@@ -48,13 +48,14 @@ def _cells(side: JSON) -> tuple[str, str]:
 
 
 def memory_warnings(base: RunInfo, new: RunInfo) -> Iterator[Objection]:
-    """Yield differences between two memory runs that make them incomparable; nothing for other runs."""
+    """Yield the differences that make two memory runs incomparable; yield nothing for other runs."""
     told = [_settings(base), _settings(new)]
     if all(told):
         yield from (Objection("memory_settings", text) for text in _warnings(*told))
 
 
 def _settings(info: RunInfo) -> Mapping[str, JSON]:
+    """Return the memory settings in a run's manifest; they are empty if it is no memory run."""
     target = Run(Path(info.place)).manifest().target if info.source == "run" else None
     memory = target.get("memory") if target is not None else None
     return memory if isinstance(memory, dict) else {}
@@ -76,7 +77,7 @@ def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str
 
 def _sides(info: RunInfo) -> dict[str, JSON]:
     """Return each data set's figures, with the mean number of tokens between start and end of its tests."""
-    from tunecheck_memory._run_files import by_title, data_set_figures, read_scored  # most runs are not of memory
+    from tunecheck_memory._run_files import by_title, data_set_figures, read_scored  # not loaded for other runs
 
     sides: dict[str, JSON] = {}
     for title, tests in by_title(read_scored(Run(Path(info.place)).rows())).items():

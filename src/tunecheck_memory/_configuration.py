@@ -44,9 +44,9 @@ _FOLDER_NAME = re.compile(r"[^/\\:*?\"<>|\0\n\r\t]{1,120}")
 
 @dataclass(frozen=True)
 class DataSet:
-    """`name` is its name in the configuration, `seed` the seed of its tests.
+    """A data set of a configuration: tests of one kind.
 
-    `sha256` is the hash of the kind's own file, if it has one.
+    `name` is the data set's name in the file. `sha256` is the hash of the kind's Python file, if the user wrote one.
     """
 
     name: str
@@ -61,6 +61,7 @@ class DataSet:
         return self.kind.title
 
     def recipe(self) -> dict[str, JSON]:
+        """Return the inputs that determine the data set's tests, as `made_of.json` records them."""
         recipe: dict[str, JSON] = {} if self.sha256 is None else {"sha256": self.sha256}
         recipe |= {"name": self.name, "args": dict(self.kind.arguments), "dataset_examples": self.examples}
         return recipe | {"memory_span": self.memory_span, "seed": self.seed}
@@ -68,10 +69,10 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Configuration:
-    """`memory_span` is in tokens; data sets may have their own.
+    """A benchmark's configuration. `memory_span` is in tokens; a data set may have its own.
 
     `incompatibilities` are sets of titles: tests of two titles in a set never overlap. `incompatible_names` holds the
-    same sets by name. `isolated` is the file's setting; published configurations have none.
+    same sets with the names in the file. `isolated` is a setting of this package; published configurations lack it.
     """
 
     path: Path
@@ -84,6 +85,7 @@ class Configuration:
     incompatible_names: tuple[tuple[str, ...], ...] = ()
 
     def settings(self) -> dict[str, JSON]:
+        """Return the configuration in the form of its file."""
         together: list[JSON] = [list(names) for names in self.incompatible_names]
         config: dict[str, JSON] = {"run_name": self.run_name, "incompatibilities": together, "isolated": self.isolated}
         shared: dict[str, JSON] = {"memory_span": self.memory_span, "seed": self.seed}
@@ -96,13 +98,13 @@ class Configuration:
 
 
 def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trust | None = None) -> Configuration:
-    """Read the configuration of a file; `seed` wins over the file's.
+    """Read a configuration file; `seed` takes precedence over the file's seed.
 
-    `trust` decides which files of kinds may load; by default all. Paths of files are relative to the configuration.
-    Other names are those of installed kinds, or of kinds in the workspace's `memory/`.
+    `trust` decides which Python files of kinds may load; by default all. Their paths are relative to the configuration.
+    Other names refer to installed kinds, or to kinds in the workspace's `memory/`.
 
     Raises:
-        ConfigurationError: The file cannot be read, or a key, name or argument is unknown or wrong; names the line.
+        ConfigurationError: The file is unreadable, or a key, name or argument is wrong; the message names the line.
     """
     return _Reader(read_yaml(path), Path(path), seed, trust).read()
 
@@ -134,7 +136,7 @@ class _DataSets(Written, frozen=True):
 
 
 class ConfigurationFile(Written, frozen=True):
-    """The configuration file as people write it."""
+    """The content of a configuration file."""
 
     datasets: _DataSets
     config: _Config | None = None
@@ -214,6 +216,7 @@ class _Reader:
         return arguments
 
     def _titles(self, names: tuple[str, ...], place: int) -> frozenset[str]:
+        """Return the titles of the data sets in a group of incompatible names."""
         listed = {entry.name: kind for entry, kind in zip(self._file.datasets.datasets, self._kinds, strict=True)}
         path = ("config", "incompatibilities", place)
         return frozenset((listed.get(name) or self._kind(name, path)).title for name in names)
@@ -231,7 +234,7 @@ class _Reader:
 def find_kind(
     name: str, arguments: Mapping[str, JSON] | None = None, *, folder: Path | None = None, trust: Trust | None = None
 ) -> Kind:
-    """Make the kind of this name ("colours"), or of this file ("kinds/haiku.py", relative to `folder`).
+    """Return the kind with this name ("colours") or in this file ("kinds/haiku.py", relative to `folder`).
 
     `trust` decides which files may load; by default all.
 
@@ -243,7 +246,7 @@ def find_kind(
 
 
 def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = None) -> type[Kind]:
-    """Return the class of a kind; arguments and errors as of `find_kind`."""
+    """Return the class of a kind. For parameters and errors see `find_kind`."""
     if is_kind_file(name):
         loaded = _kind_of_file((folder or Path()) / name, trust)
     else:
@@ -271,7 +274,7 @@ def _kind_of_file(path: Path, trust: Trust | None) -> object:
 
 
 def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
-    """Make a kind with the arguments of a configuration; errors as of `find_kind`."""
+    """Return a kind with the arguments of a configuration. For errors see `find_kind`."""
     known = kind.argument_names()
     for name in arguments:
         if name not in known:
@@ -279,7 +282,7 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
             raise ConfigurationError(f"the data set {kind.name!r} has no argument {name!r}{hint}")
     try:
         made = kind(**arguments)
-        dict(made.arguments)  # fails if the kind does not keep them
+        dict(made.arguments)  # raises if the kind does not store its arguments
         return made
     except ConfigurationError:
         raise
@@ -301,14 +304,14 @@ _ALIASES = {"keyvaluepairs": "kv", "conflictingpersonalinformation": "conflictin
 
 @lru_cache(maxsize=64)
 def shipped_kind(title: str) -> type[Kind] | None:
-    """Return the kind of this package with a title or name: "Spy Meeting" and "spy_meeting" are the same."""
+    """Return the shipped kind with this title or name ("Spy Meeting", "spy_meeting"), or None."""
     name = plain_title(title)
     return shipped_kinds().get(_ALIASES.get(name, name))
 
 
 @lru_cache(maxsize=1)
 def shipped_kinds() -> Mapping[str, type[Kind]]:
-    """Return the kinds of this package by their plain names."""
+    """Return the shipped kinds by their plain names."""
     kinds = {}
     for name, extension in PLUGIN.own_kinds[GROUP].items():
         kind = extension.load()
@@ -318,4 +321,5 @@ def shipped_kinds() -> Mapping[str, type[Kind]]:
 
 
 def plain_title(title: str) -> str:
+    """Return a title in lower case, with letters and digits only."""
     return re.sub(r"[\W_]+", "", title[:200].lower())

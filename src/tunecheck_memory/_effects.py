@@ -1,10 +1,10 @@
-"""The effects that the scheduler yields, and the outcomes that it is sent: deciding and doing are separate.
+"""The effects that the scheduler yields, and the outcomes that are sent back to it.
 
-The scheduler is a generator without input or output: it yields an effect and is sent an `Outcome`. A live session
-executes and logs effects, a resumed one first takes the outcomes of its event log, and a replay takes them from another
-run's log. All three drive the same generator, so they cannot diverge.
+The scheduler is a generator that makes no calls itself: it yields an effect and is sent an `Outcome`. A live session
+executes and logs the effects. A resumed session first sends the outcomes in its event log, and a replay sends those in
+another run's log. All three drive the same generator, so they cannot diverge.
 
-Names, order and renames of the fields are the format of the event log.
+The event log stores the fields by name, order and `rename`: a change breaks existing logs.
 """
 
 from collections.abc import Generator
@@ -32,8 +32,8 @@ class Outcome(
 
     adopted: the agent took the suggested reply without a call.
     declined: the service declined the content; the text is empty, and later prompts leave the exchange out.
-    asked: the number of characters sent, if the service did not count tokens.
-    masked: the reply repeated a secret.
+    asked: the number of characters sent, if the service did not report input tokens.
+    masked: the reply repeated a secret, which is masked in `text`.
     reasoning: the model's reasoning.
     """
 
@@ -70,13 +70,13 @@ class Outcome(
 
 
 class _Effect(msgspec.Struct, frozen=True, tag_field="do"):
-    """`test` is the id of the effect's test."""
+    """A step of the conversation; `test` is the id of the test that it belongs to."""
 
 
 class Send(_Effect, frozen=True, tag="send"):
-    """Say a message to the agent; `test` is "" for the introduction and filler.
+    """Send a message to the agent; `test` is "" for the introduction and filler.
 
-    `suggested` is a reply that the agent may take as its own; `draws` are the random numbers behind a filler.
+    `suggested` is a reply that the agent may adopt; `draws` are the indexes of a filler's entries in the pool.
     """
 
     test: str
@@ -101,14 +101,14 @@ class Consult(_Effect, frozen=True, tag="consult"):
 
 
 class Begin(_Effect, frozen=True, tag="begin"):
-    """`tokens` counts the tokens of the conversation before it."""
+    """A test begins; `tokens` counts the tokens of the conversation before it."""
 
     test: str
     tokens: int
 
 
 class End(_Effect, frozen=True, tag="end"):
-    """`points` is set if the test counts its points itself."""
+    """A test ends; `points` is set if the test counts its points itself."""
 
     test: str
     points: Points | None = None
@@ -131,7 +131,7 @@ class Deregister(_Effect, frozen=True, tag="deregister"):
 
 
 class ResetAgent(_Effect, frozen=True, tag="reset_agent"):
-    """The agent forgets everything: after each test in isolated mode."""
+    """Make the agent forget everything, after each test in isolated mode."""
 
     test: str
 
@@ -143,7 +143,7 @@ class Jump(_Effect, frozen=True, tag="jump", rename={"until_us": "until"}):
 
 
 class SuiteReset(_Effect, frozen=True, tag="suite_reset"):
-    """The tests start. The reference logs this after its introduction, and when it resumes a run."""
+    """The tests start. The GoodAI benchmark logs this after its introduction, and when it resumes a run."""
 
 
 Effect: TypeAlias = Send | Consult | Begin | End | Waiting | Register | Deregister | Jump | ResetAgent | SuiteReset

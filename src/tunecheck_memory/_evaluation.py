@@ -58,20 +58,20 @@ class MemoryPlan:
 
     Args:
         configuration: A YAML file, as the GoodAI benchmark publishes them.
-        endpoint: The agent: a model, or (kind `memory_agent`) one with a memory of its own.
-        judge: Scores what words alone cannot. Without a judge, such tests are judged by words or not applicable.
+        endpoint: The agent: a model, or an endpoint of kind `memory_agent`, which has its own memory.
+        judge: The judge's model, for tests that rules cannot score with certainty. Without it, only rules score tests.
         generator: The model that writes the content of kinds that need one.
         definitions: The folder of the tests' definitions; by default `datasets/memory/<run name>/definitions`.
-        mode: `reuse` takes the definitions that are there, `regenerate` makes new ones; see `make_definitions`.
+        mode: `reuse` uses the existing definitions, `regenerate` makes new ones; see `make_definitions`.
         texts: The texts that kinds need (books for chapter break).
-        filler: A file that replaces the shipped filler; `wording` likewise.
+        filler, wording: Files that replace the shipped filler and texts.
         tokenizer: A tokenizer, or the name of one (`tunecheck_memory._tokens`).
         isolated: Run each test in a conversation of its own, without filler.
         seed: The seed of definitions and filler; by default the configuration's, else 0.
-        repeat: The number of conversations, side by side.
-        max_prompt_size: The most tokens of the conversation that the agent is sent.
+        repeat: The number of conversations, which run concurrently.
+        max_prompt_size: The most tokens of the conversation in one prompt.
         clock: See MemoryTarget.
-        unjudged: Without a judge, run tests that only a judge can score all the same; they get no score.
+        unjudged: If there is no judge, also run tests that only a judge can score; they get no score.
         name: The run's name.
     """
 
@@ -99,7 +99,7 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
 
     Raises:
         ConfigurationError: An argument is wrong, or a file that it names; the text says which.
-        RunError: The run was stopped; what it finished is kept, and the text says how to go on.
+        RunError: The run was stopped. Its finished tests are kept; the message says how to resume it.
     """
     trust = arguments.get("trust")
     naming = None if trust is None else trust.of_options(Path(plan.configuration))
@@ -156,7 +156,7 @@ def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: Def
     """Return the agent as a target.
 
     Raises:
-        ConfigurationError: The wording lacks what a kind needs.
+        ConfigurationError: The wording lacks a text that a kind needs.
     """
     judge, data_sets = plan.judge, {each.title: each for each in read.data_sets}
     tests = [

@@ -31,7 +31,7 @@ def read_test(
     """Return the test of a row. Columns may hold values, JSON texts, or nothing.
 
     Raises:
-        ValueError: The row names no data set, or a column is not data.
+        ValueError: The row names no data set, or a column's value has no JSON form.
     """
     title = none_if_nan(dataset)
     if not isinstance(title, str) or not title.strip():
@@ -48,7 +48,7 @@ def read_test(
 
 
 def _value(value: object, name: str) -> JSON:
-    """Return data, or the value of a JSON text, as CSV files have no lists."""
+    """Return a column's value; a JSON text is read, as CSV files can hold lists only as text."""
     value = none_if_nan(value)
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
@@ -71,7 +71,7 @@ def _texts(value: object, name: str) -> list[str]:
 
 
 def _points(value: JSON, reasons: list[str]) -> Points | None:
-    """Return the points of `{"points": 3, "most": 5}`, `[3, 5]`, or a share from 0 to 1."""
+    """Return the points in `{"points": 3, "most": 5}`, `[3, 5]`, or a share from 0 to 1; else None."""
     if isinstance(value, Mapping):
         value = [value.get("points"), value.get("most")]
     numbers = [real_number(each) for each in (value if isinstance(value, list) else [value, 1])]
@@ -82,21 +82,21 @@ def _points(value: JSON, reasons: list[str]) -> Points | None:
 _METRIC = "memory"
 _MOST_POINTS = 1e15
 _RULES = 2
-"""Raise it if a rule changes, so that recorded verdicts are not reused."""
+"""The version of the rules. Increase it if a rule changes, so that recorded verdicts are not reused."""
 
 _MOST_REASONS = 12
 _NOT_SURE = "words alone are not sure of this; --judge ENDPOINT asks a model"
 
 
 class MemoryEvaluator(Evaluator):
-    """Scores a long-term memory test from 0 to 1.
+    """Evaluator of long-term memory tests, with scores from 0 to 1.
 
     Args:
-        model_config: The judge, in the forms that all judges accept. It scores tests that rules cannot score, or not
-            for sure. Without a judge, tests that rules cannot score are not applicable.
-        threshold: The least score of a passed test.
-        doubtful: Also ask the judge about jokes, places and triggers that are not verbatim.
-        samples, combine, parameters: Settings of the judge, as of all judges.
+        model_config: The judge's model, in any form that judges accept. The judge scores tests that rules cannot score
+            with certainty. Without a judge, tests that rules cannot score are not applicable.
+        threshold: The lowest score that passes.
+        doubtful: Also ask the judge if a reply about jokes, places or triggers is not verbatim.
+        samples, combine, parameters: Settings of the judge; see `PromptyEvaluator`.
 
     Required columns: `dataset` (the test's title, such as "Spy Meeting"), `expected`, and `responses` (the replies to
     the test's questions). Optional columns: `arguments` (of the data set in the configuration), `questions`, `script`,
@@ -171,7 +171,7 @@ class MemoryEvaluator(Evaluator):
         own_score: object = None,
         own_sure: object = None,
     ) -> Verdict:
-        """Score one test, from any thread, also where an event loop is running."""
+        """Score one test. Any thread may call this, even if it runs an event loop."""
         row: dict[str, Any] = locals().copy()
         del row["self"]
         test, result = self._judge_by_words(row)
@@ -190,7 +190,7 @@ class MemoryEvaluator(Evaluator):
         return self._judge_verdict(test, [await judge.call_with(calls, **inputs) for inputs in result])
 
     def _judge_by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict | list[dict[str, object]]]:
-        """Return the test, and its verdict or the inputs of the questions for the judge."""
+        """Return the test and its verdict by rules, or the inputs of the judge's questions if a judge must score it."""
         own, sure = none_if_nan(row.pop("own_score", None)), none_if_nan(row.pop("own_sure", None)) is not False
         test = read_test(**row)
         questions = self._judges.questions(test) if self._judges is not None else []
@@ -212,6 +212,7 @@ class MemoryEvaluator(Evaluator):
         return test, self._verdict(test, score, "words" if test.points is None else "points")
 
     def _is_doubtful(self, test: FinishedTest) -> bool:
+        """True if a judge is wanted for replies that are not verbatim, and this one is not."""
         kind = shipped_kind(test.title)
         return self._doubtful and kind is not None and not kind().is_verbatim(test)
 
@@ -250,7 +251,7 @@ class MemoryEvaluator(Evaluator):
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """The reason why rules cannot score a test; a person or a model may."""
+    """The reason why rules cannot score a test; a person or a model may be able to."""
 
     reason: str
 
@@ -258,7 +259,7 @@ class Undecided:
 def judge_by_words(given: FinishedTest) -> Score | Undecided:
     """Score a finished test by the rules of its kind, found by the test's title.
 
-    Never raises for the texts of a test: a reply or an expectation that cannot be read is a reason.
+    Texts of a test never raise an error: an unreadable reply or expected text becomes a reason of the result.
     """
     try:
         score = _score(given)
@@ -280,6 +281,7 @@ def _score(given: FinishedTest) -> Score:
 
 
 def _share(points: Points) -> Score:
+    """Return the share of a test's own points as its score."""
     if not (math.isfinite(points.points) and math.isfinite(points.most) and points.most > 0):
         raise UndecidedError("its points are not numbers, or there are none to have")
     return Score(points.points / points.most, points.reasons)

@@ -1,14 +1,14 @@
-"""The event log of one session: all events of its conversation in order. The session's state is a fold over them.
+"""The event log of one session: all events of its conversation in order. They determine the session's state.
 
-One JSON object a line in `RUN/memory/<session>/events.jsonl`:
+One JSON object per line in `RUN/memory/<session>/events.jsonl`:
 
     {"k": "session", "format_version": 1, "start": µs, "made_of": {…}}      first: the settings that events depend on
     {"k": "do", "n": 12, "key": "…", "at": µs, "effect": {…}}       before a call to the agent or the judge
     {"k": "done", "n": 12, "outcome": {…}}                          the outcome of the call
     {"k": "did", "n": 13, "effect": {…}, "outcome": {…}}            an effect without a call
 
-If a run went on with another prompt size or judge, the first event after that has `"changed": {…}`. A `do` without a
-`done` at the end was in flight when the process died: it is repeated under the same key. A torn last line is removed.
+If a run was resumed with another prompt size or judge, the first event after that has `"changed": {…}`. A last `do`
+without a `done` was in flight when the process died: it is repeated with the same key. A torn last line is removed.
 """
 
 import shutil
@@ -38,7 +38,7 @@ CHANGEABLE = frozenset({PROMPT_SIZE, JUDGE})
 """Settings that may change when a session is resumed; they apply to later events."""
 
 FOLDER, EVENTS = "memory", "events.jsonl"
-"""The folder in the run's folder, and the name of a session's event log."""
+"""The name of the folder in a run's folder, and the file name of a session's event log."""
 
 
 def session_name(trial: object) -> str:
@@ -96,17 +96,17 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class EventLog:
-    """The log of a session at work: `recorded` are its events so far, `start_us` is when its clock began.
+    """The event log of a running session: `recorded` holds its earlier events, `start_us` the start of its clock.
 
-    `begun_with` are the settings at the first event, `change` those that change with the next one. Methods that write
-    raise RunError if they cannot.
+    `begun_with` holds the settings at the first event, `change` the settings that change with the next event. Methods
+    that write raise RunError if the file cannot be written.
     """
 
     def __init__(self, path: Path, start_us: int, made_of: Mapping[str, JSON]) -> None:
         """Open or create the log; `made_of` holds the settings that events depend on, as values or hashes.
 
         Raises:
-            ConfigurationError: The log was begun with other settings; the text says which.
+            ConfigurationError: The log was begun with other settings; the message names them.
             RunError: The log is damaged, or cannot be written.
         """
         try:
@@ -128,7 +128,7 @@ class EventLog:
                     f"{path.parent.name} was begun with other {' and other '.join(changed)}: "
                     "undo that, or start anew with --fresh"
                 )
-        except BaseException:  # noqa: BLE001 - close the file, as no log object will
+        except BaseException:  # noqa: BLE001 - the file has no owner that would close it
             self._file.close()
             raise
         self.start_us = header.start
@@ -137,7 +137,7 @@ class EventLog:
         last = self.recorded[-1] if self.recorded else None
         in_flight = last is not None and last.outcome is None
         self._next = len(self.recorded) - in_flight
-        if last is not None and in_flight and self.change:  # the call is repeated
+        if last is not None and in_flight and self.change:  # the repeated call has the new settings
             self.recorded[-1] = msgspec.structs.replace(last, changed={**(last.changed or {}), **self.change})
 
     def intend(self, effect: Effect, key: str, at_us: int) -> None:
@@ -145,15 +145,17 @@ class EventLog:
         self._file.append(_Do(self._next, key, at_us, effect, self._changed_settings()))
 
     def done(self, outcome: Outcome) -> None:
+        """Record the outcome of the call that `intend` recorded."""
         self._file.append(_Done(self._next, outcome, self._changed_settings()))
         self._next += 1
 
     def did(self, effect: Effect, outcome: Outcome) -> None:
+        """Record an effect without a call."""
         self._file.append(_Did(self._next, effect, outcome, self._changed_settings()))
         self._next += 1
 
     def _changed_settings(self) -> dict[str, JSON] | None:
-        """Return the changed settings for the next event only."""
+        """Return the changed settings, and clear them: only the next event records them."""
         change, self.change = self.change, None
         return change
 
@@ -167,10 +169,10 @@ def read_events(path: Path) -> list[Event]:
 
 
 def refuse_damage(path: Path, *, accept: bool) -> str | None:
-    """Refuse a damaged log. If damage is accepted, truncate the log there, keep a copy, and return a note.
+    """Refuse a damaged log. If `accept` is True, keep a copy, truncate the log before the damage, and return a note.
 
     Raises:
-        RunError: The log is damaged, and that is not accepted.
+        RunError: The log is damaged, and `accept` is False.
     """
     log = _read(path) if accept else _whole(path)
     if log.problem is None:
@@ -192,6 +194,7 @@ class _Log(NamedTuple):
 
 
 def _whole(path: Path) -> _Log:
+    """Return the content of a log; raise RunError if it is damaged."""
     log = _read(path)
     if log.problem is not None:
         raise RunError(
@@ -202,6 +205,7 @@ def _whole(path: Path) -> _Log:
 
 
 def _read(path: Path) -> _Log:
+    """Read a log up to the first damaged record. The problem says how many calls must be repeated."""
     check_first_record(path)
     header: _Session | None = None
     events: list[Event] = []
@@ -233,6 +237,7 @@ def _read(path: Path) -> _Log:
 
 
 def _add(events: list[Event], record: AnyRecord) -> None:
+    """Add a record to the events: a new event, or the outcome of the event in flight."""
     in_flight = bool(events) and events[-1].outcome is None
     match record:
         case _Done(n, outcome, changed) if in_flight and n == len(events) - 1:

@@ -23,16 +23,16 @@ _WORKSPACE = Path("prompty")
 
 
 def prompt_file(name: str, folder: Path = _WORKSPACE) -> Path:
-    """Return the prompt file of a name: the one in `folder`, which may replace this package's own."""
+    """Return the prompt file with this name: the user's in `folder`, else the shipped one."""
     replaced = folder / f"{name}.prompty"
     return replaced if replaced.is_file() else DATA / "prompts" / replaced.name
 
 
 class EndpointJudge:
-    """Asks a model, each question by the prompt file `memory_<purpose>.prompty`.
+    """A model as the judge of running tests; the prompt of a question is in `memory_<purpose>.prompty`.
 
-    The prompt's inputs are the request's values, lists as lines. If the answer is invalid, the judgement is
-    `{"error": reason}`.
+    The prompt's inputs are the request's values; lists become lines of text. If the model's answer is invalid, the
+    judgement is `{"error": reason}`.
     """
 
     def __init__(self, endpoint: Endpoint, prompts: str | os.PathLike[str] = _WORKSPACE) -> None:
@@ -41,7 +41,7 @@ class EndpointJudge:
         self._questions: dict[str, _Question] = {}
 
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
-        """See `Judge`."""
+        """Return the judgement; see `Judge.ask`."""
         if request.purpose not in self._questions:
             self._questions[request.purpose] = self._load(request.purpose)
         question, calls = self._questions[request.purpose], _Calls(key)
@@ -61,7 +61,7 @@ class EndpointJudge:
 
 
 class _Question(PromptyEvaluator):
-    """A question of a running test; it uses the values of the answer, not the verdict."""
+    """A question of a running test; `answer` returns the values in the model's answer, not a verdict."""
 
     async def answer(self, calls: _Calls, values: Mapping[str, JSON]) -> Mapping[str, JSON]:
         given = {name: "\n".join(map(str, each)) if isinstance(each, list) else each for name, each in values.items()}
@@ -70,7 +70,7 @@ class _Question(PromptyEvaluator):
 
 
 class _Calls:
-    """Gives each call of a judgement an idempotency key of its own, and adds up what the calls took."""
+    """The calls of one judgement: each has its own idempotency key; `outcome` adds up their tokens and latency."""
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -102,7 +102,7 @@ _MOST_QUESTIONS = 50
 
 
 class MemoryJudges:
-    """Asks one endpoint about the questions of tests, each with the prompt of its data set."""
+    """The judges of finished tests: one endpoint, with one prompt for each way to judge."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class MemoryJudges:
         return {name: judge.arguments for name, judge in self._judges.items()}
 
     def questions(self, test: FinishedTest) -> list[dict[str, object]]:
-        """Return the inputs of each question to the judge; none if nothing is expected or replied."""
+        """Return the inputs of each question to the judge; an empty list without an expected text or a reply."""
         expected = [
             each if isinstance(each, str) else "" if each is None else dumps(each).decode()
             for each in test.expected[:_MOST_QUESTIONS]
@@ -153,7 +153,7 @@ class MemoryJudges:
     ) -> tuple[float, tuple[str, ...], dict[str, JSON]]:
         """Return the share of right answers, the reasons, and the properties of the judge's verdicts.
 
-        The properties are those of the first verdict, with the tokens of all. Unanswered questions count as wrong.
+        The properties are the first verdict's, with all verdicts' tokens added up. Unanswered questions are wrong.
         """
         name = self._name(test)
         scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let the conversation go on without this test: for tokens, seconds, or until a share of its span.
+    """A pause of a test, during which the conversation continues: for tokens, seconds, or a share of the memory span.
 
-    `percentage` is a percentage of the memory span, counted from the start of the test.
+    `percentage` is the share in percent, counted from the start of the test.
     """
 
     tokens: int = 0
@@ -44,9 +44,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Send a message to the agent; the reply to a `question` is scored.
+    """A message to the agent; the reply to a `question` is scored.
 
-    `register` starts the test's callback with the reply to this message.
+    If `register` is True, the test's callback starts with the reply to this message.
     """
 
     message: str
@@ -61,7 +61,7 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class AskJudge:
-    """Ask the judge during the run: `purpose` names the question, `values` are its inputs."""
+    """A question to the judge during the run: `purpose` names the question, `values` are its inputs."""
 
     purpose: str
     values: Mapping[str, JSON]
@@ -73,7 +73,7 @@ class AskJudge:
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """The outcome of a step: the reply of agent or judge (None after a wait), and times in µs since 1970 (UTC)."""
+    """The outcome of a step: the reply of agent or judge (None after a wait), and its start and end (µs since 1970)."""
 
     text: str | None
     sent_us: int
@@ -84,7 +84,7 @@ class Replied:
 class Points:
     """The result of a test that counts its points itself: points, at most `most`, and reasons."""
 
-    points: int | float  # not converted: an event log keeps integers
+    points: int | float  # both types: a logged integer must stay an integer
     most: int | float
     reasons: tuple[str, ...]
 
@@ -151,7 +151,7 @@ class FinishedTest:
 class Score:
     """A test's score from 0 to 1, and the reasons.
 
-    `sure` is False if rules hardly suffice; a judge is then asked, if there is one.
+    `sure` is False if the rules may be wrong; the judge then scores the test, if there is one.
     """
 
     score: float
@@ -171,7 +171,7 @@ def default_waits(lines: int) -> tuple[Wait, ...]:
 
 @dataclass(frozen=True)
 class GenerationContext:
-    """The inputs of definitions: the run's seed, the memory span, the user's texts and the generator model."""
+    """The inputs for new definitions: the run's seed, the memory span, the user's texts and the generator model."""
 
     seed: int
     memory_span: int
@@ -179,13 +179,13 @@ class GenerationContext:
     generator: Endpoint | None = None
 
     def random(self, title: str, example: str) -> random.Random:
-        """Return the random numbers of one example, which depend on seed, kind and example alone."""
+        """Return the random generator of one example, which depends only on the seed, the kind and the example."""
         return random.Random(f"{self.seed}/{title}/{example}")
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The context of a running test: the clock (µs since 1970, UTC), its random numbers, and the wording."""
+    """The context of a running test: the clock (µs since 1970, UTC), its random generator, and the wording."""
 
     now_us: Callable[[], int]
     random: random.Random
@@ -193,12 +193,13 @@ class Scene:
 
 
 class Kind:
-    """Base of all kinds. Made with the arguments of its data set in the configuration, as keywords.
+    """Base class of all kinds of memory tests.
 
-    A kind keeps each argument as an attribute of the same name.
+    The constructor gets the arguments of the data set in the configuration as keywords. It must store each argument in
+    an attribute of the same name.
 
-    `name` is what configurations say ("colours"), `title` the folder name and the ids' beginning ("Colours").
-    Two kinds that share a topic are never active at once; each kind is its own topic. With `resets`, the session
+    `name` is the name in configurations ("colours"), `title` the name of the folder and the beginning of ids
+    ("Colours"). Tests of one kind, or of two kinds with a common topic, never overlap. If `resets` is True, the session
     sends a message after the test that makes the agent forget it.
     """
 
@@ -213,7 +214,7 @@ class Kind:
     judge_prompt: ClassVar[str] = "memory_recall"
     """The prompt file by which a judge scores its tests."""
     judged_in_parts: ClassVar[bool] = False
-    """True if the judge checks each expected part of a single reply; one of its accepted words suffices."""
+    """True if the judge checks a single reply for each expected part; one accepted word of a part suffices."""
     needs_texts: ClassVar[bool] = False
     """True if its tests need the user's texts; a run without `--texts` leaves the data set out."""
 
@@ -227,11 +228,11 @@ class Kind:
 
     @property
     def arguments(self) -> Mapping[str, JSON]:
-        """Return its arguments, read from attributes of the same names, for definitions, rows and fingerprints."""
+        """Return the kind's arguments, read from its attributes, for definitions, rows and fingerprints."""
         return {name: getattr(self, name) for name in self.argument_names()}
 
     def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
-        """Make the first `count` tests; equal arguments and seeds give equal tests. By default, make them one by one.
+        """Return the first `count` tests, by default from `definition`. Equal arguments and seeds give equal tests.
 
         Raises:
             ConfigurationError: Texts or a generator are missing; the message says what to give.
@@ -239,7 +240,7 @@ class Kind:
         return [self.definition(str(number), making) for number in range(count)]
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
-        """Make one test. A kind implements this method or `definitions`."""
+        """Return one test. A kind implements this method or `definitions`."""
         raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions(): add one")
 
     def check(self, wording: SessionWording) -> None:
@@ -250,7 +251,7 @@ class Kind:
         """
 
     def steps(self, definition: Definition, scene: Scene) -> Steps:
-        """Run the test: by default, say each line of the script and wait; a temporal test asks its question last."""
+        """Yield the steps of a test: by default each line of the script and its wait; a temporal question is last."""
         said_us: list[int] = []
         for message, question, wait in zip(definition.script, definition.is_question, definition.waits, strict=False):
             replied = yield Say(message, question=question, register=question and definition.uses_callback)
@@ -262,14 +263,14 @@ class Kind:
         return None
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
-        """Return the question of a temporal test; `statements_us` are the times of its lines.
+        """Return the question of a temporal test; `statements_us` are the times at which its lines were sent.
 
         A kind with temporal tests implements this method.
         """
         raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests and no temporal_question()")
 
     def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
-        """For tests with a callback: True if the replies since the question suffice, the reply to it first."""
+        """True if a test with a callback needs no further replies; the first of `replies` is that to the question."""
         return True
 
     def score(self, given: FinishedTest) -> Score | None:
@@ -277,5 +278,5 @@ class Kind:
         return None
 
     def is_verbatim(self, given: FinishedTest) -> bool:
-        """False if the replies are worded in another way than expected, so that a judge may know better than rules."""
+        """True if the replies have the expected wording; if not, a judge may be more reliable than the rules."""
         return True

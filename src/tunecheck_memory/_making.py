@@ -1,4 +1,4 @@
-"""Make a benchmark's definitions from its configuration, keep them in a folder, and read them from there.
+"""Make a benchmark's definitions from its configuration, store them in a folder, and read them from it.
 
 The folder has the GoodAI benchmark's layout: `config.yml` and `<Title>/<example>.def.json`. `made_of.json` records the
 inputs of each data set's tests. It is written last, so that an interrupted run leaves no record.
@@ -32,7 +32,7 @@ from tunecheck_memory._kind import Definition, GenerationContext, Wait, default_
 SUFFIX = ".def.json"
 
 MAX_BYTES = 16 << 20
-"""The largest file that is read; definitions with a book's chapters have less than a hundredth of it."""
+"""The largest accepted file; definitions with a book's chapters have less than a hundredth of this size."""
 
 MAX_TOKENS = 1_000_000_000
 MAX_SECONDS = 100 * 366 * 86_400
@@ -53,7 +53,7 @@ _SHARE = Meta(ge=0, le=MAX_PERCENTAGE)
 class _Wait(Written, frozen=True, omit_defaults=True):
     tokens: Annotated[float, Meta(ge=0, le=MAX_TOKENS)] | None = None
     time: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] | None = None
-    # Not converted: the hash of a resumed run differs for 90 and 90.0.
+    # An integer stays an integer: 90 and 90.0 would give a resumed run different hashes.
     percentage_finished: Annotated[int, _SHARE] | Annotated[float, _SHARE] | None = None
 
 
@@ -73,7 +73,7 @@ def read_definition(file: Path | str) -> Definition:
     """Read the definition in a file; folder and file name identify the test.
 
     Raises:
-        DataError: The file cannot be read, or is no definition; names file and key.
+        DataError: The file cannot be read, or is no definition; the message names file and key.
     """
     path = Path(file)
     with raise_as(DataError, path):
@@ -135,6 +135,7 @@ def definition_path(folder: Path | str, definition: Definition) -> Path:
 
 
 def definition_data(definition: Definition) -> dict[str, JSON]:
+    """Return a definition in the form of its file."""
     waits = [_Wait(wait.tokens or None, wait.seconds or None, wait.percentage or None) for wait in definition.waits]
     return {
         "script": list(definition.script),
@@ -152,7 +153,7 @@ Mode = Literal["reuse", "regenerate"]
 CONFIG, RECORD = "config.yml", "made_of.json"
 
 _TOKENS_A_LINE = 4
-"""Tokens of a message beside its text."""
+"""Tokens of a message in addition to its text."""
 
 _ADVICE = "give --regenerate to make them anew, or --reuse to take them as they are"
 
@@ -182,20 +183,20 @@ def make_definitions(
     mode: Mode | None = None,
     count: Callable[[str], int] | None = None,
 ) -> DefinitionSet:
-    """Return the definitions of a configuration: those in `folder`, or new ones that are then kept there.
+    """Return a configuration's definitions: those stored in `folder`, or new ones, which are then stored there.
 
     Args:
         configuration: The data sets; each has its own seed and memory span.
         folder: The folder of the definitions.
-        making: The texts and the generator of new definitions.
-        mode: None takes existing definitions if their record has the same data sets, arguments, spans and seeds.
-            "reuse" takes them without looking at the record, "regenerate" makes all of them again.
-        count: The tokens of a text. If given, no test may be longer than its span.
+        making: The texts and the generator model for new definitions.
+        mode: None uses existing definitions if their record has the same data sets, arguments, spans and seeds.
+            "reuse" uses them without a check of the record, "regenerate" makes all definitions again.
+        count: A function that counts the tokens of a text. If given, no test may be longer than its memory span.
 
     Raises:
-        ConfigurationError: The record says something else, a data set cannot be made, or a test is too long.
+        ConfigurationError: The record is of another configuration, a data set cannot be made, or a test is too long.
         DataError: A definition cannot be read or written.
-        EndpointError: The generator failed for good.
+        EndpointError: The generator failed after all retries.
     """
     stored = {each.title: _read_stored(folder / each.title) for each in configuration.data_sets}
     absent = {
@@ -234,6 +235,7 @@ def _check_spans(configuration: Configuration, definitions: Iterable[Definition]
 
 
 def _check_record(configuration: Configuration, folder: Path, absent: Mapping[str, str]) -> None:
+    """Refuse stored definitions whose record is missing, unreadable or of another configuration."""
     if not (folder / RECORD).is_file():
         raise ConfigurationError(f"{folder}: nothing says what its definitions were made of; {_ADVICE}")
     try:
@@ -250,7 +252,7 @@ def _check_record(configuration: Configuration, folder: Path, absent: Mapping[st
 
 
 def _make_anew(configuration: Configuration, folder: Path, making: GenerationContext) -> _ByTitle:
-    """Make all data sets except those with missing texts; old definitions are removed once all are made."""
+    """Make all data sets except those with missing texts. Old definitions are deleted only after all new ones exist."""
     keep = {each.title for each in configuration.data_sets if each.kind.needs_texts and making.texts is None}
     new = {each.title: _make(each, configuration, making) for each in configuration.data_sets if each.title not in keep}
     with raise_as(ConfigurationError, folder, "cannot be written"):
@@ -284,7 +286,7 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
 
 
 def _check_definitions(title: str, made: object) -> list[Definition] | str:
-    """Return the definitions that a kind made, or what is wrong with them."""
+    """Return the definitions that a kind made, or a description of the problem with them."""
     if not isinstance(made, (list, tuple)):
         return f"it made {made!r:.60}, and no list of definitions"
     known: set[str] = set()
@@ -308,6 +310,7 @@ def _recipes(configuration: Configuration) -> dict[str, JSON]:
 
 
 def _difference(stored: dict[str, JSON], wanted: dict[str, JSON]) -> str | None:
+    """Describe the first difference between the stored record and the wanted one; return None if they are equal."""
     for title in dict.fromkeys([*wanted, *stored]):
         there, here = stored.get(title), wanted.get(title)
         if not isinstance(there, dict) or not isinstance(here, dict):

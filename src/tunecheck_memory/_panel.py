@@ -30,7 +30,7 @@ _LABELS: Mapping[str, str] = {
     "fillers": "of them filler",
 }
 _MARKS = ("statement", "question", "judge", "callback", "callback over", "wait", "end")
-"""The marks of the timeline, by the number under which the page knows them."""
+"""The marks of the timeline; the page refers to them by index."""
 
 _MOST_SESSIONS = 10
 _MOST_TESTS = 500
@@ -38,7 +38,7 @@ _MOST_MARKS = 100
 _MOST_ENTRIES = 300
 _MOST_TEXT = 6_000
 _JUMP_S = 60
-"""Seconds between two messages, from which on the timeline says that time passed."""
+"""The timeline shows that time passed if there are more seconds between two messages."""
 
 _Count: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 53)]
 
@@ -63,7 +63,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> JSON:
-        """`[what, where, [[speaker, text], …], note]`."""
+        """Return the entry for the page: `[what, where, [[speaker, text], …], note]`."""
         at = self.at.removesuffix("Z").replace("T", " ")
         judged = self.what == "judge"
         spoken = (
@@ -84,7 +84,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 
 def read_log(column: JSON) -> list[LogEntry]:
-    """Return the entries of a test's log that can be read; none if the column holds no such log."""
+    """Return the readable entries of a test's log; an empty list if the column holds no such log."""
     entries: list[LogEntry] = []
     for each in column if isinstance(column, list) else []:
         with contextlib.suppress(msgspec.ValidationError, UnicodeEncodeError):  # a damaged row
@@ -101,6 +101,7 @@ class _PanelConversation:
     left_out: int = 0
 
     def add(self, number: int, row: Mapping[str, JSON], log: list[LogEntry]) -> None:
+        """Add a test with its messages; a test beyond the limit is counted, but not shown."""
         self.said += [entry for entry in log if entry.size is not None]
         if len(self.tests) >= _MOST_TESTS:
             self.left_out += 1
@@ -119,6 +120,7 @@ class _PanelConversation:
         )
 
     def drawn(self, name: str) -> JSON:
+        """Return the conversation as the page draws it. Tokens between the tests' messages are filler."""
         said = sorted(self.said, key=lambda each: each.message)
         filler, passed = list[JSON](), list[JSON]()
         end, at = 0, ""
@@ -140,21 +142,22 @@ class _PanelConversation:
 
 
 def _seconds(before: str, after: str) -> int:
+    """Return the seconds between two ISO times, or 0 if they cannot be compared."""
     try:
         return int((datetime.fromisoformat(after) - datetime.fromisoformat(before)).total_seconds())
-    except (ValueError, TypeError):  # no time, or one of them without a zone
+    except (ValueError, TypeError):  # unreadable, or only one has a time zone
         return 0
 
 
 class TimelineReader:
-    """Reads the rows of one run."""
+    """Reader of the rows of one run."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._conversations: dict[str, _PanelConversation] = {}
 
     def add(self, number: int, row: Mapping[str, JSON]) -> PanelRow | None:
-        """Take a test; return its own log."""
+        """Add a row to its conversation; return the panel row with the test's log, or None if it is no memory test."""
         log = read_log(row.get("outputs.log"))
         if not log:
             return None
@@ -175,9 +178,9 @@ class TimelineReader:
 
 
 def memory_figures(run: Path) -> JSON:
-    """`{"figures": [[label, number], …], "datasets": [[title, tests, scored, mean, std], …]}` of a run's folder.
+    """Return `{"figures": [[label, number], …], "datasets": [[title, tests, scored, mean, std], …]}` of a run.
 
-    None if the run has no figures that can be read: the rest of the report does without.
+    Return None if the figures cannot be read: the rest of the report does not need them.
     """
     try:
         summary = read_object(run / "memory" / "summary.json")

@@ -1,14 +1,14 @@
 """Write the own files of a memory run, in `RUN/memory/`, and compute its figures.
 
-session-1/events.jsonl                        a session's events, from which all else follows
+session-1/events.jsonl                        a session's events; all other files are computed from them
 <benchmark>/definitions/config.yml, <Title>/<example>.def.json
 <benchmark>/results/<agent>/master_log.jsonl, runstats.json, <Title>/<example>_0.json
 summary.json                                  the figures
 
-The benchmark's folder has the layout of the GoodAI benchmark, for its tools and checks/goodai_replay.py; repetitions
-have their own: `<agent> #2` and so on. A result's `full_log` holds the test's own events; the master log holds all
-messages, filler included. The figures are those of the GoodAI benchmark, except that scores stay within 0 and 1, and
-that speed excludes suggested replies that the agent adopted.
+The benchmark's folder has the layout of the GoodAI benchmark, for its tools and checks/goodai_replay.py. Each further
+repetition has its own results folder: `<agent> #2` and so on. A result's `full_log` holds the test's own events; the
+master log holds all messages, filler included. The figures are those of the GoodAI benchmark with two differences:
+scores stay within 0 and 1, and the speed excludes suggested replies that the agent adopted.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class MemoryFigures(msgspec.Struct, frozen=True):
 class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
     """`memory/summary.json`: the figures of a memory run, all sessions together.
 
-    score: the sum of the data sets' means, of at most `max_score`, one for each data set that has a score.
-    std: the sum of their standard deviations.
+    score: the sum of the data sets' mean scores; `max_score` is the number of data sets that have a score.
+    std: the sum of the data sets' standard deviations.
     accuracy: score / max_score.
-    tokens_per_second: what the agent generated in the time that it took to.
-    verbosity: tokens of the agent in one session, on average, ready-made replies included.
-    memory_span: mean of the tokens over which a test with the full score was remembered.
-    tokens, messages, fillers: of one session, on average. `longest_span` is the longest of a test.
+    tokens_per_second: generated tokens per second of the agent's latency.
+    verbosity: mean number of the agent's tokens per session, adopted replies included.
+    memory_span: mean number of tokens from start to end of the tests with a full score.
+    tokens, messages, fillers: means per session. `longest_span` is the most tokens from start to end of a test.
     """
 
     format_version: int = FORMAT_VERSION
@@ -114,7 +114,7 @@ def keep_definitions(benchmark: Path, configuration: Configuration, definitions:
 
 
 def _configuration_text(configuration: Configuration) -> bytes:
-    """Return the configuration with topics as incompatibilities, as the benchmark has no topics."""
+    """Return the configuration file; common topics become incompatibilities, as the GoodAI benchmark has no topics."""
     settings = configuration.settings()
     config = settings["config"]
     assert isinstance(config, dict)
@@ -128,7 +128,7 @@ def _configuration_text(configuration: Configuration) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A test of a finished run: `score` is None if it has none; `tokens` is its span."""
+    """A test of a finished run: `score` is None if it has no score; `tokens` counts the tokens from start to end."""
 
     title: str
     trial: int
@@ -139,6 +139,7 @@ class Scored:
 
 
 def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> MemorySummary:
+    """Return the figures of a run's tests and sessions."""
     states = [*sessions]
     datasets = {title: data_set_figures(each) for title, each in by_title(tests).items()}
     means = [each.mean for each in datasets.values() if each.mean is not None]
@@ -230,7 +231,7 @@ def write_run_files(
 
 
 def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:
-    """Return the costs in dollars; None for several conversations, as their costs are not separated."""
+    """Return the costs in dollars. They are None for several conversations, as usage is not split by conversation."""
     dollars: dict[str, float] = {}
     for name, spent in usage.items():
         cost = spent.get("cost") if isinstance(spent, dict) and spent.get("currency") == "USD" else None
@@ -268,7 +269,7 @@ _OF_TESTS: Mapping[type[Effect], tuple[EventType, str]] = {
     Deregister: (EventType.DEREGISTER_CALLBACK, "DEREGISTERS its callback"),
     SuiteReset: (EventType.SUITE_RESET, ""),
 }
-"""The events of effects in the master log, and their words in a test's own log."""
+"""For each effect, its event in the master log and its text in a test's own log."""
 
 
 def log_lines(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[dict[str, JSON]]:
@@ -355,6 +356,7 @@ def _local(at_us: int) -> str:
 def _write_result(
     folder: Path, state: TestState, definition: Definition, score: Scored | None, logs: tuple[list[JSON], list[JSON]]
 ) -> None:
+    """Write the result of an ended test; `logs` holds the lines of its messages, and of all its events."""
     if state.ended is None:
         return
     path = folder / definition.title / f"{definition.example}_0.json"

@@ -1,8 +1,8 @@
-"""The scheduler: interleaves tests in one conversation. It decides, and does nothing itself.
+"""The scheduler: it interleaves tests in one conversation. It makes decisions, but no calls.
 
-`schedule()` yields effects and is sent what each came to (`tunecheck_memory._effects`). The rules are those of the
-GoodAI benchmark: a test that has waited long enough goes on before a new one begins; two tests that are incompatible
-are never begun at once; when all wait, time moves before tokens do; and tokens move by filler.
+`schedule()` yields effects and is sent the outcome of each (`tunecheck_memory._effects`). The rules are those of the
+GoodAI benchmark. A test that has waited long enough continues before a new test begins. Incompatible tests never
+overlap. If all tests wait, first the clock moves to the end of a wait; if that is not enough, filler adds tokens.
 """
 
 import math
@@ -37,7 +37,7 @@ from tunecheck_memory._wording import FillerPool, FillerWriter, SessionWording
 class Test:
     """A test to run.
 
-    `memory_span` is its data set's, if that differs from the run's. `seed` seeds its random numbers; default: its id.
+    `memory_span` is set if its data set has its own. `seed` seeds the test's random numbers; by default its id does.
     """
 
     __test__ = False  # not a pytest class
@@ -55,8 +55,8 @@ class Test:
 class Task:
     """A running test.
 
-    `begun_at` is the token count at its start, `reply_tokens` the tokens of the last reply to it. With a callback,
-    `replies` are the agent's replies since the question, and `over` is True once they suffice.
+    `begun_at` is the conversation's token count at its start, `reply_tokens` the tokens of the last reply to it. For a
+    test with a callback, `replies` are the agent's replies since the question, and `over` is True once they suffice.
     """
 
     def __init__(self, test: Test, wording: SessionWording, now_us: Callable[[], int]) -> None:
@@ -85,6 +85,7 @@ class Task:
         return self._ended
 
     def next(self) -> Step | None:
+        """Return the next step, or None at the end; problems of a user's kind become RunError."""
         if self._ended:
             return None
         try:
@@ -117,7 +118,7 @@ class Task:
 
 
 def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:
-    """Return for each title the incompatible titles, its own included."""
+    """Return the incompatible titles of each title, the title itself included."""
     by_title = {kind.title: kind for kind in kinds}
     blocked = {title: {title} for title in by_title}
     for together in declared:
@@ -166,6 +167,8 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class WaitTarget:
+    """The token count and the time at which a wait ends."""
+
     tokens: int
     at_us: int
 
@@ -175,10 +178,10 @@ def schedule(tests: Iterable[Test], settings: Settings) -> Schedule:
 
 
 class Scheduler:
-    """Decides the next effect from the outcomes so far.
+    """The state of a schedule; `run` yields the effects.
 
-    `tokens` counts the tokens of both sides, `now_us` is the time of the last outcome, `draws` the source of the
-    filler's random numbers. `waiting` holds the targets of waiting tests, in the order in which the waits began.
+    `tokens` counts the tokens of both sides, `now_us` is the time of the last outcome, `draws` the random generator of
+    the filler. `waiting` holds the targets of waiting tests, in the order in which the waits began.
     """
 
     def __init__(self, tests: Iterable[Test], settings: Settings) -> None:
@@ -210,6 +213,7 @@ class Scheduler:
         yield from self.go_on()
 
     def go_on(self) -> Schedule:
+        """Let the tests take turns until all have ended."""
         while self.tasks:
             task = yield from self._pick()
             finished = yield from self._turn(task)
@@ -219,16 +223,17 @@ class Scheduler:
                     yield from self._fill(_ISOLATED_FILLER)
                     yield from self._ask_callbacks()
                 finished = True
-            if finished or (task.over and task.script_done):  # at once, though it was put to wait for its callback
+            if finished or (task.over and task.script_done):  # its own turn ended the callback that it waits for
                 self.waiting.pop(task.id, None)
                 yield from self._finish(task)
 
     def _pick(self) -> _Doing[Task]:
+        """Return the test for the next turn: one that is free, else a new one, else the first whose wait ends."""
         # The first test that has not begun and is not blocked by a running test.
         startable = min(
             (ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title]), default=""
         )
-        task = self._ready() or self.tasks.get(startable)  # if there is none, time passes first, then filler
+        task = self._ready() or self.tasks.get(startable)  # without either, time passes first, then filler adds tokens
         while task is None:
             task = (yield from self._let_time_pass()) or (yield from self._let_tokens_pass()) or self._ready()
         if self.waiting.pop(task.id, None) is None:
@@ -244,6 +249,7 @@ class Scheduler:
         return self.tasks[min(ready, key=lambda id_: self.waiting[id_].tokens)] if ready else None
 
     def _is_free(self, id_: str) -> bool:
+        """True if a test's wait is over."""
         target = self.waiting[id_]
         return target.tokens <= self.tokens and target.at_us <= self.now_us
 
@@ -257,6 +263,7 @@ class Scheduler:
         return None
 
     def _let_tokens_pass(self) -> _Doing[Task | None]:
+        """Send filler up to one waiting test's token count after another, until a test is free; return that test."""
         while later := [id_ for id_, target in self.waiting.items() if target.tokens > self.tokens]:
             first = min(later, key=lambda id_: self.waiting[id_].tokens)
             yield from self._fill(self.waiting[first].tokens - self.tokens)
@@ -295,6 +302,7 @@ class Scheduler:
         self.set_waiting(task, tokens, wait.seconds)
 
     def _ask_callbacks(self) -> _Doing[None]:
+        """End each callback that needs no further replies."""
         for id_, task in list(self.callbacks.items()):
             if task.callback_done():
                 task.over = True
@@ -311,6 +319,7 @@ class Scheduler:
             yield from self._note(ResetAgent(task.id))
 
     def _fill(self, tokens: int) -> _Doing[None]:
+        """Send filler messages of this many tokens in total, replies included."""
         while tokens > 0:
             before = self.tokens
             filler = self._filler.write(self.draws, min(tokens, self.settings.max_message_tokens))
@@ -326,11 +335,13 @@ class Scheduler:
         return reply
 
     def _note(self, effect: Effect) -> _Doing[Outcome]:
+        """Yield an effect; move the time to that of its outcome, and return the outcome."""
         outcome = yield effect
         self.now_us = max(self.now_us, outcome.at_us)
         return outcome
 
     def count_exchange(self, send: Send, reply: str) -> None:
+        """Count the tokens of a message and its reply; add the reply to the active callbacks."""
         reply_tokens = self._count(reply)
         self.tokens += self._count(send.message) + reply_tokens
         if send.test:
@@ -347,7 +358,7 @@ class Scheduler:
         self._blocks.update(self._conflicts[title])
 
     def to_wait(self, task: Task, wait: Wait) -> int:
-        """Return the tokens of a wait, less those of the reply to the test's last message."""
+        """Return the tokens that a test must still wait; the reply to its last message counts as waited."""
         tokens = wait.tokens
         if wait.percentage > 0:
             span = task.test.memory_span or self.settings.memory_span
@@ -359,6 +370,7 @@ class Scheduler:
         self.waiting[task.id] = WaitTarget(self.tokens + tokens, self.now_us + seconds * _SECOND)
 
     def end(self, task: Task) -> None:
+        """Remove a test; its incompatible tests may begin, unless other tests block them."""
         title = task.test.definition.title
         del self.tasks[task.id]
         if task.id in self._at_work:

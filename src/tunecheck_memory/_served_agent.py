@@ -52,7 +52,7 @@ _FILLING = frozenset(
     " or our say tell that the their them they this to told us was we were what when where which who why will with"
     " would you your".split()
 )
-"""Words without a subject; they are ignored in questions."""
+"""Words that name no subject; the search for a note ignores them."""
 
 
 class _Note(NamedTuple):
@@ -61,11 +61,11 @@ class _Note(NamedTuple):
 
 
 class NoteAgent(Service):
-    """Notes each sentence with its time, and answers questions with the note that shares most words.
+    """An agent that notes each sentence with its time, and answers a question with the note that shares most words.
 
-    Rare words count more than common ones; among equal notes, the newest is the answer. For a question about "2 hours
-    ago", the note nearest to that time is the answer. Suggested replies are adopted, and their messages are not noted.
-    The memory is in this process and bounded.
+    Rare words count more than common ones; among equally good notes, the newest is the answer. For a question about
+    "2 hours ago", the note nearest to that time is the answer. The agent adopts suggested replies and does not note
+    their messages. The memory is in this process and bounded.
     """
 
     name = "recall"
@@ -86,7 +86,7 @@ class NoteAgent(Service):
         return json_reply({"status": "ok", "model": self.name, **self._middleware.counts(), **self.health()})
 
     async def _reply_once(self, request: web.Request) -> web.Response:
-        """Answer a request; one that is repeated under its key gets the same answer, and is noted once."""
+        """Answer a request; a request repeated with the same key gets the same answer, and is noted only once."""
         try:
             message = convert_value(read_object(await request.read()), AgentMessage)
         except msgspec.ValidationError as error:
@@ -132,6 +132,7 @@ class NoteAgent(Service):
         return memory
 
     def _answer(self, message: AgentMessage, question: str) -> str:
+        """Return the text of the note that fits a question or its time best."""
         if message.conversation not in self._memories:
             return "I do not know."
         notes = self._memory(message.conversation)

@@ -77,9 +77,9 @@ class Spent:
 class TestState:
     """The state of one test.
 
-    `spent` counts the calls of its own exchanges, `judged` its calls to the judge, `share` all calls of the
-    conversation since the previous test ended. `characters` counts those of the whole conversation while the test
-    lasted.
+    `spent` counts the calls of the test's own messages, `judged` its calls to the judge, `share` all calls of the
+    conversation since the previous test ended. `characters` counts the characters of the whole conversation from the
+    test's start to its end.
     """
 
     __test__ = False  # not a pytest class
@@ -133,6 +133,7 @@ class SessionState:
         return state
 
     def note(self, effect: Effect, outcome: Outcome) -> TestState | None:
+        """Add an event to the state; return the test's state if the event ends a test."""
         if isinstance(effect, Send):
             self._note_exchange(effect, outcome)
         elif isinstance(effect, Begin):
@@ -175,6 +176,7 @@ class SessionState:
             self._note_own(self.tests[effect.test], effect, outcome, before)
 
     def _note_own(self, state: TestState, effect: Send, outcome: Outcome, before: Moment) -> None:
+        """Add a test's own message to its state; `before` is the moment before the message."""
         reply = outcome.text or ""
         if effect.question:
             state.questions.append(effect.message)
@@ -217,13 +219,14 @@ class SessionState:
                 self._keep_since_question(state)
 
     def _keep_since_question(self, state: TestState) -> None:
+        """Store the replies since the last question for a test with a callback, once."""
         if state.registered and state.question_at is not None:
             state.since_question = self._replies[state.question_at :]
             state.registered = False
 
 
 _YIELD_EVERY = 64
-"""The event loop gets a turn after this many events, as an agent in the same process never waits."""
+"""Other tasks may run after this many events: calls to an agent in the same process never wait for anything."""
 
 _SHOWN = 160
 
@@ -234,7 +237,7 @@ class Judge(Protocol):
 
         Raises:
             ConfigurationError: The judge does not know this question.
-            EndpointError: The call to a model failed for good.
+            EndpointError: The call to a model failed after all retries.
         """
 
 
@@ -248,7 +251,7 @@ class Session:
     Args:
         schedule: Makes the generator of effects; it must be deterministic.
         agent: The tested agent; it observes the exchanges in the log without calls.
-        make_judge: Makes the judge for running tests when the first one asks.
+        make_judge: Returns the judge; called when a running test first needs it.
         key: Returns the idempotency key of the n-th event.
         ended: Called with the state of each test that ends.
         costs, judge_costs: Count the calls to the agent and to the judge.
@@ -275,11 +278,11 @@ class Session:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Hold the conversation to its end.
+        """Run the conversation to its end.
 
         Raises:
             ConfigurationError: The log does not match these tests and settings.
-            RunError: The agent or the judge failed for good, or the log cannot be written.
+            RunError: The agent or the judge failed after all retries, or the log cannot be written.
             SessionStoppedError: `stop` was called.
         """
         self.clock.set(self.log.start_us)
@@ -303,6 +306,7 @@ class Session:
             self.agent.resize(whole_number(changed[PROMPT_SIZE]))
 
     async def _settle(self, schedule: Schedule, effect: Effect, outcome: Outcome) -> Effect | None:
+        """Add an outcome to the state, and return the schedule's next effect, or None at its end."""
         self._number += 1
         ended = self.state.note(effect, outcome)
         if ended is not None:
@@ -315,6 +319,7 @@ class Session:
             return None
 
     async def _record(self, event: Event) -> Outcome:
+        """Return the outcome of an event in the log; a call that was in flight is repeated."""
         if event.outcome is None:  # in flight when the process died
             self.clock.set(event.at_us)
             outcome = await self._ask(event.effect, event.key or self.key(self._number), event.at_us)
@@ -333,6 +338,7 @@ class Session:
         return outcome
 
     async def _execute(self, effect: Effect) -> Outcome:
+        """Execute and log an effect; return its outcome."""
         if self._stopping.is_set():
             raise SessionStoppedError("the session was stopped")
         if isinstance(effect, (Send, Consult, ResetAgent)) or (isinstance(effect, Jump) and self.clock.tells_agent):
@@ -360,6 +366,7 @@ class Session:
             stop.cancel()
 
     async def _ask(self, effect: Effect, key: str, at_us: int) -> Outcome:
+        """Make the call of an effect; return its outcome. Errors become RunError."""
         try:
             if isinstance(effect, Send):
                 async with _one_call(self.costs) as count:
@@ -403,10 +410,12 @@ def _one_call(costs: CostTracker | None) -> AbstractAsyncContextManager[Callable
 
 
 def _was_asked(outcome: Outcome) -> bool:
+    """True if the agent was called and is no simulation."""
     return not outcome.adopted and not outcome.simulated
 
 
 def _effect_text(effect: Effect | None) -> str:
+    """Return an effect as text for error messages."""
     if effect is None:
         return "the end"
     if isinstance(effect, Send):

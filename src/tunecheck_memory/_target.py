@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class MemoryTarget(EndpointTargetBase):
-    """Answers a row, which names a test, when that test ends in the row's session.
+    """An agent as a target: a row names a test, and is answered when the test ends in the row's session.
 
     The rows of one repetition are one session; its first row starts it. Events are logged in the run's folder, and an
     interrupted session continues from there.
@@ -41,13 +41,13 @@ class MemoryTarget(EndpointTargetBase):
         tests: All tests of a session.
         settings: The settings of the interleaving.
         judge: The model that running tests consult; without one, restaurant visits are judged by words.
-        max_prompt_size: The most tokens of the conversation that the agent is sent.
+        max_prompt_size: The most tokens of the conversation in one prompt.
         clock: `virtual`, `mirrored` (the agent is informed when time passes) or `real` (the session waits).
         prepare: Called with the run's folder before the first session starts.
         notes: Remarks for the run.
 
     Raises:
-        ConfigurationError: The prompt size leaves no room, or the agent cannot have one.
+        ConfigurationError: The prompt size is below 1, or the agent keeps the conversation and cannot have one.
     """
 
     tracks_each_call = True
@@ -88,7 +88,7 @@ class MemoryTarget(EndpointTargetBase):
         return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=max_prompt_size)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """Wait for the end of the row's test. Raise RunError if the conversation cannot go on."""
+        """Return the columns of the row's test when it ends. Raise RunError if the conversation cannot continue."""
         trial = row.values.get(TRIAL, 1)
         assert isinstance(trial, int)
         test = self._tests[str(row.values.get(SOURCE_ID, row.id))]
@@ -97,7 +97,7 @@ class MemoryTarget(EndpointTargetBase):
             if running is None:
                 running = self._running[trial] = self._start(trial, context)
             state = await running.ended(test.id)
-        except ConfigurationError as error:  # stop the run: as a row's error it would not
+        except ConfigurationError as error:  # RunError stops the run; this one would fail only the row
             raise RunError(str(error)) from error
         return output_columns(state, test, session_name(trial))
 
@@ -130,7 +130,7 @@ class MemoryTarget(EndpointTargetBase):
         return running
 
     def _make_judge(self) -> Judge:
-        """Return the judge that running tests consult; its module is loaded when one does."""
+        """Return the judge of running tests. Its module is imported here, as most tests need no judge."""
         if self._judge is not None:
             from tunecheck_memory._judging import EndpointJudge
 
@@ -165,6 +165,7 @@ class MemoryTarget(EndpointTargetBase):
         return [dict(row.values), self._kept]
 
     def _describe_parts(self) -> dict[str, JSON]:
+        """Return the inputs that determine the conversation, as values or hashes."""
         settings, judge = self._settings, self._judge
         tests: list[JSON] = [
             [test.id, definition_data(test.definition), test.kind.name, dict(test.kind.arguments), test.memory_span]
@@ -220,6 +221,7 @@ class _Running:
         self._ended[state.id].set_result(state)
 
     async def ended(self, test: str) -> TestState:
+        """Return a test's state when it has ended; raise the session's error if the session fails first."""
         future = self._ended[test]
         await asyncio.wait((future, self._task), return_when=asyncio.FIRST_COMPLETED)
         if future.done():
@@ -245,13 +247,14 @@ def _costs(context: CallContext, name: str, endpoint: object, trial: int) -> Cos
 
 
 def _interleaving(settings: Settings) -> dict[str, JSON]:
+    """Return the settings of the interleaving for hashes and the manifest."""
     names = ("memory_span", "by_topics", "isolated", "introduce", "seed", "max_message_tokens")
     together: list[JSON] = [[*sorted(titles)] for titles in settings.incompatibilities]
     return {**{name: getattr(settings, name) for name in names}, "incompatibilities": together}
 
 
 def _wording_hash(wording: SessionWording) -> str:
-    """Return a hash of all texts and the menu, independent of the files' places."""
+    """Return a hash of all texts and the menu, independent of the paths of their files."""
     texts: dict[str, Any] = msgspec.to_builtins(wording)
     texts |= {f"filler_{name}": text for name, text in texts.pop("filler").items()}
     lines = texts["restaurant"]
@@ -278,7 +281,7 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
         the model's `reasoning` if there was any.
     session: the conversation's name.
     began, ended: `{"message", "tokens", "at"}`.
-    tokens, characters: those of the whole conversation while the test lasted, the distance to remember over.
+    tokens, characters: counts of the whole conversation from the test's start to its end, the memory distance.
     needles: the number of statements.
     usage: the calls of its own messages.
     share: the calls of the conversation since the previous test ended; the shares of all tests add up to the total.

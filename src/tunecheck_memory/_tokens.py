@@ -12,7 +12,7 @@ from tunecheck import ConfigurationError, MissingExtraError
 from tunecheck.plugins import did_you_mean
 
 ENCODINGS = ("cl100k_base", "o200k_base")
-"""The encodings that come with the extra `memory`, offline; published runs were counted in the first."""
+"""The encodings that the extra `memory` provides offline; published runs were counted with the first."""
 
 _PACKAGE = "bpe_openai"
 _CORE = f"{_PACKAGE}._bindings"
@@ -73,7 +73,7 @@ class _Encoding:
 
 
 class CountingOnce:
-    """Caches the last counts, as scheduler, agent and session state count the same message."""
+    """A tokenizer that caches its last counts, as scheduler, agent and session state count the same message."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.name = tokenizer.name

@@ -1,4 +1,4 @@
-"""The session's own texts: introduction, filler, farewells to finished tests, and lines of dynamic kinds."""
+"""The session's own texts: introduction, filler, farewells to finished tests, and lines worded at run time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Menu:
         """Read the menu of a file: `{"Starters": ["Tomato Soup", …], …, "Beverages": […]}`.
 
         Raises:
-            ConfigurationError: The value is no menu, or is too small for a mix-up; names `source` and the section.
+            ConfigurationError: The value is no menu, or too small for a mix-up; names `source` and the section.
         """
         sections = read_as(value, dict[_Line, list[_Line]], source)
         for section, entries in sections.items():
@@ -124,7 +124,7 @@ class FillerWording(Written, frozen=True):
 
 
 class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "menu"}):
-    """`menu_file` holds `{section: [entries]}` as JSON."""
+    """The waiter's lines; `menu_file` is a JSON file with `{section: [entries]}`."""
 
     setup: str
     speaker: _WithLine
@@ -154,7 +154,7 @@ class JokesWording(Written, frozen=True):
 
 
 class SessionWording(Written, frozen=True):
-    """All texts outside definitions; `reset` holds farewells by title."""
+    """All texts of a session that are not in definitions; `reset` holds farewells by title."""
 
     introduction: str
     filler: FillerWording
@@ -199,7 +199,7 @@ SHIPPED_FILLER = Path(__file__).with_name("data") / "filler.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Filler:
-    """A filler message, the reply that the agent may adopt, and the drawn places of its entries in the pool."""
+    """A filler message, the reply that the agent may adopt, and the indexes of its entries in the pool."""
 
     message: str
     suggested: str
@@ -208,7 +208,7 @@ class Filler:
 
 @dataclass(frozen=True)
 class FillerPool:
-    """Questions with their answers, in the order of their file, on which draws depend."""
+    """Questions with their answers, in file order: a random draw is an index."""
 
     pairs: Sequence[tuple[str, str]]
     name: str = "filler"
@@ -221,8 +221,8 @@ class FillerPool:
 def load_filler(path: Path | str | None = None) -> FillerPool:
     """Read a pool from a file, by default the shipped one.
 
-    The file is JSON Lines with `question` and `answer`, or the reference's `trivia.json`: one object with a list `Data`
-    of `Question` and `AnswerValue`.
+    The file is JSON Lines with `question` and `answer`, or the GoodAI benchmark's `trivia.json`: one object with a list
+    `Data` of objects with `Question` and `AnswerValue`.
 
     Raises:
         DataError: The file cannot be read, or an entry is invalid; names file and line or place.
@@ -268,11 +268,11 @@ class _WordingEntry(NamedTuple):
 
 
 class FillerWriter:
-    """Writes filler messages of a wanted size.
+    """Writer of filler messages with a requested number of tokens.
 
-    The reference's rule: the preface, the lines and the answers as a Python list must have the wanted number of tokens
-    in sum. The list is counted in pieces that end after a comma, where encodings never join tokens, so that an entry
-    does not require a new count of the whole list.
+    The rule of the GoodAI benchmark: the preface, the lines and the answers as a Python list must together have at
+    least the requested number of tokens. The list is counted in pieces that end after a comma, as encodings never join
+    tokens there. A further entry then requires no new count of the whole list.
     """
 
     def __init__(self, pool: FillerPool, wording: SessionWording, tokenizer: Tokenizer) -> None:
@@ -283,6 +283,7 @@ class FillerWriter:
         self._entries: dict[int, _WordingEntry] = {}
 
     def write(self, source: random.Random, tokens: int) -> Filler:
+        """Draw entries until the message and its answers have this many tokens."""
         draws = [source.randrange(len(self._pairs))]
         answer = repr(self._pairs[draws[0]][1])
         before, size = self._preface + self._entry(draws[0]).tokens, self._count(f"[{answer}]")

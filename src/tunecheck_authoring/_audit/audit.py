@@ -114,6 +114,7 @@ class KnownRows:
             yield found(row.name, "in_training_data", f"{evidence}: {_path_text(row.path)}", certainty="look")
 
     def _near(self, row: KnownRow, *, but_for_its_chat: bool = False) -> tuple[KnownRow, float] | None:
+        """Return the most similar known row and its share of common wording, if the share is high enough."""
         others = [*{id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()]
         if but_for_its_chat:
             others = [other for other in others if not (row.continues(other) or other.continues(row))]
@@ -127,6 +128,7 @@ _DROP = "leave the row out"
 
 
 def known_row(dialogue: Dialogue, cluster: object = None) -> KnownRow:
+    """Return a row's digest for comparisons."""
     said = words(" ".join(dialogue.asked))
     start = " ".join(texts_in(dialogue.start))
     shingles = {" ".join(said[at : at + _SHINGLE]) for at in range(max(1, len(said) - _SHINGLE + 1))}
@@ -171,7 +173,7 @@ def _path_text(path: Sequence[str]) -> str:
 
 
 FEWEST_RUNS = 2
-"""Runs that are needed to see that all fail alike."""
+"""The fewest runs that can show that all runs fail alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ def audit(
     """Return the probable mistakes in these rows. The time is proportional to their number.
 
     Args:
-        rows: The rows as `check` returns them.
+        rows: The rows with their problems, from `checked_rows`.
         reader: Reads the rows as dialogues.
         training: Training rows; none of them may be among `rows`.
         runs: Runs that tested these rows.
@@ -215,7 +217,7 @@ def audit(
 
 @dataclass
 class _Auditing:
-    """Checks one row after another, and keeps a digest of each for comparison with later rows."""
+    """The state of an audit: it checks one row after another, and keeps digests for comparison with later rows."""
 
     reader: DialogueReader
     trained: KnownRows
@@ -257,14 +259,14 @@ class _Auditing:
 
 
 def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
-    """Return whether an agent passes the row without calling a function."""
+    """True if an agent passes the row without calling a function."""
     if row.replayed is not None and row.replayed.entry.judging.final_state_only:
         return row.replayed.is_unchanged
     return not (dialogue.calls or dialogue.unknown or row.values.get("check") == "relevance")
 
 
 def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
-    """Yield each call that stands earlier in its turn, too, and without which all else is the same."""
+    """Yield a finding for each repeated call of a turn that can be left out without any effect."""
     played = check.played
     for at, each in enumerate(played):
         earlier = [one for one in played[:at] if one.turn == each.turn and one.call == each.call]
@@ -275,7 +277,7 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
 
 
 def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
-    """Yield each call that renames what an earlier call of its turn copied elsewhere: the copy may be meant."""
+    """Yield a finding for each call that renames an original after its turn has copied it: the copy may be meant."""
     for at, each in enumerate(check.played):
         copied = [
             (one, change)
@@ -292,11 +294,13 @@ def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
 
 
 def _is_renamed(gone: Change, changes: Sequence[Change]) -> bool:
+    """True if the deleted item appears under another name in the same place."""
     beside = (change for change in changes if change.is_new and change.path[:-1] == gone.path[:-1])
     return any(change.after == gone.before for change in beside)
 
 
 def _can_be_left_out(check: EntryCheck, at: int) -> bool:
+    """True if all other calls have the same results, and the same final state, without this call."""
     others = [each for number, each in enumerate(check.played) if number != at]
     whole, shorter = (check.replay(check.entry.config) for _ in range(2))
     for each in check.played:
@@ -307,7 +311,7 @@ def _can_be_left_out(check: EntryCheck, at: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A run's wrong answer to a row, in one spelling for equal calls, and the cause."""
+    """A run's wrong answer to a row, and the cause; equal calls have equal texts."""
 
     answer: str
     cause: str
@@ -326,6 +330,7 @@ def failing_alike(runs: Sequence[Run], names: Container[str]) -> Iterator[AuditF
 
 
 def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
+    """Yield the failures of a run with the rows' ids; only the first trial counts."""
     manifest = run.manifest()
     response = value_reader(manifest, "response", ("response",))
     primaries = {name: entry.primary for name, entry in manifest.evaluators.items()}
@@ -343,6 +348,7 @@ def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
 
 
 def _alike(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFinding]:
+    """Yield a finding if most runs gave the same wrong answer, or all runs failed for the same cause."""
     [(answer, count)] = Counter(each.answer for each in failures).most_common(1)
     first = next(each for each in failures if each.answer == answer)
     why = f"{first.cause or 'no cause known'}{f': {first.evidence}' if first.evidence else ''}"

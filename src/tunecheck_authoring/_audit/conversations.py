@@ -1,8 +1,8 @@
-"""`tunecheck check`: whether a multi-turn data set can be right, found out by replaying its ground truth.
+"""`tunecheck check`: find the mistakes in a multi-turn data set by a replay of its ground truth.
 
-Each entry's calls are made on fresh simulators. Findings are, among others: a call that fails, a function that is not
-on offer when it is needed, a configuration that cannot be loaded or that already holds a new record, a turn of calls
-without effect. `PROBLEMS` has the whole list.
+Each entry's calls are made on new simulators. Findings are, among others: a call that fails, a function that is not
+on offer when it is needed, a configuration that cannot be loaded or already holds a record that a call creates, a turn
+of calls without effect. `PROBLEMS` is the complete list.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tunecheck_authoring._audit.rows import Finding, RowCheck, as_right, call_te
 
 _OUTCOME = re.compile(r"(^|_)(status|success|successful|succeeded|ok|done|authenticated|verified)$", re.IGNORECASE)
 ASKS = re.compile(r"(^|_)(get|is|has|check|status|show|list|view)(_|$)", re.IGNORECASE)
-"""Names of operations that ask for a state."""
+"""Names of operations that only read a state."""
 _FAILED = ("error", "failed", "failure")
 
 PROBLEMS: Final = {
@@ -51,10 +51,10 @@ PROBLEMS: Final = {
     "no_effect": "a turn's calls neither change nor read anything",
     **row_checks.REMARKS,
 }
-"""The problems of an entry, in words; the last are remarks."""
+"""Descriptions of the problems of an entry; the last ones are remarks."""
 
 _LONGEST = 200
-_CLOSE = 0.8  # how alike a column's name is to one that is meant
+_CLOSE = 0.8  # the least similarity of a misspelt column to the one meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,11 @@ class GroundTruthCall:
 
 @dataclass(frozen=True, slots=True)
 class CheckedConversation:
-    """An entry. `offered` are the names of its functions, None for all that its simulators have; `held_out` by turn.
+    """An entry of the data set: a conversation.
 
-    `failing` are the texts of calls that fail deliberately. `by_name` are those that are held out by their name alone,
-    and so must be operations of a simulator.
+    `offered` holds the names of the functions on offer; None means all functions of the simulators. `held_out` holds
+    the functions that are added in a later turn. Those in `by_name` are given only by name, so they must be operations
+    of a simulator. `failing` holds the texts of calls that fail deliberately.
     """
 
     name: str
@@ -88,7 +89,7 @@ class CheckedConversation:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRow:
-    """A row and what is wrong with it; `replayed` is its conversation as its ground truth runs, where it could run."""
+    """A row and its findings; `replayed` is the replay of its ground truth, if the replay was possible."""
 
     name: str
     values: Mapping[str, object]
@@ -99,7 +100,7 @@ class CheckedRow:
 def findings(
     rows: Iterable[Mapping[str, object]], services: Services | None = None, *, row_check: RowCheck | None = None
 ) -> Iterator[Finding]:
-    """Yield the problems of a data set by entry and turn; the arguments are those of `checked_rows`."""
+    """Yield the problems of a data set by entry and turn. For the arguments see `checked_rows`."""
     for row in checked_rows(rows, services, row_check=row_check):
         yield from row.findings
 
@@ -110,12 +111,12 @@ def checked_rows(
     """Yield the rows of a data set with their problems.
 
     Args:
-        rows: as the conversation target takes them, with `ground_truth`: each turn's calls.
+        rows: Rows for the conversation target, with the calls of each turn in `ground_truth`.
         services: Starts the simulators; by default the plug-ins.
-        row_check: what rows of any kind are checked for; without it, every row must be a conversation.
+        row_check: The check for rows of any kind; without it, every row must be a conversation.
 
     Raises:
-        DataError: A row asks for long context, and there are no constants for it.
+        DataError: A row needs long context, and the constants for it are missing.
     """
     services = services or Services()
     for number, row in enumerate(rows, 1):
@@ -131,15 +132,15 @@ def checked_rows(
             continue
         found += _misspelt_columns(name, row)
         if entry.long_context:
-            _ = services.constants  # raises here: what is missing is no fault of the row
+            _ = services.constants  # raises here: missing constants are no fault of the row
         check = EntryCheck(entry, services)
         try:
-            found.extend(check.findings())  # keeps those before one that raises
+            found.extend(check.findings())  # keeps the findings before an exception
         except PluginError as error:
             yield CheckedRow(name, row, [*found, Finding(name, "simulator", clean(error, 1_000))])
         except DataError as error:
             yield CheckedRow(name, row, [*found, Finding(name, "configuration", clean(error, 1_000))])
-        except Exception as error:  # noqa: BLE001 - a user's simulator loads, or gives its state, and may raise anything
+        except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
             text = clean(f"{type(error).__name__}: {error}", 1_000)
             yield CheckedRow(name, row, [*found, Finding(name, "simulator", text)])
         else:
@@ -154,7 +155,7 @@ def _misspelt_columns(name: str, row: Mapping[str, object]) -> Iterator[Finding]
 
 @dataclass(frozen=True, slots=True)
 class PlayedCall:
-    """A ground-truth call that was made: its turn, and what came of it."""
+    """A ground-truth call that was made, with its turn and its outcome."""
 
     turn: int
     text: str
@@ -163,9 +164,9 @@ class PlayedCall:
 
 
 class EntryCheck:
-    """Checks one entry by replaying its ground truth; `played` are the calls that were made, in order.
+    """The check of one entry by a replay of its ground truth; `played` holds the calls that were made, in order.
 
-    `start` is the state before the first, `is_unchanged` whether the last leaves the same.
+    `start` is the state before the first call. `is_unchanged` is True if the state after the last call is the same.
     """
 
     def __init__(self, entry: CheckedConversation, services: Services) -> None:
@@ -178,6 +179,7 @@ class EntryCheck:
         self.is_unchanged = False
 
     def findings(self) -> Iterator[Finding]:
+        """Yield the findings of the entry; the attributes are set when all are yielded."""
         self._classes = {name: self._services.find(name) for name in dict.fromkeys(self.entry.simulators)}
         replay = self.replay(self.entry.config)
         yield from self._configuration()
@@ -203,7 +205,7 @@ class EntryCheck:
         return offered.union(*(names for added, names in held_out.items() if added <= turn))
 
     def _judging(self, start: object) -> Iterator[Finding]:
-        """Yield settings of judging that name unknown operations or paths."""
+        """Yield a finding for each setting of the judging that names an unknown operation or path."""
         judging, operations = self.entry.judging, self._operations()
         for name in sorted(judging.free - operations):
             hint = did_you_mean(name[:100], operations)
@@ -216,7 +218,7 @@ class EntryCheck:
                 yield self._finding("judging", f"ignored_state: nothing in the state is called {path[:100]!r}{hint}")
 
     def replay(self, config: Mapping[str, JSON]) -> Player:
-        """Start simulators with this configuration for calls."""
+        """Return a player that makes calls on new simulators with this configuration."""
         return Player(self._services.start(list(self._classes), config, long_context=self.entry.long_context))
 
     def _operations(self) -> frozenset[str]:
@@ -231,6 +233,7 @@ class EntryCheck:
             yield self._finding("unused_configuration", f"initial_config has {name[:100]!r}, which is not involved")
 
     def _held_out(self) -> Iterator[Finding]:
+        """Yield the findings about held-out functions, and about turns in which nothing happens."""
         operations = self._operations()
         for turn, names in self.entry.held_out.items():
             if turn >= len(self.entry.turns):
@@ -274,6 +277,7 @@ class EntryCheck:
             yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
 
     def _call(self, turn: int, call: FunctionCall, text: str, step: Called, start: object) -> Iterator[Finding]:
+        """Yield the findings of a call that was made."""
         held = None if step.result.error else collision(call, step, start)
         if held is not None:
             yield self._finding(
@@ -294,7 +298,7 @@ class EntryCheck:
 def reports_failure(operation: str, value: object) -> bool:
     """Return True if an answer without an error reports a failure: `{"login_status": false}`.
 
-    Operations that ask for a state do not count: their answer may well be no.
+    Operations that only read a state do not count: False may be their correct answer.
     """
     if not isinstance(value, dict) or ASKS.search(operation):
         return False
@@ -340,6 +344,7 @@ def _read_truth(truth: list[list[JSON]]) -> list[list[GroundTruthCall]]:
 
 
 def _calls(item: JSON) -> list[GroundTruthCall]:
+    """Return the calls in an item of the ground truth, or the problem with the item."""
     reading = read_python_calls(item) if isinstance(item, str) else read_calls(item)
     text = " ".join(str(item).split())[:_LONGEST]
     if reading.calls and not reading.problem:
@@ -356,7 +361,7 @@ def _messages(value: JSON, what: str) -> list[JSON]:
 
 
 def _tools(*offered: object) -> ToolDefinitions:
-    """Read the definitions among the functions; names alone are operations, which check their arguments."""
+    """Return the definitions among the functions. A mere name is an operation, which checks its arguments itself."""
     items = [item for each in offered for item in (each if isinstance(each, list) else []) if isinstance(item, dict)]
     return ToolDefinitions.read(items)
 
@@ -375,9 +380,9 @@ def _name(item: JSON) -> str:
 
 
 def collision(call: FunctionCall, step: Called, start: object) -> str | None:
-    """Return the place where a call put something new over something present from the start, or None.
+    """Return the place in the initial state where a call put a new item over an existing one, or None.
 
-    New is what the call answers with and was not given: a number that it chose.
+    An item is new if its key is in the call's answer but not among its arguments: an id that the service chose.
     """
     given = {str(value) for value in leaves(call.arguments)}
     answered = [value for value in leaves(step.result.value) if isinstance(value, (str, int))]
@@ -396,7 +401,7 @@ def collision(call: FunctionCall, step: Called, start: object) -> str | None:
 
 
 def _same_id(item: object, start: object, path: Path) -> Path | None:
-    """Return the place of an item, present from the start, that has the new item's id."""
+    """Return the place of an item in the initial state that has the new item's id."""
     others = _at(start, path)
     if not isinstance(item, dict) or not isinstance(others, list) or item.get("id") is None:
         return None
@@ -407,6 +412,7 @@ def _same_id(item: object, start: object, path: Path) -> Path | None:
 
 
 def _at(value: object, path: Path) -> object:
+    """Return the value at a path, or None if the path does not exist."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)

@@ -130,7 +130,7 @@ class KnownValues:
         return "".join(self._texts)
 
     def has_number(self, value: float) -> bool:
-        """True if the number occurs, or is a rounding, sum, product, quotient, power of ten or percentage of such."""
+        """True if the number occurs, or is a rounding, sum, product, quotient or percentage of numbers that occur."""
         size = abs(value)
         if (
             len(self._numbers) > _MOST_NUMBERS
@@ -160,6 +160,7 @@ def _near(value: float, known: Sequence[float]) -> bool:
 
 
 def _derive(known: list[float]) -> Iterator[float]:
+    """Yield numbers that follow from known ones: multiples by `_FACTORS`, means, and results of two numbers."""
     for each in known:
         yield from (each * factor for factor in _FACTORS)
     if known:
@@ -305,7 +306,7 @@ class Dialogue:
 
 @dataclass(frozen=True, slots=True)
 class DialogueReader:
-    """Reads rows; each function gets one value of a row, according to the data set's column mapping.
+    """Reader of rows; each function returns one value of a row, according to the data set's column mapping.
 
     `cluster` is the declared cluster column: rows that derive from one another share its value.
     """
@@ -327,6 +328,7 @@ class DialogueReader:
         return self._question(row.name, row.values)
 
     def _question(self, name: str, row: Mapping[str, object]) -> Dialogue | str:
+        """Return the dialogue of a single question, or the reason why it cannot be checked."""
         messages = self.question(row)
         asked = [" ".join(texts_in(each)) for each in _contents(messages, ("user",))]
         if not any(asked):
@@ -334,7 +336,7 @@ class DialogueReader:
         told = [*_texts(messages, ("system", "developer", "assistant", "tool", "function"))]
         try:
             tools = ToolDefinitions.read(self.tools(row))
-        except ValueError:  # `check` says so
+        except ValueError:  # `check` reports this
             tools = ToolDefinitions({})
         truth = self.ground_truth(row)
         right = right_calls(row, truth, tools) if truth is not None else None
@@ -363,6 +365,7 @@ def _conversation(name: str, check: EntryCheck) -> Dialogue:
 
 
 def _looked_up(check: EntryCheck, names: Sequence[str]) -> Iterator[object]:
+    """Yield the answers to these names of all reading operations with one required parameter."""
     backend = check.replay(check.entry.config).backend
     operations = [each for simulator in backend.simulators.values() for each in simulator.operations().values()]
     for operation in operations:

@@ -72,10 +72,10 @@ class Review:
         return {"name": self.dataset.name, "out": str(self.out), "findings": described, "rows": dict(rows)}
 
     def save(self, decisions: Decisions) -> str:
-        """Write the rows as decided; return a sentence that says what was done.
+        """Write the rows as decided; return a sentence with the numbers of rows.
 
         Raises:
-            ConfigurationError: an edited row is no row, several rows have its id, or the file cannot be written.
+            ConfigurationError: An edited row is no JSON object, several rows have its id, or the file is not writable.
         """
         edited = {name: _edit(name, text) for name, text in decisions.edited.items()}
         accepted: dict[str, list[AuditFinding]] = {}

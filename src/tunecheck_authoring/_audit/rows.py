@@ -19,25 +19,26 @@ PROBLEMS: Final = {
     "not_offered": "a function is needed that is not on offer by then",
     "breaks_schema": "a ground-truth call breaks the schema of its function",
 }
-"""The problems of a row of any kind, in words."""
+"""Descriptions of the problems of a row of any kind."""
 
 REMARKS: Final = {
     "default_configuration": "a simulator starts from its own defaults, for want of a configuration",
     "unused_configuration": "a part of the configuration is for nothing",
 }
-"""What an entry can be right in spite of, in words."""
+"""Descriptions of the remarks: an entry with a remark may still be right."""
 
 Value = Callable[[Mapping[str, object]], object]
-"""Takes a value out of a row."""
+"""A function that returns one value of a row."""
 
 _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong with an entry: `problem` says what sort of thing, `text` what it is, on one line.
+    """A problem of an entry: `problem` is its kind, a key of `PROBLEMS` or `REMARKS`; `text` describes it on one line.
 
-    `turn` counts from 0, as verdicts do; None where it is about the whole entry. `call` is the ground-truth call.
+    `turn` counts from 0, as in verdicts; it is None if the finding concerns the whole entry. `call` is the ground-truth
+    call.
     """
 
     entry: str
@@ -53,11 +54,11 @@ class Finding:
 
 
 class RowCheck:
-    """Checks rows one after another.
+    """The check of rows of any kind, one after another.
 
     Args:
-        ground_truth: takes the calls that are right out of a row; those of rows with turns are not looked at.
-        tools: takes the tool definitions out of a row.
+        ground_truth: Returns the right calls of a row. Those of rows with turns are not checked here.
+        tools: Returns the tool definitions of a row.
     """
 
     def __init__(self, ground_truth: Value, tools: Value) -> None:
@@ -82,6 +83,7 @@ class RowCheck:
             yield Finding(entry, "duplicate_id", f"row {number:,} has the id of row {first:,}")
 
     def _calls(self, entry: str, row: Mapping[str, object], truth: object) -> Iterator[Finding]:
+        """Yield the findings about a row's tools and ground-truth calls."""
         try:
             tools = ToolDefinitions.read(self._tools(row))
         except ValueError as error:
@@ -102,7 +104,7 @@ class RowCheck:
 def schema_findings(
     entry: str, right: RightCall, definition: FunctionDefinition | None, turn: int | None = None
 ) -> list[Finding]:
-    """Return a finding if the call breaks the schema of its function; without a schema, none."""
+    """Return a finding if the call breaks the schema of its function; an empty list without a schema."""
     if definition is None or not (broken := violations(right, definition)):
         return []
     return [Finding(entry, "breaks_schema", clean("; ".join(broken), 1_000), turn, call_text(right.call))]
@@ -121,7 +123,7 @@ def call_text(call: FunctionCall) -> str:
 
 
 def _roles(entry: str, column: str, value: object) -> Iterator[Finding]:
-    """Messages stand in a list of objects with `role`, or for each turn in one such list."""
+    """Yield a finding for each unknown role in a column's messages, which may be grouped by turn."""
     for at, item in enumerate(value if isinstance(value, list) else ()):
         place = f"{column[:100]}[{at}]"
         if isinstance(item, list):
@@ -132,16 +134,16 @@ def _roles(entry: str, column: str, value: object) -> Iterator[Finding]:
                 yield Finding(entry, "role", f"{place}.role is {role[:60]!r}{did_you_mean(role[:60], ROLES)}")
 
 
-# -- the right calls of a single question, each argument with every value that is right for it
+# Ground truth of a single question: the right calls, with all accepted values of each argument.
 
 _WITH_POSSIBLE_ANSWERS = ("simple", "multiple", "parallel")
 
 
 @dataclass(frozen=True, slots=True)
 class RightCall:
-    """A call with the right values of each parameter; "" among several marks an optional parameter.
+    """A call with the accepted values of each parameter; "" among several values marks an optional parameter.
 
-    In a `possible` answer an object's entries have lists of values, too.
+    If `possible` is True, each entry of an object has a list of accepted values, too.
     """
 
     name: str
@@ -172,7 +174,7 @@ def right_calls(row: Mapping[str, object], truth: object, tools: ToolDefinitions
     if row.get("check") in _WITH_POSSIBLE_ANSWERS and isinstance(truth, list):
         return RightCalls([*_possible_answers(truth)])
     reading = read_calls(truth, tools=tools or None)
-    if not (reading.calls or reading.problem):  # with tools, what is a call of none of them is prose
+    if not (reading.calls or reading.problem):  # given tools, calls of other functions are read as prose
         reading = read_calls(truth)
     return RightCalls([as_right(call, tools) for call in reading.calls], reading.problem)
 
@@ -206,6 +208,7 @@ def violations(right: RightCall, definition: FunctionDefinition) -> list[str]:
 
 
 def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -> Iterator[str]:
+    """Yield a violation for each parameter without a valid accepted value, and each missing required parameter."""
     alone = replace(definition, parameters={**definition.parameters, "required": []})
     for name, values in right.accepted.items():
         found = [alone.check({name: first_values(value)}).violations for value in values]

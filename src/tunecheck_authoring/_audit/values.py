@@ -55,8 +55,10 @@ def request_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
 
 
 def _find_unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[AuditFinding]:
+    """Yield a finding if a clause asks for a function on offer, but neither its turn nor its neighbours call it."""
     calls = dialogue.of_turn(turn)
-    if any(call.changes for call in calls) or (not calls and dialogue.of_turn(turn + 1)):  # asked back, then done
+    # Without calls in this turn, the agent may ask back, and the next turn makes the call.
+    if any(call.changes for call in calls) or (not calls and dialogue.of_turn(turn + 1)):
         return
     beside = {call.name for at in (turn - 1, turn, turn + 1) for call in dialogue.of_turn(at)}
     verbs = {_name_parts(name)[0] for name in beside}
@@ -109,7 +111,7 @@ def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
 
 
 def _places(value: object) -> Iterator[str]:
-    """Yield the names of what holds other things in a state, as folders do."""
+    """Yield the names of containers in a state, such as folders."""
     if isinstance(value, Mapping):
         for name, each in value.items():
             if isinstance(each, Mapping) and any(isinstance(inner, Mapping) for inner in each.values()):
@@ -165,6 +167,7 @@ def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
 
 
 def _findings_of_call(dialogue: Dialogue, call: TruthCall, given: KnownValues) -> Iterator[AuditFinding]:
+    """Yield the findings about a call's arguments; texts and numbers are checked in different ways."""
     definition = dialogue.tools.spelled(call.name)
     described = "" if definition is None else f"{definition.description} {dumps(dict(definition.parameters)).decode()}"
     for parameter, values in argument_values(call.right):
@@ -184,10 +187,12 @@ def _is_figure(value: object) -> TypeGuard[int | float]:
 def _findings_of_texts(
     dialogue: Dialogue, call: TruthCall, parameter: str, texts: list[str], given: KnownValues, described: str
 ) -> Iterator[AuditFinding]:
+    """Yield at most one finding about a text argument, the most specific one."""
     cut = _cut(texts, given)
     if cut is not None:
         evidence = f"{parameter} of {call.name} is {texts[0]!r}; the user said {cut!r}"
-        certainty: Certainty = "likely" if cut[-1] in "!?" else "look"  # a comma is often no part of what it stands in
+        # A comma before the closing quotation mark often belongs to the sentence around the quotation.
+        certainty: Certainty = "likely" if cut[-1] in "!?" else "look"
         yield found(dialogue.name, "nearly_quoted", evidence, call.turn, certainty=certainty)
         return
     if any(_is_given(text, given) or text.casefold() in described for text in texts):
@@ -206,7 +211,7 @@ def _findings_of_texts(
         meant = _known_word_near(text, given)
         if meant is not None:
             evidence = f"{parameter} of {call.name} is {text!r}, which nothing gives; {meant!r} is given"
-            is_word = text.isalpha() and not dialogue.is_conversation  # it may be the user's that is misspelt
+            is_word = text.isalpha() and not dialogue.is_conversation  # the user may have misspelt the word
             certainty = "look" if is_word else "likely"
             yield found(
                 dialogue.name, "mistyped_value", evidence, call.turn, fix=f"is {meant!r} meant?", certainty=certainty
@@ -262,6 +267,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def _fills(text: str, template: str) -> bool:
+    """True if a text fills the placeholders of a template."""
     parts = _PLACEHOLDER.split(template)
     pattern = ".+?".join(map(re.escape, parts))
     return len(parts) > 1 and re.fullmatch(rf"{pattern}", text, re.DOTALL | re.IGNORECASE) is not None
@@ -285,9 +291,10 @@ def _copied_result(text: str, results: Sequence[str]) -> str | None:
 
 
 def _ratio_reaches(text: str, other: str, least: float) -> bool:
+    """True if two different texts have at least this similarity; cheap upper bounds come first."""
     if len(text) > _LONGEST or len(other) > _LONGEST or text == other:
         return False
-    if 2 * min(len(text), len(other)) < least * (len(text) + len(other)):  # the most that the ratio can be
+    if 2 * min(len(text), len(other)) < least * (len(text) + len(other)):  # an upper bound of the ratio
         return False
     matcher = SequenceMatcher(None, text, other, autojunk=False)
     return matcher.quick_ratio() >= least and matcher.ratio() >= least
@@ -345,6 +352,7 @@ def _is_known(word: str, given: KnownValues) -> bool:
 def _findings_of_figures(
     dialogue: Dialogue, call: TruthCall, parameter: str, figures: list[float], given: KnownValues, described: str
 ) -> Iterator[AuditFinding]:
+    """Yield a finding if an argument's number neither occurs nor follows from numbers that occur."""
     if any(given.has_number(each) for each in figures) or not set(figures).isdisjoint(numbers(described)):
         return
     value = figures[0]
@@ -359,6 +367,7 @@ def _findings_of_figures(
 
 
 def _mistypes(value: float, known: float) -> bool:
+    """True if two numbers differ by a single typing mistake."""
     one, other = f"{value:.15g}", f"{known:.15g}"
     return min(len(one), len(other)) >= _SHORTEST and OSA.distance(one, other, score_cutoff=1) <= 1
 

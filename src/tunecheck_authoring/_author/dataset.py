@@ -48,7 +48,7 @@ def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], li
         )
     Random(f"{seed} split").shuffle(groups)
     train: set[str] = set()
-    for group in groups[:-1]:  # one stays to test with
+    for group in groups[:-1]:  # at least one group stays in the test set
         if len(train) + len(group) <= share * len(rows):
             train |= {row.id for row in group}
     return [row for row in rows if row.id not in train], [row for row in rows if row.id in train]
@@ -56,7 +56,7 @@ def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], li
 
 def _together(rows: Sequence[Line]) -> list[list[Line]]:
     """Group rows that share a path or a configuration, directly or through other rows."""
-    parents: dict[str, str] = {}
+    parents: dict[str, str] = {}  # union-find: rows with a common key get a common root
 
     def root(key: str) -> str:
         while parents.setdefault(key, key) != key:
@@ -78,7 +78,7 @@ def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[P
     """Write the data set, its sidecar, its card and the training set; return the paths of the files.
 
     Raises:
-        ConfigurationError: a file cannot be written.
+        ConfigurationError: A file cannot be written.
     """
     written: list[Path] = []
     for path, rows, what in (
@@ -98,7 +98,7 @@ def write_rows(path: Path, rows: Sequence[Line], description: str) -> None:
     """Write rows, and a sidecar that declares their target and evaluator.
 
     Raises:
-        ConfigurationError: a file cannot be written.
+        ConfigurationError: A file cannot be written.
     """
     talk = isinstance(rows[0], RowLine)
     target, evaluator = ("conversation", "multi_turn_state") if talk else (None, "call_check")

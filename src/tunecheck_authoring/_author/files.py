@@ -13,7 +13,7 @@ from tunecheck.plugins import FORMAT_VERSION, Written, canonical
 if TYPE_CHECKING:
     from tunecheck.plugins import JSON
 else:
-    JSON = Any  # msgspec reads no type that stands in itself
+    JSON = Any  # msgspec does not support recursive types
 
 Variant: TypeAlias = Literal[
     "missing_parameter", "missing_function", "long_context", "composite", "distractors", "irrelevant", "change_of_mind"
@@ -22,7 +22,7 @@ VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 
 class StageRecord(msgspec.Struct, frozen=True):
-    """A stage's file: the hash of its inputs, and the hash of its bytes as written."""
+    """A stage's file: the hash of its inputs (`input`), and the hash of its bytes as written (`made`)."""
 
     input: str
     made: str
@@ -157,7 +157,7 @@ class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def apart(self) -> list[str]:
-        """Return the keys, beside the path, that training and test rows must not share."""
+        """Return the keys, in addition to the path, that training and test rows must not share."""
         configured = {name: each for name, each in self.initial_config.items() if each}
         return [f"{name} {canonical(each).decode()}" for name, each in configured.items()]
 
@@ -173,8 +173,8 @@ class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
 class QuestionLine(Written, frozen=True, kw_only=True):
     """A line of `variants.jsonl`, and a row of the data set with a single turn: a question.
 
-    `variant` is "one_call", "parallel" or "no_call", `check` the same in terms of `call_check`. `ground_truth` holds
-    the accepted values by function and parameter; `""` among them means that the parameter may be omitted.
+    `variant` is "one_call", "parallel" or "no_call", `check` the corresponding check of `call_check`. `ground_truth`
+    holds the accepted values by function and parameter; `""` among them means that the parameter may be omitted.
     """
 
     id: str

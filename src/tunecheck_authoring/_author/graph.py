@@ -22,7 +22,7 @@ _ATTEMPTS = (60, 120, 240)
 
 _WITNESSES = 3
 _MOST_PARAMETERS = 100
-"""Each parameter is tried with all others; a request with more is not realistic."""
+"""Functions with more are not tried: each parameter is tried with all others, and such requests are unrealistic."""
 
 _TRIED_VALUES = 3
 _JUNK: dict[str, JSON] = {"string": "zq-84-none", "integer": 987_654_321, "number": 987_654_321.5}
@@ -87,6 +87,7 @@ class _Search:
         return {name: min(each, key=lambda witness: len(witness.before)) for name, each in self.found.items()}
 
     def _attempt(self, function: Function) -> None:
+        """Try a function once, perhaps after calls that succeeded earlier; store a success as a witness."""
         configuration = self.world.configuration([function.simulator], self.random)
         session = self.world.session([function.simulator], configuration)
         known = [each[0] for name, each in self.found.items() if self.owner(name) == function.simulator]
@@ -95,7 +96,7 @@ class _Search:
                 session.call(call)
         given = [each for each in function.parameters if each in function.required or self.random.random() < 0.3]
         if not given and function.parameters and self.random.random() < 0.5:
-            given = [self.random.choice([*function.parameters])]  # what changes a thing does nothing without a change
+            given = [self.random.choice([*function.parameters])]  # an update without a new value has no effect
         held = [atom for atom, _ in available(session)]
         self.seen.update((atom.pattern, atom) for atom in held)
         arguments = {name: self._value(function, name, held) for name in given}
@@ -108,6 +109,7 @@ class _Search:
             self.results.setdefault(function.name, atoms(step.result.value))
 
     def _without_needless(self, witness: Witness) -> Witness:
+        """Return the witness without earlier calls that its success does not need."""
         for at in reversed(range(len(witness.before))):
             fewer = replace(witness, before=(*witness.before[:at], *witness.before[at + 1 :]))
             step = self.again(fewer)
@@ -229,6 +231,7 @@ def check_graph(graph: GraphFile, world: World) -> None:
 
 
 def _function(search: _Search, function: Function) -> GraphFunction:
+    """Return the results of a function's trial calls."""
     witnesses = search.found.get(function.name, [])
     if len(function.parameters) > _MOST_PARAMETERS:
         many = f"it takes {len(function.parameters):,} parameters; at most {_MOST_PARAMETERS} are put into words"
@@ -250,7 +253,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
 
 
 def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
-    """True if a call without a change has an effect from another configuration."""
+    """True if a function whose call changed nothing does change the state in another configuration."""
     simulator = search.owner(witness.call.name)
     drawn = (search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS))
     steps = (search.again(replace(witness, configuration=each, before=())) for each in drawn)
@@ -284,7 +287,7 @@ def _is_ignored(search: _Search, witness: Witness, function: Function, parameter
 
 
 def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
-    """Yield the results and parts of the state that each keyed parameter accepts."""
+    """Yield an edge to each keyed parameter from each result or part of the state that it accepts."""
     witnesses = search.witnesses
     for name, graph in functions.items():
         for parameter in graph.keyed:
@@ -295,12 +298,13 @@ def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Ite
 
 
 def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness, parameter: str) -> set[str]:
+    """Return the patterns of results and parts of the state that a parameter accepts when they are tried."""
     function = search.world.functions[witness.call.name]
     schema = function.parameters[parameter]
     found: set[str] = set()
     for producer in (None, *(name for name in witnesses if name != function.name)):
         if producer is not None and not (
-            search.owner(producer) == function.simulator  # of another service, results are edges by name
+            search.owner(producer) == function.simulator  # results of other services become edges by name
             and any(fits(schema, atom.value) for atom in search.results[producer])
         ):
             continue
@@ -339,7 +343,7 @@ def _prepare_session(search: _Search, witness: Witness, producer: Witness | None
 
 
 def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
-    """Yield the results with the name and type of each other parameter."""
+    """Yield an edge to each other parameter from each result with its name and type."""
     for name, graph in functions.items():
         function = search.world.functions[name]
         for parameter, schema in function.parameters.items():
@@ -359,7 +363,7 @@ def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iter
 
 
 def _inner_edges(search: _Search) -> Iterator[Edge]:
-    """Yield the service's own values that fit each place in a list or an object."""
+    """Yield an edge to each place in a list or an object from each of the service's values that fits it."""
     for function in search.world.functions.values():
         own = {function.simulator, *(name for name in search.results if search.owner(name) == function.simulator)}
         held = [atom for pattern, atom in sorted(search.seen.items()) if pattern.partition(".")[0] in own]

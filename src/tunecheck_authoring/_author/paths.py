@@ -182,13 +182,14 @@ class _Walk:
         return [*fed, *(name for name in rarest if name not in fed)]
 
     def _is_fed(self, name: str, producer: str) -> bool:
+        """True if a result of this producer can be an argument of the function."""
         parameters = self._world.functions[name].parameters
         return any(
             source.partition(".")[0] == producer for each in parameters for source in self._sources[f"{name}.{each}"]
         )
 
     def _step(self, turn: int, candidates: Sequence[str]) -> bool:
-        """Make one call that succeeds and does something new."""
+        """Make one call that succeeds and does something new; return False if no candidate allows this."""
         for name in candidates:
             for _ in range(_DRAWS):
                 planned = self._plan_call(self._world.functions[name])
@@ -197,6 +198,7 @@ class _Walk:
         return False
 
     def _make(self, turn: int, planned: PlannedCall) -> bool:
+        """Make a planned call; take it back and return False if it adds nothing or overwrites an earlier call."""
         made = len(self._session.calls)
         texts = {step.result.text for step in self._session.steps}
         step = self._session.call(planned.call)
@@ -238,6 +240,7 @@ class _Walk:
         return False
 
     def _plan_call(self, function: Function) -> PlannedCall:
+        """Draw the arguments of a call."""
         found = [*available(self._session)]
         graph = self._graph.functions[function.name]
         arguments: dict[str, Argument] = {}

@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class Workbench:
-    """The stages' files of one data set. A file stands if its inputs are unchanged or a person edited it.
+    """The stages' files of one data set. A file is kept if its inputs are unchanged or a person edited it.
 
     Args:
         folder: The folder of the files; it is created.
@@ -80,7 +80,7 @@ class Workbench:
     def content(
         self, file: str, kind: type[T], inputs: JSON, make: Callable[[], T], merge: Callable[[T, T], T] | None = None
     ) -> T:
-        """Return a file's content, and make it if it does not stand; later stages depend on it.
+        """Return a file's content. If the file cannot be kept, make it. Its content is an input of all later stages.
 
         YAML files hold a struct, JSON Lines files a list of structs. `merge` keeps parts of the old content.
         """

@@ -32,7 +32,7 @@ _IDLE_PASSES = Weakness(reason="an agent that does nothing passes")
 
 
 class Trial:
-    """Tries rows of a world; the seed determines all random choices."""
+    """Trials of a world's rows; the seed determines all random choices."""
 
     def __init__(self, world: World, seed: int) -> None:
         self._world, self._seed = world, seed
@@ -49,6 +49,7 @@ class Trial:
         return self._known[content]
 
     def _question(self, row: QuestionLine) -> Weakness | None:
+        """Return the weakness of a row with a single question, or None."""
         tools = ToolDefinitions.read(row.tools)
         judge = cast("Callable[..., Judge]", find("evaluators", "call_check"))(mode="tools")
         calls = [right.call for right in right_calls(msgspec.to_builtins(row), row.ground_truth, tools).calls]
@@ -67,6 +68,7 @@ class Trial:
         return unsaid or self._passing_mistake(row.id, [calls], passes)
 
     def _conversation(self, row: RowLine) -> Weakness | None:
+        """Return the weakness of a conversation, or None."""
         content = msgspec.to_builtins(row)
         found = next((each for each in findings([content], self._services) if not each.is_remark), None)
         if found is not None:
@@ -102,12 +104,13 @@ class Trial:
                 words += f"{backend.call(call).text}\n"
 
     def _passing_mistake(self, row: str, turns: Turns, passes: Passes) -> Weakness | None:
+        """Return a weakness if the turns pass with one of the mistakes."""
         mistakes = self._mistakes(row, turns)
         found = next(((call, what) for call, what, made in mistakes if passes(made)), None)
         return found and Weakness(reason="a mistake passes", detail=found[1], function=found[0].name)
 
     def _mistakes(self, row: str, turns: Turns) -> Iterator[tuple[FunctionCall, str, Turns]]:
-        """Yield the turns without one call, and with one argument of it changed."""
+        """Yield mistakes: a call, a description, and the turns without the call or with one changed argument of it."""
         random = Random(f"{row} {self._seed}")
         for number, turn in enumerate(turns):
             for at, call in enumerate(turn):
@@ -119,6 +122,7 @@ class Trial:
                     yield call, text, [*turns[:number], own, *turns[number + 1 :]]
 
     def _change_calls(self, call: FunctionCall, random: Random) -> Iterator[FunctionCall]:
+        """Yield the call with another value of one argument."""
         function = self._world.functions.get(call.name)
         for name, value in call.arguments.items():
             schema = function.parameters.get(name, {}) if function is not None else {}

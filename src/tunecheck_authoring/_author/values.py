@@ -57,6 +57,7 @@ def atoms(value: object) -> list[Atom]:
 
 
 def _atoms(value: object, pattern: str, path: Place) -> Iterator[Atom]:
+    """Yield the values with their patterns and paths; the keys of tables are values, too."""
     if isinstance(value, Mapping):
         table = _is_table(value)
         for key, item in value.items():
@@ -119,7 +120,7 @@ def free_values(
 def plain_values(
     place: str, schema: Schema, random: Random, function: str = "", held: Held = MappingProxyType({})
 ) -> Sequence[JSON]:
-    """Return plausible values for a name and a schema with its description."""
+    """Return plausible values for a place (its last name and schema), or those in `held` that fit it."""
     if held.get(place) and random.random() < _OF_WHAT_IS_HELD:
         return held[place]
     # The last name counts: `from` in `relations.*.from`, and its singular in `names.*`.
@@ -131,6 +132,7 @@ def plain_values(
     described: list[JSON] = [double or single for double, single in _QUOTED.findall(description)]
     described = described or [*_AS.findall(description)]
     by_format = load_shipped().by_format.get(str(schema.get("format")), [])
+    # The first source with a fitting value wins; the most specific sources come first.
     known: list[Sequence[JSON]] = [[schema.get("example")], _as_list(schema.get("examples")), by_format, described]
     of = [f"{singular(each)} " for each in words_of(function)]
     words = [each for word in words_of(name) for each in (word, singular(word))]
@@ -147,6 +149,7 @@ def _as_list(value: JSON) -> list[JSON]:
 
 
 def _values_by_type(place: str, schema: Schema, random: Random, function: str, held: Held) -> Sequence[JSON]:
+    """Return values of the schema's type; lists and objects get plausible parts."""
     kind = schema.get("type")
     if kind == "array":
         items = cast("Schema", schema.get("items") or {})

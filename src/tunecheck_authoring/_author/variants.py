@@ -96,7 +96,7 @@ def _resembles(request: str, others: Sequence[str]) -> bool:
 
 
 class RequestWriter:
-    """Writes the requests for a task's calls in one voice."""
+    """Writer of the requests for a task's calls in one voice."""
 
     def __init__(self, world: World, task: AuthoredTask, voice: str) -> None:
         self._world, self._task, self._voice = world, task, VOICES.get(voice, VOICES["plain"])
@@ -120,7 +120,7 @@ class RequestWriter:
         return self._world.functions[planned.function].request
 
     def _reference(self, source: tuple[int, int], path: Sequence[str | int], place: tuple[int, int]) -> str:
-        """Return a description of an earlier result's value, as people refer to it."""
+        """Return a description of a value in an earlier result, as a user would refer to it."""
         turn, at = source
         producer = self._task.turns[turn][at]
         field = place_text(path)
@@ -130,7 +130,7 @@ class RequestWriter:
         return f"the {field} that you got {self._which(producer, source)} I asked you to {request}"
 
     def _which(self, producer: PlannedCall, source: tuple[int, int]) -> str:
-        """Return the words that tell several calls of one function apart."""
+        """Return the words that distinguish one of several calls of the same function."""
         places = [
             (turn, at)
             for turn, calls in enumerate(self._task.turns)
@@ -147,7 +147,7 @@ _READS = "read_only"
 _CHECKS = {"one_call": "simple", "parallel": "parallel", "no_call": "irrelevance"}
 
 _OPTIONAL = ""
-"""Among the accepted values of a parameter: the parameter may be omitted."""
+"""An accepted value that means that the parameter may be omitted."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class SingleCallTurn:
 
 @dataclass
 class VariantBuilder:
-    """Makes the variants of one task; each method returns None if the task does not allow the variant."""
+    """Builder of the variants of one task; each method returns None if the task does not allow the variant."""
 
     world: World
     graph: GraphFile

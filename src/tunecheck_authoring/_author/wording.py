@@ -56,10 +56,10 @@ def request_of(name: str, description: str, *, chooses: bool = False) -> str:
     first, _, rest = clause.partition(" ")
     if not rest or first.lower() in _NO_VERB or not first.isalpha():
         return phrase(name)
-    if rest.startswith("of "):  # "Settings of the shop" says what comes, not what is done
+    if rest.startswith("of "):  # "Settings of the shop" names the result, not the action
         return f"show me the {first.lower()} {rest}"
     verb = singular(first.lower() if not first.isupper() or first in _METHODS else first)
-    if first.lower() == "returns" and "return" not in words_of(name):  # it says what comes back, and gives nothing back
+    if first.lower() == "returns" and "return" not in words_of(name):  # it describes the result; nothing is given back
         verb = "show"
     asks_me = verb in ("tell", "show", "give", "get") and first not in _METHODS and not rest.startswith("me ")
     return f"{verb} me {rest}" if asks_me else f"{verb} {rest}"
@@ -95,32 +95,32 @@ Voice: TypeAlias = Callable[[Sequence[Ask], bool], str]
 
 
 def _plain(asks: Sequence[Ask], in_order: bool) -> str:
-    """Please cancel an order, with order id 7. Then ..."""
+    """Return "Please cancel an order, with order id 7. Then …"."""
     said = [ask.request + _details(ask, _with, ", with ") for ask in asks]
     return f"Please {('. Then ' if in_order else '. Please also ').join(said)}."
 
 
 def _polite(asks: Sequence[Ask], in_order: bool) -> str:
-    """Could you cancel an order? The order id is 7."""
+    """Return "Could you cancel an order? The order id is 7."."""
     said = [f"{ask.request}?{_details_sentence(ask)}" for ask in asks]
     return "Could you " + (" After that, could you " if in_order else " Could you also ").join(said)
 
 
 def _brief(asks: Sequence[Ask], in_order: bool) -> str:
-    """Cancel an order (order id: 7)."""
+    """Return "Cancel an order (order id: 7)."."""
     said = [ask.request + _details(ask, "{}: {}".format, " (", ")", "; ") for ask in asks]
     text = ("; then " if in_order else "; and ").join(said)
     return f"{text[:1].upper()}{text[1:]}."
 
 
 def _needing(asks: Sequence[Ask], in_order: bool) -> str:
-    """I need you to cancel an order. The order id is 7."""
+    """Return "I need you to cancel an order. The order id is 7."."""
     said = [f"need you to {ask.request}.{_details_sentence(ask)}" for ask in asks]
     return "I " + (" After that, I " if in_order else " I also ").join(said)
 
 
 def _chatty(asks: Sequence[Ask], in_order: bool) -> str:
-    """Here's what I need: cancel an order. Use 7 as the order id."""
+    """Return "Here's what I need: cancel an order. Use 7 as the order id."."""
     said = [f"{ask.request}.{_details(ask, '{1} as the {0}'.format, ' Use ', '.')}" for ask in asks]
     between = " Once that's done, " if in_order else " And while you're at it, "
     return "Here's what I need: " + between.join(said)
@@ -146,23 +146,23 @@ def _details_sentence(ask: Ask) -> str:
 
 
 def _join_texts(texts: Sequence[str]) -> str:
-    """`a, b and c`."""
+    """Return the texts as a list in prose: `a, b and c`."""
     return " and ".join([", ".join(texts[:-1]), *texts[-1:]] if len(texts) > 1 else texts)
 
 
 def format_value(label: str, value: str) -> str:
-    """`order id is 7`; `stocks are "AAPL" and "MSFT"`."""
+    """Return a statement of a value: `order id is 7`; `stocks are "AAPL" and "MSFT"`."""
     return f"{label} {'are' if _PLURAL.search(label) else 'is'} {value}"
 
 
 def format_values(details: Sequence[tuple[str, str]]) -> str:
-    """`name is "Ida", the year is 2026 and the tags are "a" and "b"`."""
+    """Return a statement of values: `name is "Ida", the year is 2026 and the tags are "a" and "b"`."""
     first, *others = [format_value(*each) for each in details]
     return _join_texts([first, *(f"the {each}" for each in others)])
 
 
 def format_targets(details: Sequence[tuple[str, str]]) -> str:
-    """`the name "Ida" and the year 2026`: new values of parameters."""
+    """Return the new values of parameters: `the name "Ida" and the year 2026`."""
     return _join_texts([f"the {label} {text}" for label, text in details])
 
 
@@ -197,7 +197,7 @@ def _entries(value: JSON) -> Mapping[str, JSON] | None:
 
 
 def _label(name: str, value: JSON) -> str:
-    """Return a value's label: booleans are settings, and the only item of a list has a singular."""
+    """Return a value's label: a boolean is a "setting", and the label of a list with one item is in the singular."""
     label = phrase(name)
     if isinstance(value, bool):
         return f"{label} setting"

@@ -45,7 +45,7 @@ def load_shipped() -> Shipped:
 
 
 def request_values(classes: Collection[str]) -> Mapping[str, list[JSON]]:
-    """Return users' values for the built-in simulators' parameters, if one of these simulators is used."""
+    """Return users' values for the built-in simulators' parameters; an empty mapping if none of them is used."""
     return load_shipped().values if load_shipped().configurations.keys() & {*classes} else {}
 
 
@@ -61,7 +61,7 @@ class Function:
 
 
 class TrialSession:
-    """Calls on own instances of simulators; `steps` holds the outcome of each call."""
+    """Calls on new instances of simulators; `steps` holds the outcome of each call."""
 
     def __init__(self, world: World, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> None:
         self._world, self._simulators, self.configuration = world, simulators, configuration
@@ -95,7 +95,7 @@ class TrialSession:
 class World:
     """Simulators by name, with their world file.
 
-    `spare` are other simulators, for distractors and for requests that cannot be carried out.
+    `spare` holds other simulators, for distractors and for requests that no simulator of the world can carry out.
     """
 
     classes: Mapping[str, type[Simulator]]
@@ -127,7 +127,7 @@ class World:
         return cls(classes, file, kept, spare)
 
     def known(self, name: str) -> type[Simulator]:
-        """Return the class of one of its simulators, or of a spare one."""
+        """Return the class of one of the world's simulators, or of a spare simulator."""
         return self.classes[name] if name in self.classes else self.spare[name]
 
     def values(self, name: str) -> Sequence[JSON]:

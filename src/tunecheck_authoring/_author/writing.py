@@ -113,7 +113,7 @@ def _problem(words: str, request: WritingRequest) -> str | None:
 
 
 def set_aside(rows: Sequence[Line], models: EndpointModels) -> tuple[list[Line], list[Weakness]]:
-    """Return the rows that the solver solved as meant, and the others with the solver's calls."""
+    """Return the rows that the solver solved as meant, and the other rows as weaknesses with the reasons."""
     reasons = models.solve(rows)
     return [row for row in rows if row.id not in reasons], [
         Weakness(id=row.id, variant=row.variant, reason="not solved as meant", detail=reasons[row.id])
@@ -145,13 +145,14 @@ class EndpointModels:
         return {row: text for row, text in texts.items() if isinstance(text, str)}
 
     def solve(self, rows: Sequence[Line]) -> Mapping[str, str]:
-        """Return the reasons of unsolved rows by id."""
+        """Return the reasons why rows are unsolved, by the row's id."""
         path = self.work / "to-solve.jsonl"
         write_rows(path, rows, "Rows that a model is to solve before they count.")
         result = self._run("solver", self.solver, str(path))
         return {str(row["row_id"]): reason for row in _rows(result) if (reason := _why_unsolved(row)) is not None}
 
     def _run(self, name: str, endpoint: str, data: str | list[dict[str, JSON]]) -> EvaluationResult:
+        """Run the writer or the solver with what is left of the budget; reuse the answers of its last run."""
         from tunecheck import UnansweredError, evaluate
 
         earlier = [run.folder for run in list_runs(self.work / _RUNS) if run.id.startswith(f"{name}-")]

@@ -1,4 +1,4 @@
-"""`tunecheck datasets audit`, and what `tunecheck check` finds to be certainly wrong with the rows of a data set."""
+"""`tunecheck datasets audit`, and the checks of a data set's rows for `tunecheck check`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def checked_rows(
 
 
 def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
-    """Return a reader of the first of these parameters, by the data set's own column mapping."""
+    """Return a reader of the first of these columns that a row has, by the data set's own column mapping."""
     from tunecheck.pipeline import parse_mapping, value_reader
 
     mapping = parse_mapping(dataset.defaults.column_mapping, "the data set's column_mapping")
@@ -157,7 +157,7 @@ def _dialogue_reader(dataset: Dataset) -> DialogueReader:
 
 
 def _training(path: str) -> Iterator[Dialogue]:
-    """The rows of a training set; those that cannot be compared are counted, in words on stderr."""
+    """Yield the dialogues of a training set; a note on stderr counts the rows that cannot be compared."""
     from tunecheck.datasets import open_dataset
     from tunecheck_authoring._audit.conversations import CheckedRow
 

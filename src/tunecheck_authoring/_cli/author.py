@@ -87,7 +87,7 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
 
 
 def _made_services(options: AuthorOptions) -> list[str]:
-    """The simulators that are written for this data set."""
+    """Write the simulator of --openapi or --mcp; return its name, or an empty list without these options."""
     name = options.name.replace("-", "_")
     path = Path("simulators") / f"{name}.py"
     if options.openapi is not None and options.mcp is not None:
@@ -108,7 +108,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
 
 
 def _backends(options: AuthorOptions) -> AbstractContextManager[Backends]:
-    """Return what starts the simulators; with `--mcp` that of the server asks it what is not recorded."""
+    """Return the backends of the simulators; with --mcp, one simulator asks the server for unrecorded answers."""
     from tunecheck.simulators import Backends
 
     backends = Backends(trust=Trust.of_command(options.trust or ()))
@@ -120,7 +120,7 @@ def _backends(options: AuthorOptions) -> AbstractContextManager[Backends]:
 
 
 def _command_line(options: AuthorOptions, command: str) -> str:
-    """The command line for the data set's card, without the secrets of a server's command."""
+    """Return the command line for the data set's card, without the secrets in a server's command."""
     if options.mcp is None:
         return command
     from tunecheck_authoring._mcp.client import shown_server
@@ -172,7 +172,7 @@ def _models(options: AuthorOptions, work: Path) -> EndpointModels | None:
 
 
 def _simulator(given: str) -> str:
-    """The plugin name of a simulator that is given by name or as its file."""
+    """Return the plugin name of a simulator that is given by its name or its file."""
     path = Path(given)
     if path.suffix != ".py":
         return given

@@ -29,7 +29,7 @@ from tunecheck.plugins import JSON, clean, dumps, loads
 
 PROTOCOL = "2025-06-18"
 FOLDER = "/service"
-"""The name of a server's own folder in calls and answers: its real name differs each time."""
+"""The path of a server's own folder in calls and answers: its real path is new for each session."""
 
 _MOST_BYTES = 4_000_000
 _MOST_FILE_BYTES = 1_000_000
@@ -97,7 +97,7 @@ class McpSession:
         return found
 
     def call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
-        """Return a call's answer (a JSON object or text), and whether it is an error."""
+        """Return a call's answer (a JSON object or text), and True if it is an error."""
         try:
             result = self._ask("tools/call", {"name": name, "arguments": dict(arguments)})
         except _RefusedError as error:
@@ -116,6 +116,7 @@ class McpSession:
         self._transport.close()
 
     def _ask(self, method: str, params: Message) -> Message:
+        """Send a request; return its result, or raise an error that says why there is none."""
         self._sent += 1
         message: Message = {"jsonrpc": "2.0", "id": self._sent, "method": method, "params": params}
         try:
@@ -146,6 +147,7 @@ def _text(result: Message) -> str:
 
 
 def _read(text: str) -> JSON:
+    """Return the JSON object in a text; a list is wrapped into one, and any other text is unchanged."""
     try:
         value = loads(text)
     except ValueError:
@@ -179,9 +181,10 @@ class _ServerProcess:
         threading.Thread(target=self._receive, name="tunecheck-mcp", daemon=True).start()
 
     def send(self, message: Message, time_limit_s: float) -> Message | None:
+        """Send a message; return the answer to it, or None if it is a notification."""
         text = _IN_FOLDER.sub(lambda _: _escape_path(self.folder), dumps(message).decode())
         pipe = cast("IO[bytes]", self._process.stdin)
-        with contextlib.suppress(BrokenPipeError):  # it has ended, which the empty line below says
+        with contextlib.suppress(BrokenPipeError):  # the server has ended: the empty line below shows it
             pipe.write(text.encode() + b"\n")
             pipe.flush()
         while "id" in message:
@@ -228,6 +231,7 @@ class _HttpServer:
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
     def send(self, message: Message, time_limit_s: float) -> Message | None:
+        """Send a message; return the answer to it, or None if it is a notification."""
         connection = self._connection(time_limit_s)
         try:
             target = urllib.parse.urlunsplit(("", "", self._url.path or "/", self._url.query, ""))
@@ -290,9 +294,9 @@ def _object(text: str) -> Message:
 
 
 def files_in(folder: Path) -> dict[str, JSON] | None:
-    """Return what each file holds, by the path that calls and answers have; a folder holds None.
+    """Return the content of each file by its path in calls and answers; a folder's content is None.
 
-    Returns None if the folder holds more than a megabyte, or anything but files and folders.
+    Return None if the folder has more than a megabyte, or anything but files and folders.
     """
     found: dict[str, JSON] = {}
     left = _MOST_FILE_BYTES
@@ -319,6 +323,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _file_text(content: bytes, folder: Path) -> str:
+    """Return a file's text with the folder's real path replaced, or a hash if it is no text."""
     try:
         return content.decode().replace(str(folder), FOLDER)
     except UnicodeDecodeError:

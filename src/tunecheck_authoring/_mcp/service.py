@@ -77,7 +77,7 @@ def _hint(tool: Message, name: str) -> JSON:
 
 
 class _Tried:
-    """Finds out, by trial calls, which tools show the server's state.
+    """Trial calls that find out which tools show the server's state.
 
     Args:
         session: A new session with the server.
@@ -90,7 +90,7 @@ class _Tried:
         self._readers = [name for name in tools if name not in writes and not _schema(tools[name]).get("required")]
 
     def showing_all(self) -> dict[str, dict[str, JSON]]:
-        """Return the tools without arguments that show every write, else the files if they do, else nothing.
+        """Return the tools without arguments that show every write; else the files, if they show it; else nothing.
 
         Only additions are tried: a deletion may find nothing to delete.
         """
@@ -131,7 +131,7 @@ def _schema(tool: Message) -> Message:
 
 @contextmanager
 def recording_backends(server: str, name: str, backends: Backends) -> Iterator[Backends]:
-    """Return the simulators with one of them asking the server for answers that are not recorded.
+    """Yield the simulators; the one with this name asks the server for answers that are not recorded.
 
     Raises:
         ConfigurationError: The simulator is not of a recorded service, or the server gives no valid answer.
@@ -165,7 +165,7 @@ class _LiveSession:
 
 
 class LiveServer:
-    """Reaches any recorded state of a server: it starts a session and repeats the recorded calls.
+    """A server that can be brought to any recorded state: a new session repeats the recorded calls.
 
     A start is slow and most calls change nothing, so some sessions are kept, each in its own state.
 
@@ -220,6 +220,7 @@ class LiveServer:
             self._kept.pop(next(iter(self._kept))).session.close()
 
     def _begin(self) -> _LiveSession:
+        """Start a session; refuse a server that does not start in the recorded first state."""
         begun = _LiveSession(self._begin_session())
         with _closed_on_error(begun):
             holds = self._holds(begun)
@@ -257,6 +258,7 @@ class LiveServer:
         return f"{self.recording.path.name.partition('.')[0]}.tables.json"
 
     def _make(self, begun: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
+        """Make a call in a session; return it with the states before and after it."""
         before = begun.state
         with _closed_on_error(begun):
             answer, failed = self._call(begun, name, arguments)
@@ -269,6 +271,7 @@ class LiveServer:
         )
 
     def _holds(self, begun: _LiveSession) -> dict[str, JSON]:
+        """Return the content of a session's state."""
         told = self._simulator.state_from
         if not told:
             return {"calls": [*begun.written]}

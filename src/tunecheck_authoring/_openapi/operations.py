@@ -23,7 +23,7 @@ _MOST_REFERENCES = 40
 """The most references in a chain."""
 
 _MOST_PARTS = 1_000
-"""The most parts of one schema; further parts are left open."""
+"""The most parts of one schema; further parts have only their type."""
 
 _DEEPEST = 6
 _LONGEST_TEXT = 1_000
@@ -52,7 +52,7 @@ class ApiDocument:
         self.is_swagger = version.startswith("2.")
 
     def at(self, value: JSON | Node) -> Node:
-        """Return an object with references resolved, or an empty object."""
+        """Return the object that a value is or refers to; an empty object if it is none."""
         return self.named(value)[1]
 
     def named(self, value: JSON | Node) -> tuple[str, Node]:
@@ -72,6 +72,7 @@ class ApiDocument:
         return "", {}
 
     def _target(self, reference: str) -> JSON:
+        """Return the value to which a reference leads."""
         if not reference.startswith("#"):
             raise ConfigurationError(
                 f"{self.path}: the reference {reference[:80]!r} leaves the file, and is not followed; bundle it first"
@@ -88,7 +89,7 @@ class ApiDocument:
         return value
 
     def schema(self, value: JSON | Node) -> Schema:
-        """Return a plain JSON Schema: without references and null types, and open where it is too deep."""
+        """Return a plain JSON Schema without references and null types; parts that are too deep keep only a type."""
         return _SchemaWriter(self).schema(value, ())
 
 
@@ -104,12 +105,13 @@ def _parse(raw: bytes, path: Path) -> JSON:
 
 @dataclass
 class _SchemaWriter:
-    """Writes one schema without references."""
+    """Writer of one schema without references; `parts` counts the parts so far."""
 
     document: ApiDocument
     parts: int = 0
 
     def schema(self, value: JSON | Node, above: tuple[str, ...], depth: int = 0) -> Schema:
+        """Return a schema without references; `above` names the schemas around it, to end recursion."""
         name, node = self.document.named(value)
         self.parts += 1
         if depth > _DEEPEST or self.parts > _MOST_PARTS or (name and name in above):
@@ -146,6 +148,7 @@ class _SchemaWriter:
         return plain[0] if len(plain) == 1 else {"anyOf": [*plain]} if plain else {}
 
     def _simple(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
+        """Return a schema without alternatives."""
         schema: Schema = {**_open(node), **_description(node)}
         schema |= {key: node[key] for key in _NUMBERS if isinstance(node.get(key), (int, float))}
         schema |= {key: node[key] for key in ("format", "pattern") if isinstance(node.get(key), str)}
@@ -177,7 +180,7 @@ class _SchemaWriter:
 
 
 def _open(node: Node) -> Schema:
-    """Return the type alone."""
+    """Return a schema with only the type."""
     kinds = node.get("type")
     named = [each for each in (kinds if isinstance(kinds, list) else [kinds]) if each in _TYPES]
     return {"type": named[0]} if len(named) == 1 else {}
@@ -250,9 +253,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ApiAnswer:
-    """An operation's answer: its schema, and the schema's name in the file (for a list, that of an item).
+    """An operation's answer: its schema, and the schema's name in the file (for a list, the name of its items' schema).
 
-    `field` is the field of the answer that holds the list, if the list does not stand alone.
+    `field` is the field of the answer that holds the list, if the answer is an object around a list.
     """
 
     schema: Schema
@@ -272,8 +275,10 @@ class ApiAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ApiOperation:
-    """An operation. `parts` are the parts of the path, with parameters as `{name}`; `in_path` are the function's names
-    of these parameters. `body_name` is the name of the body's schema in the file.
+    """An operation of the API as a function.
+
+    `parts` are the parts of the path, with parameters as `{name}`; `in_path` holds the names of these parameters in the
+    function. `body_name` is the name of the body's schema in the file.
     """
 
     name: str
@@ -326,6 +331,7 @@ def _is_wanted(entry: _ApiEntry, only: Collection[str]) -> bool:
 
 
 def _operation(document: ApiDocument, entry: _ApiEntry, taken: set[str]) -> ApiOperation:
+    """Return an entry of the file as an operation, with a name that no other operation has."""
     node = entry.node
     parts = _parts(entry.path)
     own = node.get("operationId")
@@ -415,7 +421,7 @@ def _describe(schema: Schema, parameter: Node) -> Schema:
 
 
 def _bodies(document: ApiDocument, node: Node, given: Collection[Node]) -> Iterator[tuple[JSON, bool]]:
-    """Yield the schema of the request's body, and whether the body is required."""
+    """Yield the schema of the request's body, and True if the body is required."""
     body = document.at(node.get("requestBody"))
     if body:
         yield _media(document, body), body.get("required") is True

@@ -1,4 +1,4 @@
-"""Services that answer as another one did: each call in each state as it was recorded.
+"""Simulators that repeat the recorded answers of a real service, for each call in each state.
 
     class Notes(Recorded):
         recording = Path(__file__).with_suffix(".recording.jsonl")
@@ -37,14 +37,14 @@ _SHOWN = 200
 
 
 class RecordedState(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a recording: what the service held; `state` is its name in other lines."""
+    """A line of a recording: the content of a state (`holds`), and the state's name in other lines (`state`)."""
 
     state: str
     holds: dict[str, Any]
 
 
 class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a recording: a call made in a state, its answer, and the state that it left."""
+    """A line of a recording: a call made in a state, its answer, and the state after it."""
 
     before: str
     call: str
@@ -58,10 +58,10 @@ class Recording:
     """The recorded answers of a service: `start` is its first state, `states` holds the content of each.
 
     Args:
-        path: its file, JSON Lines.
+        path: The recording's file, JSON Lines.
 
     Raises:
-        DataError: the file cannot be read.
+        DataError: The file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,7 +69,7 @@ class Recording:
         self.start = ""
         self.states: dict[str, dict[str, JSON]] = {}
         self.reached: dict[str, RecordedCall] = {}
-        """Of each state but the first: a call that led there."""
+        """For each state except the first: a call that led to it."""
         self._calls: dict[tuple[str, bytes], RecordedCall] = {}
         if path.exists():
             self._read()
@@ -79,7 +79,7 @@ class Recording:
         return self._calls.get((state, _key(name, arguments)))
 
     def begin(self, holds: Mapping[str, JSON]) -> None:
-        """Begin the file with the state that the service begins in."""
+        """Write a new file with the state in which the service starts."""
         self.path.write_bytes(dumps_line({"format_version": FORMAT_VERSION}))
         self.start = self.hold(holds)
 
@@ -92,7 +92,7 @@ class Recording:
         return name
 
     def keep(self, made: RecordedCall) -> None:
-        """Write a call that was made."""
+        """Add a call to the recording and to its file."""
         self._append(made)
         self._add(made)
 
@@ -131,23 +131,26 @@ class LiveService(Protocol):
     recording: Recording
 
     def ask(self, state: str, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
-        """Make a call in a state that is recorded, and record it."""
+        """Make a call in a recorded state, and record it."""
 
 
 class Recorded(TableSimulator):
-    """Configuration: `before`, a list of calls (`{"name", "arguments"}`) that are made before a conversation begins.
+    """A simulator that answers from a recording.
 
-    State: what `state_from` answers, else the `writes` so far, as `{"calls": [...]}`. A call that was not recorded is
-    an error reply; where it might have changed something, the state is `{"not_recorded": <the call>}` from then on.
+    Configuration: `before`, a list of calls (`{"name", "arguments"}`) that are made before a conversation begins.
+
+    State: the answers of the tools in `state_from`, else the calls of `writes` so far, as `{"calls": [...]}`. A call
+    that was not recorded gets an error reply. If it might have changed something, the state is from then on
+    `{"not_recorded": <the call>}`.
     """
 
     recording: ClassVar[Path]
     tools: ClassVar[Mapping[str, Mapping[str, JSON]]] = {}
-    """By name the `description` of each and the JSON Schema of its `parameters`; `name`: the service's own name."""
+    """The tools by name: `description`, JSON Schema of the `parameters`, and `name`, the service's own name."""
     writes: ClassVar[Collection[str]] = ()
-    """The tools that may change what the service holds."""
+    """The tools that may change the service's state."""
     state_from: ClassVar[Mapping[str, Mapping[str, JSON]]] = {}
-    """Tools whose answers, with these arguments, show together all that the service holds; `{folder}`: its files."""
+    """Tools with arguments; together their answers show the whole state. `{folder}` stands for the service's files."""
     live: ClassVar[LiveService | None] = None
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
@@ -196,7 +199,7 @@ class Recorded(TableSimulator):
 
 
 def _recording(path: Path) -> Recording:
-    """Return a file's recording; an unchanged file is read once."""
+    """Return a file's recording; an unchanged file is read only once."""
     if not path.is_file():
         raise DataError(f"{path}: is not there; `tunecheck datasets author --mcp` writes the recording")
     status = path.stat()

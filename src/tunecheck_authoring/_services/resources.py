@@ -1,4 +1,4 @@
-"""Services that keep records: created, read, changed, deleted and listed, as two tables say.
+"""Simulators of services that create, read, update, delete and list records, described by two tables.
 
     class Library(Resources):
         resources = {"book": Resource(key="isbn", makes="text")}
@@ -30,7 +30,7 @@ _MOST_BYTES = 64 << 20
 
 
 class TableSimulator(Simulator):
-    """Base of services with a table of functions. The class's own methods go before functions of the same name."""
+    """Base of simulators with a table of functions. A method of the class replaces a function of the same name."""
 
     bounded: ClassVar[bool] = True
     tables: ClassVar[Path | None] = None
@@ -49,14 +49,14 @@ class TableSimulator(Simulator):
 
     @classmethod
     def functions(cls) -> Mapping[str, Mapping[str, JSON]]:
-        """Return by name the `description` of each function and the JSON Schema of its `parameters`."""
+        """Return each function's `description` and JSON Schema of the `parameters`, by the function's name."""
         return {}
 
     def answer(self, name: str, arguments: dict[str, JSON]) -> JSON:
-        """Answer a call of a function of the table.
+        """Return the answer to a call of a function in the table.
 
         Raises:
-            SimulatorError: The call cannot be done.
+            SimulatorError: The call fails.
         """
         raise NotImplementedError
 
@@ -114,15 +114,15 @@ Record: TypeAlias = dict[str, JSON]
 
 _LONGEST_NUMBER = 18
 _ONLY = ""
-"""The key of the record of a resource of which there is just one."""
+"""The key of the record if a resource has only one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
     """A kind of records.
 
-    `key` is the field by which they are found, None where there is just one record. `makes` says which key a new one
-    gets that comes without: the next `number`, a `uuid`, or a `text`. `defaults` are the fields that it has anyway.
+    `key` is the field that identifies a record; None if there is only one record. `makes` is the kind of key for a new
+    record without a key: the next `number`, a `uuid`, or a `text`. `defaults` are the default fields of a new record.
     """
 
     key: str | None = "id"
@@ -134,14 +134,14 @@ class Resource:
 class Action:
     """An operation on a resource, and its tool definition: `parameters` are JSON Schemas by name.
 
-    `create` keeps the arguments as a new record, or each record of the list `each`; `read`, `update` and `delete` are
-    about the record that the argument `key` names; `list` answers with records, under the name `answers`; `act` is
-    anything else that is done to a record: it gets the fields `sets`, or the arguments under the action's own name.
+    `create` stores the arguments as a new record, or each record in the list argument `each`. `read`, `update` and
+    `delete` work on the record that the argument `key` identifies. `list` returns records in the field `answers`. `act`
+    is any other change of a record: it sets the fields `sets`, or stores the arguments under the action's name.
 
-    `matches`, by parameter, is the field in which a record must have the argument to be meant; `refers`, by parameter,
-    the resource that must have a record of this key. `search` is a parameter with a text that some field must hold,
-    `limit` one with the most records to list. `ignores` are parameters that have no effect; other required ones that
-    choose nothing are repeated in the answer.
+    `matches` maps parameters to fields: a record is selected only if the field has the argument's value. `refers` maps
+    parameters to resources: the resource must have a record with this key. `search` is the parameter for a text that a
+    field must contain, `limit` the parameter for the most records to list. Parameters in `ignores` have no effect.
+    Other required parameters that select nothing are repeated in the answer.
     """
 
     does: Literal["create", "read", "update", "delete", "list", "act"]
@@ -171,15 +171,16 @@ class Action:
 
 
 class Resources(TableSimulator):
-    """Configuration: by resource a list of records, or its only record.
+    """A simulator of resources, with arguments that are checked against their schemas.
 
-    State: by resource the records by key, or the one. Arguments are checked against their schemas.
+    Configuration: a list of records for each resource, or its only record. State: the records by key for each resource,
+    or its only record.
     """
 
     resources: ClassVar[Mapping[str, Resource]] = {}
     actions: ClassVar[Mapping[str, Action]] = {}
     configuration: ClassVar[Mapping[str, JSON]] = {}
-    """What conversations start from, for `datasets author`; `$one_of`, `$some` and `$between` are drawn."""
+    """The initial configuration for `datasets author`; `$one_of`, `$some` and `$between` are drawn at random."""
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         self._records: dict[str, dict[str, Record]] = {name: {} for name in self.resources}
@@ -213,6 +214,7 @@ class Resources(TableSimulator):
         return _ONLY if key is None else str(record[key])
 
     def _keep(self, name: str, key: str, record: Record) -> None:
+        """Store a record; remember the highest number among the keys, so that no new record gets an old key."""
         self._records[name][key] = record
         if key.isdecimal() and len(key) < _LONGEST_NUMBER:
             self._made[name] = max(self._made[name], int(key))
@@ -309,7 +311,7 @@ class Resources(TableSimulator):
         return copy_json(record)
 
     def _find_record(self, action: Action, arguments: Record) -> Record:
-        """Return the selected record."""
+        """Return the record that the arguments select; raise SimulatorError if there is none."""
         kind, records = self.resources[action.resource], self._records[action.resource]
         if action.key is None:
             if kind.key is not None:
@@ -321,6 +323,7 @@ class Resources(TableSimulator):
         return record
 
     def _meant(self, action: Action, arguments: Record) -> Iterator[Record]:
+        """Yield the records that match the arguments and contain the searched text."""
         matches = [*_given_values(action.matches, arguments)]
         text = str(arguments.get(action.search or "", "")).casefold()
         for record in self._records[action.resource].values():
@@ -360,5 +363,6 @@ def _mentions(value: JSON, text: str) -> bool:
 
 
 def _repeat_arguments(action: Action, arguments: Record) -> Record:
+    """Return the required arguments that select nothing: the answer repeats them."""
     silent = {*action.chosen_by(), *action.ignores, *action.refers}
     return {name: arguments[name] for name in action.required if name in arguments and name not in silent}

@@ -33,7 +33,7 @@ def glaive_rows(record: Record, number: int) -> list[Record]:
     """Return the rows of one raw conversation.
 
     Raises:
-        ConversationError: the record is not a conversation, or a turn cannot be converted.
+        ConversationError: The record is not a conversation, or a turn cannot be converted.
     """
     system, chat = _text(record, "system"), _text(record, "chat")
     sentence, functions = _split_system(system)
@@ -91,7 +91,7 @@ def _split_system(text: str) -> tuple[str, list[JSON]]:
 
 
 def _json_values(text: str, at: int) -> tuple[list[JSON], int]:
-    """Return the consecutive JSON objects from here, lists flattened, and their end."""
+    """Return the consecutive JSON objects from this index on, with lists flattened, and the index after them."""
     decode = json.JSONDecoder(parse_constant=lambda _: None).raw_decode
     values: list[JSON] = []
     while _FUNCTIONS.match(text, at):

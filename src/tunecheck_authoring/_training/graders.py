@@ -1,4 +1,4 @@
-"""Graders of OpenAI's Evals: their keys, their templates, and an evaluator that acts as graders of texts."""
+"""Graders of OpenAI's Evals: their keys, their templates, and an evaluator that works like a text grader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GraderMessage(msgspec.Struct, frozen=True):
 
 
 class Grader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A grader as an eval's `testing_criteria` have it; which keys it needs depends on its type."""
+    """A grader in an eval's `testing_criteria`; its type decides which keys it needs."""
 
     type: Literal["string_check", "text_similarity", "score_model", "label_model", "python"]
     name: str
@@ -49,10 +49,10 @@ class Grader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def path_of(found: re.Match[str]) -> tuple[str | int, ...]:
-    """Return the path of a variable of a template, such as `{{ item.answer }}`.
+    """Return the path of a template's variable, such as `{{ item.answer }}`.
 
     Raises:
-        ValueError: it is neither of `item` nor of the known parts of `sample`.
+        ValueError: The path begins neither with `item` nor with a known part of `sample`.
     """
     path = parse_path(found[1].strip())
     if path[:1] != ("item",) and not (path[:1] == ("sample",) and path[1:2] and path[1] in _OF_SAMPLE):
@@ -62,10 +62,10 @@ def path_of(found: re.Match[str]) -> tuple[str | int, ...]:
 
 
 def filled(template: str, values: Mapping[str, object]) -> str:
-    """Return a template with the values of its variables: texts as they are, other values as JSON.
+    """Return a template with its variables replaced: texts are inserted unchanged, other values as JSON.
 
     Raises:
-        ValueError: a variable has no value.
+        ValueError: A variable has no value.
     """
 
     def text(found: re.Match[str]) -> str:
@@ -78,7 +78,7 @@ def filled(template: str, values: Mapping[str, object]) -> str:
 
 
 class GraderEvaluator(Evaluator):
-    """Compares texts as a grader of OpenAI's Evals in a file of `graders/`, `string_check` or `text_similarity`."""
+    """Evaluator that compares texts like the `string_check` or `text_similarity` grader in a file of `graders/`."""
 
     pure = True
 
@@ -97,7 +97,7 @@ class GraderEvaluator(Evaluator):
         vars(self).update(metrics=(Metric(path.stem, kind=kind),), primary=path.stem)
 
     def __call__(self, *, response: object, item: object = None) -> Verdict:
-        """Judge one row; `item` are the values that OpenAI's templates call so."""
+        """Judge one row; `item` holds the values of the template variables `item.NAME`."""
         reading = read_calls(response)
         text = response if isinstance(response, str) else reading.text
         tools = write_calls(reading.calls, "openai")

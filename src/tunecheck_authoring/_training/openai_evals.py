@@ -1,7 +1,7 @@
-"""Evals that OpenAI hosts, exported: the items or a run's output items, and the graders of an eval's definition.
+"""Exports of OpenAI's hosted Evals: items or a run's output items, and the graders in an eval's definition.
 
-A grader of texts becomes `graders/NAME.json` (GraderEvaluator), a model grader a judge, `prompty/NAME.prompty`. A
-Python grader becomes `evaluators/NAME.py`, which does not load until you have read it.
+A text grader becomes `graders/NAME.json` (GraderEvaluator), a model grader becomes a judge in `prompty/NAME.prompty`. A
+Python grader becomes `evaluators/NAME.py`, which does not load until the user has read and changed it.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _NEEDED = {
     "python": ("source",),
 }
 _MISREAD = re.compile(r"\{[%#]|^\W*(system|developer|user|assistant|function|tool)\W*$", re.IGNORECASE | re.MULTILINE)
-"""Texts that a prompt file takes for blocks and roles."""
+"""Texts that a prompt file would misread as blocks or roles."""
 
 
 class EvalDefinition(msgspec.Struct, frozen=True):
-    """An eval; `data_source` may be that of one of its runs, whose template asks the question."""
+    """An eval's definition; `data_source` may come from one of its runs, as it contains the question's template."""
 
     testing_criteria: list[Grader]
     data_source: Any = None
 
 
 def with_graders(path: Path) -> Form:
-    """Return the form with the evaluators, and the template of the question, of an eval's definition in a JSON file.
+    """Return the form with the evaluators and the question's template in an eval's definition, a JSON file.
 
     Raises:
-        ConfigurationError: something in it cannot be converted; names the file and where.
+        ConfigurationError: A part of it cannot be converted; the message names the file and the part.
     """
     try:
         value = loads(path.read_bytes())
@@ -70,7 +70,7 @@ def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> 
     """Return the row of an item, or of an output item of a run.
 
     Raises:
-        ConversationError: it is neither, or lacks what the question's template names.
+        ConversationError: The record is neither, or lacks a value that the question's template needs.
     """
     item, sample = record.get("item", record.get("datasource_item")), record.get("sample")
     if not isinstance(item, dict):
@@ -98,7 +98,7 @@ def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> 
 
 
 def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
-    """Return the path and the text of the file that does what a grader does."""
+    """Return the path and the text of an evaluator's file that is equivalent to a grader."""
     if lacking := [key for key in _NEEDED[grader.type] if getattr(grader, key) in ("", None, [])]:
         raise ValueError(f"{grader.type} lacks {lacking[0]}")
     if grader.type == "python":
@@ -128,6 +128,7 @@ def {name}(response: object, item: dict) -> dict:
 
 
 def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
+    """Return the text of a prompt file that is equivalent to a model grader."""
     if grader.type == "label_model":
         key, answer = "label", f"one of {', '.join(grader.labels)}"
         judge: dict[str, object] = {"labels": {label: int(label in grader.passing_labels) for label in grader.labels}}
@@ -157,6 +158,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
 
 
 def _jinja(found: re.Match[str]) -> str:
+    """Return a variable of a grader's template in Jinja's syntax."""
     root, *steps = path_of(found)
     if root == "item":
         return "{{ item" + "".join(f"[{dumps(step).decode()}]" for step in steps) + " }}"
@@ -169,7 +171,7 @@ def _text(content: JSON) -> str:
     """Return the text of a message's content.
 
     Raises:
-        ValueError: a part of it is no text.
+        ValueError: A part of the content is no text.
     """
     parts = content if isinstance(content, list) else [content]
     texts = [part.get("text") if isinstance(part, dict) else part for part in parts]

@@ -1,9 +1,9 @@
 """ShareGPT's conversations as LLaMA-Factory and others have them: `{"conversations": [{"from": …, "value": …}]}`.
 
-Beside them may stand `system`, `tools` (often as JSON text), and for preferences `chosen` and `rejected`, one message
-each. A call is a turn of its own (`function_call`, with JSON of one call or several), or stands in the assistant's text
-as a model family writes it. Results are one turn for each call, or one turn for all calls: it is shared out if it has a
-part for each call, else the first call gets it and the others get empty text.
+Optional keys are `system`, `tools` (often as JSON text), and for preferences `chosen` and `rejected`, one message each.
+A call is a separate turn (`function_call`, with the JSON of one or more calls), or part of the assistant's text in a
+model family's format. Results are one turn for each call, or one turn for all calls. A turn for all calls is divided if
+it has a part for each call; otherwise the first call gets it and the other calls get an empty text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def sharegpt_rows(record: Record, number: int) -> list[Record]:
     """Return the rows of one conversation.
 
     Raises:
-        ConversationError: it is none, or some turn of it cannot be read.
+        ConversationError: The record is no conversation, or a turn cannot be read.
     """
     said = record.get("conversations")
     if not isinstance(said, list):
@@ -57,6 +57,7 @@ def sharegpt_rows(record: Record, number: int) -> list[Record]:
 
 
 def _add_all(turns: Turns, said: Iterable[JSON], *, trained: bool) -> None:
+    """Add turns to the conversation; results that follow one another are added together."""
     read = (_read(turns, turn) for turn in said)
     for role, group in groupby(read, key=lambda turn: turn[0]):
         if role == "tool":
@@ -87,6 +88,7 @@ def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
 
 
 def _results(turns: Turns, given: list[str]) -> None:
+    """Add the results of consecutive turns; divide a single one among several calls."""
     results: list[JSON] = [part for value in given for part in _parts(value)]
     waiting = turns.waiting
     if len(results) == 1 and waiting > 1:
@@ -102,6 +104,7 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def _share_value(value: str, calls: int) -> list[JSON]:
+    """Return a list's items if there is one for each call; else give all to the first call."""
     items = value_of(value)
     return items if isinstance(items, list) and len(items) == calls else [value, *[""] * (calls - 1)]
 

@@ -1,4 +1,4 @@
-"""xLAM's questions: `{"query": …, "tools": JSON text, "answers": JSON text}`, the types of parameters as in Python."""
+"""xLAM's questions: `{"query": …, "tools": JSON text, "answers": JSON text}`, with parameters' types in Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def xlam_rows(record: Record, number: int) -> list[Record]:
     """Return the row of one question.
 
     Raises:
-        ConversationError: it is none, or its tools or answers cannot be read.
+        ConversationError: The record is no question, or its tools or answers cannot be read.
     """
     query, answers = record.get("query"), as_object_list(record.get("answers"), "'answers'")
     if not isinstance(query, str) or not query.strip():
@@ -65,7 +65,7 @@ def _with_schema(tool: JSON) -> JSON:
 
 
 def _schema(kind: str) -> Record:
-    """JSON Schema of a type as Python writes it; one that is unknown allows anything."""
+    """Return the JSON Schema of a type in Python's syntax; an unknown type allows any value."""
     name, _, inner = kind.strip().removesuffix("]").partition("[")
     parts = [*_parts(inner)]
     match name.strip().lower(), parts:

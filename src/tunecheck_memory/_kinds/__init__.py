@@ -1,1 +1,1 @@
-"""Kinds of memory tests: those that ship, and how a kind is found by name, title or file."""
+"""The shipped kinds of memory tests, and the parts that they share."""

@@ -46,7 +46,7 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
 
     Raises:
         ConfigurationError: The path does not exist, or holds no text.
-        DataError: A file cannot be read; names file and line.
+        DataError: A file cannot be read; the message names file and line.
     """
     files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
     lines = [each for each in files if each.suffix.lower() == ".jsonl"]
@@ -80,7 +80,7 @@ class _Passage:
     others: Sequence[Sequence[str]]
 
     def wrong_options(self, random: Random, count: int) -> list[str]:
-        """Draw wrong beginnings; a group is used if the groups before it are too small."""
+        """Draw wrong beginnings; a group is used only if the groups before it are too small."""
         chosen: list[str] = []
         for group in self.others:
             beginnings = dict.fromkeys(map(_head, group))
@@ -124,6 +124,7 @@ class _Book:
 
 
 def _read_book(file: Path) -> _Book:
+    """Read a book; a heading without text after it is skipped."""
     with raise_as(DataError, file):
         raw = file.read_bytes()
     try:
@@ -140,7 +141,10 @@ def _read_book(file: Path) -> _Book:
 
 
 def _passages_in(book: _Book, books: Sequence[_Book]) -> Iterator[_Passage]:
-    """Yield a passage for each chapter except the first; later chapters are preferred, as earlier ones are known."""
+    """Yield a passage for each chapter except the first.
+
+    Later chapters are preferred as wrong options, because the agent has heard the earlier ones.
+    """
     elsewhere = [text for other in books if other is not book for text in other.chapters]
     for number in range(1, len(book.chapters)):
         later, earlier = book.chapters[number + 1 :], book.chapters[:number]
@@ -179,10 +183,10 @@ _CHARACTERS_A_TOKEN = 3.6
 
 
 class ChapterBreak(Kind):
-    """Pages of a book, six beginnings of chapters, and the question for the true one, without a pause in between.
+    """The user sends pages of a book and six beginnings of chapters, and asks for the true one, without a pause.
 
-    `split` takes those lines of `.jsonl` files alone that name it ("all" and "goodai" take everything).
-    `max_message_size` is a page's in tokens, about.
+    `split` selects the lines of `.jsonl` files that name it ("all" and "goodai" select everything). `max_message_size`
+    is the approximate size of a page in tokens.
     """
 
     name = "chapterbreak"
@@ -222,10 +226,10 @@ class ChapterBreak(Kind):
         return scripted_test(self, example, statements, [_QUESTION], [str(answer + 1)], waits=waits)
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Chapter break: the reply names the right option, and no other.
+        """Score 1 if the reply chooses the right option, and no other.
 
-        The number of options ("Option 2 of 6") is not a choice. If the reply names options as such, no other number is
-        a choice either.
+        The total in "Option 2 of 6" is not a choice. If the reply has a number after a word such as "option", other
+        numbers are no choices either.
         """
         reply, answer = last_reply(given), expected_text(given)
         counted = _OF_HOW_MANY.sub(" ", reply)

@@ -20,7 +20,7 @@ _Rule: TypeAlias = tuple[str, str, str]
 
 
 class HowToThink(Kind):
-    """A rule, then a problem to solve by it."""
+    """The user states a rule, and later asks for the solution of a problem by this rule."""
 
     name = "how_to_think"
     title = "How to think"

@@ -1,4 +1,4 @@
-"""Kinds with instructions for later: for the Nth reply, or for each occasion of one sort."""
+"""Kinds with an instruction for later: for the nth reply, or for each message with a certain occasion."""
 
 import re
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from tunecheck_memory._kinds.replies import (
 from tunecheck_memory._kinds.scripts import read_data, read_lines, read_words, share, whole
 
 FEWEST, MOST = 2, 8
-"""The range of the reply that must contain the saying; the reply to the instruction is number one."""
+"""The range of the number of the reply that must contain the saying; the reply to the instruction has number 1."""
 
 _QUESTIONS = read_lines("saying at the nth reply")
 
 
 class ProspectiveMemory(Kind):
-    """A saying, then the order to append it to the Nth reply; a callback counts the replies."""
+    """The user quotes a saying and asks the agent to append it to its nth reply; a callback counts the replies."""
 
     name = "prospective_memory"
     title = "Prospective Memory"
@@ -89,9 +89,9 @@ class _Trigger(msgspec.Struct, frozen=True):
 
 
 class TriggerResponse(Kind):
-    """An order to answer with a sentence, then `trigger_activations` occasions on which the model must follow it.
+    """The user agrees on a sentence as the answer to an occasion; `trigger_activations` messages have this occasion.
 
-    `rouge_score_threshold` is how close to the sentence a reply must come, as ROUGE-L's F1.
+    A reply counts as the sentence if its ROUGE-L F1 is above `rouge_score_threshold`.
     """
 
     name = "trigger_response"
@@ -113,8 +113,8 @@ class TriggerResponse(Kind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score the share of replies with the agreed sentence.
 
-        A reply has the sentence if it has its words in order, or if ROUGE-L F1 (Lin 2004, with stems) of one of its
-        sentences is above the threshold. A reply that refuses to say the sentence does not count.
+        A reply has the sentence if it has the sentence's words in order, or if the ROUGE-L F1 (Lin 2004, with stems) of
+        one of the reply's sentences is above the threshold. A reply that refuses to say the sentence does not count.
         """
         expected = expected_texts(given)
         if not expected or not all(rouge_tokens(each) for each in expected):
@@ -126,7 +126,7 @@ class TriggerResponse(Kind):
         return Score(sum(said) / len(expected), reasons)
 
     def is_verbatim(self, given: FinishedTest) -> bool:
-        """True if each whole reply has the sentence, or is as like it as the threshold says."""
+        """True if each reply has the sentence literally, or its ROUGE-L F1 is above the threshold."""
         threshold = trigger_threshold(given)
         pairs = zip(texts(given.expected), texts(given.responses), strict=False)
         return all(has_sentence(wanted, reply, threshold) for wanted, reply in pairs)
@@ -147,11 +147,12 @@ _ANNOUNCES = re.compile(
 
 
 def letters(text: str) -> str:
+    """Return a text in lower case without punctuation and repeated white space."""
     return " ".join(re.sub(r"[^\w\s]", "", text.lower()).split())
 
 
 THRESHOLD = 0.75
-"""The least ROUGE-L F1 with stems of the agreed sentence; `rouge_score_threshold` in the configuration."""
+"""The default of `rouge_score_threshold`: a reply with a higher ROUGE-L F1 (with stems) counts as the sentence."""
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=[:;])\s+")
@@ -186,11 +187,12 @@ def trigger_threshold(given: FinishedTest) -> float:
 
 
 def has_sentence(wanted: str, reply: str, threshold: float) -> bool:
-    """True if the whole reply has the sentence's letters, or is as like it as the threshold says."""
+    """True if the reply has the sentence in any letter case, or its ROUGE-L F1 is above the threshold."""
     return wanted.lower() in reply.lower() or _likeness(wanted, reply) > threshold
 
 
 def _is_said(wanted: str, reply: str, threshold: float) -> bool:
+    """True if a reply says the sentence, in the same or similar words, and neither denies nor refuses it."""
     reply = plain_words(reply)
     in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", plain_words(wanted))[:100]))
     if match := re.search(rf"\b{in_order}\b", reply, re.I):
@@ -203,6 +205,7 @@ def _is_said(wanted: str, reply: str, threshold: float) -> bool:
 
 
 def _likeness(wanted: str, text: str) -> float:
+    """Return the ROUGE-L F1 of a text and the sentence; 0 if the text is too long."""
     tokens = rouge_tokens(text, stemmer=True)
     if len(tokens) > _MOST_WORDS:
         return 0.0

@@ -1,4 +1,4 @@
-"""Jokes: the user tells several, hours apart, and asks for one by the time since then."""
+"""Jokes: the user tells several jokes hours apart, and asks for one by the time that has passed since."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,9 +18,9 @@ _MINUTE_US = 60_000_000
 
 
 class Jokes(Kind):
-    """`jokes_told` jokes, each followed by `minutes_low` to `minutes_high` minutes; `joke_prefix` stands before each.
+    """The user tells `jokes_told` jokes, waits `minutes_low` to `minutes_high` minutes after each, and asks for one.
 
-    The question is worded at run time, when the time since the joke is known.
+    `joke_prefix` precedes each joke. The question is worded at run time, when the time since the joke is known.
     """
 
     name = "jokes"
@@ -42,7 +42,7 @@ class Jokes(Kind):
         wanted, lines = str(definition.expected[0]) if definition.expected else "", definition.script
         if wanted in lines:
             told = lines.index(wanted)
-        else:  # with a prefix before it
+        else:  # the line begins with a prefix
             told = next((at for at, line in enumerate(lines) if line.endswith(wanted)), 0)
         hours, minutes = divmod((scene.now_us() - statements_us[told]) // _MINUTE_US, 60)
         elapsed = (f"{hours} hours " if hours > 0 else "") + (f"{minutes} minutes " if hours or minutes else "")
@@ -76,7 +76,7 @@ class Jokes(Kind):
         return Score(0.0, ("the joke is told among others, without settling on it",), sure=False)
 
     def is_verbatim(self, given: FinishedTest) -> bool:
-        """True if the reply has the joke letter by letter."""
+        """True if the reply has the joke literally, in any letter case."""
         return expected_text(given).lower() in last_reply(given).lower()
 
 
@@ -115,7 +115,7 @@ _DENIED = re.compile(r"(?:\b(?:not|never|no record of)\b|n't\b)[^.!?\n]{0,80}$",
 
 
 _OTHER_WORDS = 5
-"""The fewest words of a quoted text that may be a joke; shorter ones are explained words."""
+"""A quoted text with fewer words is no joke: it quotes a word or phrase."""
 
 
 _MOST_PASSAGES = 200
@@ -126,7 +126,10 @@ _MOST_OTHERS = 20
 
 @dataclass(frozen=True, slots=True)
 class _JokePassage:
-    """A quoted text, a line of a list, or a sentence; `apart` is True for the first two."""
+    """A quoted text, a line of a list, or a sentence; `apart` is True for the first two.
+
+    Words around it show that the reply chooses it (`settled`), denies it (`denied`) or presents it as `new`.
+    """
 
     text: str
     apart: bool
@@ -136,6 +139,7 @@ class _JokePassage:
 
 
 def _passages(reply: str) -> Iterator[_JokePassage]:
+    """Yield the quoted texts, list items, sentences and pairs of sentences of a reply."""
     for pattern in (_QUOTED, _ITEM):
         for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
             yield _passage(match[1], reply[max(0, match.start() - 160) : match.start()], apart=True)

@@ -14,7 +14,7 @@ from tunecheck_memory._kinds.statements import NamesKind
 
 
 class NameList(NamesKind):
-    """The question for all names, as a JSON list."""
+    """The user gives several names, and asks for all of them as a JSON list."""
 
     name = "name_list"
     title = "NameList"
@@ -26,12 +26,12 @@ class NameList(NamesKind):
         """Score the right names as a share of the longer list, the reply's or the expected one."""
         reply, expected = last_reply(given), expected_texts(given)
         said = _inner_list(_read(reply))
-        if isinstance(said, list):  # `{"name": "Ann"}` is Ann
+        if isinstance(said, list):  # an object with one value stands for the value: `{"name": "Ann"}`
             said = [next(iter(each.values())) if isinstance(each, dict) and len(each) == 1 else each for each in said]
         if not isinstance(said, (list, dict)):
             return Score(0.0, ("the reply is not a JSON list",))
         wanted = [name.strip().lower() for name in expected]
-        # The keys of an object count, as in the benchmark, which loops over it.
+        # An object's keys count as names: the GoodAI benchmark iterates over the object.
         named = [name.strip().lower() if isinstance(name, str) else "" for name in list(said)[:MAX_ITEMS]]
         if not wanted and not named:
             return Score(1.0, ("both are empty",))
@@ -58,7 +58,7 @@ _MOST_AT_ONCE = 4
 
 
 class Shopping(Kind):
-    """`item_changes` additions and removals, and the question for the list, which is never empty."""
+    """The user makes `item_changes` additions and removals, and asks for the list, which is never empty."""
 
     name = "shopping"
     title = "Shopping"
@@ -77,8 +77,8 @@ class Shopping(Kind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score a shopping list: a third each for present items, right quantities, and no extra items.
 
-        An expected item is in the reply if the name of a listed item holds its name ("toilet paper rolls"). An item
-        counts once, with the sum of its quantities.
+        An expected item is present if the name of a listed item contains its name: "toilet paper rolls" is toilet
+        paper. An item counts once, with the sum of its quantities.
         """
         reply, expected = last_reply(given), expected_quantities(given)
         said = _said_items(reply)
@@ -97,7 +97,7 @@ class Shopping(Kind):
 
 
 def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
-    """Change the list; return the message about it."""
+    """Make a random change of the shopping list; return the message that tells it to the agent."""
     drawn = random.random()
     if shopping and drawn < _REMOVES and not (last and len(shopping) == 1):
         item = random.choice(list(shopping))
@@ -133,9 +133,9 @@ _EXAMPLE = re.compile(
 
 
 def _count_items(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tuple[int, int, int]:
-    """Count expected items in the reply, those in the right quantity, and items that are not expected.
+    """Return the numbers of expected items in the reply, of those with the right quantity, and of unexpected items.
 
-    An item means the longest expected name that its own name contains.
+    A listed item stands for the longest expected name that its own name contains.
     """
     amounts: dict[str, list[JSON]] = {}
     extra = 0
@@ -149,6 +149,7 @@ def _count_items(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tup
 
 
 def _same_amount(wanted: JSON, amounts: list[JSON]) -> bool:
+    """True if the amounts of an item equal the wanted amount in sum."""
     if len(amounts) == 1:
         return wanted == amounts[0] and not isinstance(amounts[0], bool)
     numbers = [number for each in amounts if (number := real_number(each)) is not None and abs(number) <= 1e9]
@@ -180,7 +181,7 @@ class _Listed(msgspec.Struct):
 
 
 def _read(reply: str) -> JSON:
-    """Return the JSON value in a reply, also one that is a text within JSON or has escaped quotes; None without one."""
+    """Return the JSON value in a reply, which may be a JSON text itself or have escaped quotes; None without JSON."""
     try:
         said = read_lenient(reply.replace('\\"', '"') if _ESCAPED.search(reply) else reply)
         return read_lenient(said) if isinstance(said, str) else said
@@ -189,13 +190,13 @@ def _read(reply: str) -> JSON:
 
 
 def _inner_list(said: JSON) -> JSON:
-    """Return the list in a wrapping object: `{"shopping_list": […]}`."""
+    """Return the list in an object that has only one (`{"shopping_list": […]}`), else the value itself."""
     lists = [each for each in said.values() if isinstance(each, list)] if isinstance(said, dict) else []
     return lists[0] if len(lists) == 1 else said
 
 
 def _example_word(reply: str) -> str:
-    """Return the word by which a reply that declines marks its list as a mere example, or an empty text."""
+    """Return the word with which a declining reply calls its list an example; an empty text if there is none."""
     around = _LIST.sub(" ", reply)
     found = _EXAMPLE.search(around) if declines(around) else None
     return found[0] if found else ""

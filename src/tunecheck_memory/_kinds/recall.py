@@ -130,7 +130,10 @@ def _identifier(random: Random) -> str:
 def _nest(
     random: Random, entries: list[tuple[str, JSON]], asked: int, levels: int
 ) -> tuple[dict[str, JSON], list[str], JSON]:
-    """Nest the entries; return the object, the path of the asked entry (innermost key first) and that entry's value."""
+    """Nest the entries `levels` deep; `asked` is the index of the entry to ask for.
+
+    Return the object, the keys of the asked entry from the innermost to the outermost, and the asked entry's value.
+    """
     key, value = entries[asked]
     path = [key]
     for level in range(levels, 0, -1):
@@ -172,7 +175,7 @@ class ConflictingPersonalInfo(Kind):
 
         Raises:
             ConfigurationError: There is no generator.
-            EndpointError: A call to it failed for good, or none of its replies is usable.
+            EndpointError: A call failed after all retries, or no reply of the generator is usable.
         """
         generator = making.generator
         if generator is None:

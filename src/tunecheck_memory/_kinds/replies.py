@@ -20,7 +20,7 @@ _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": 
 
 
 class UndecidedError(Exception):
-    """Rules cannot score a test; the text says why. A person or a model may."""
+    """Rules cannot score a test, but a person or a model may. The text says why."""
 
 
 class NoExpectationError(UndecidedError):
@@ -41,7 +41,7 @@ def replies(given: FinishedTest) -> list[str]:
 
 
 def texts(values: Sequence[JSON]) -> list[str]:
-    """Return the texts among untrusted values, each truncated."""
+    """Return the texts among untrusted values; long texts are truncated."""
     if not isinstance(values, (list, tuple)):
         return []
     return [value[:MAX_CHARACTERS] for value in values if isinstance(value, str)]
@@ -111,7 +111,7 @@ def score_mention(value: str, found: bool) -> Score:
 
 
 MAX_JSON = 200_000
-"""Characters of a text that are read as JSON; a reply with a list has a hundredth of them."""
+"""The most characters that are read as JSON; a reply with a list has about a hundredth of them."""
 
 _FENCE = re.compile(r"```[ \t]*(?:javascript|json)\b(.*?)```", re.DOTALL | re.IGNORECASE)
 _TOKEN = re.compile(r"""("(?:[^"\\]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')|([^\W\d][\w-]*+)|//[^\n]*|\.\.\.|…""", re.DOTALL)
@@ -122,10 +122,10 @@ _decode = json.JSONDecoder(strict=False).raw_decode
 
 
 def read_lenient(text: str) -> JSON:
-    """Return the JSON value of a text: the text itself, else its first ```json block, else that at its first bracket.
+    """Return the JSON value in a text: the whole text, else its first ```json block, else the value at a bracket.
 
-    Comments after `//`, `...`, words without quotes, commas that are too many or missing between brackets, values as
-    Python writes them and text after the value are accepted. An unclosed bracket is an error, as parts are missing.
+    These deviations are accepted: `//` comments, `...`, unquoted words, superfluous commas, missing commas between
+    brackets, Python literals, and text after the value. An unclosed bracket is an error, as parts are missing.
 
     Raises:
         ValueError: The text contains no such value.
@@ -149,5 +149,6 @@ def read_lenient(text: str) -> JSON:
 
 
 def _plain_token(found: re.Match[str]) -> str:
+    """Return a token in Python's syntax: comments are dropped, bare words quoted."""
     quoted, word = found.groups()
     return quoted or (word if word in _WORDS else f'"{word}"' if word else "")

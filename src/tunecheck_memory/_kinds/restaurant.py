@@ -1,4 +1,4 @@
-"""A visit to a restaurant: order, be told that a dish is out, notice the wrong one, and recall the drink at the end."""
+"""A restaurant visit: the agent orders, replaces a dish that is out, notices a wrong dish, and recalls its drink."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
 
 
 def _name_item(item: _Item, menu: Menu, wanted: Wanted, text: str) -> str:
+    """Return a drink's name or a dish's entry in the menu; end the visit if the item is not acceptable."""
     name = str(item.item or "").strip()[:_MOST_NAME]
     if item.is_drink != (wanted == "drinks"):
         asked = "something to drink" if wanted == "drinks" else "something to eat"
@@ -81,7 +82,7 @@ def _name_item(item: _Item, menu: Menu, wanted: Wanted, text: str) -> str:
 
 
 def _number(value: JSON) -> int:
-    """Return the number, or 0, which no dish has."""
+    """Return a dish's number in the menu, or 0, which no dish has."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return int(value) if isinstance(value, int) or value.is_integer() else 0
     matched = _NUMBER.match(value) if isinstance(value, str) and len(value) < 40 else None
@@ -192,7 +193,7 @@ class _Visit:
         return Points(self._points, _MOST_POINTS, tuple(self._reasons))
 
     def _swap_dish(self, order: Sequence[str], out: str) -> tuple[str, list[str]]:
-        """Return a dish of the order, and the order with another dish of its section in its place."""
+        """Return a dish of the order, and the dishes to serve: another dish of the same section replaces this one."""
         shuffled = list(order)
         self._random.shuffle(shuffled)
         for dish in shuffled:
@@ -207,6 +208,7 @@ class _Visit:
         return Say(fill(self._words.speaker, {"line": fill(line, values)}), question=question)
 
     def _ask(self, line: str, **values: str) -> Generator[Step, Replied, tuple[str, str]]:
+        """Ask the agent a question; return the message and the reply."""
         said = self._say(line, question=True, **values)
         replied = yield said
         return said.message, (replied.text or "")[:_MOST_REPLY]
@@ -218,6 +220,7 @@ class _Visit:
             raise EndOfVisitError(failed)
 
     def _take_order(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
+        """Return the order in a reply, as the judge reads it."""
         values: dict[str, JSON] = {"line": line, "reply": reply, "menu": self._menu.text, "wanted": wanted}
         replied = yield AskJudge("restaurant_extraction", values)
         return read_order(replied.text or "", self._menu, wanted)

@@ -76,13 +76,13 @@ _MOST_WORDS = 600
 
 
 class WordJudge:
-    """Answers the four questions of a restaurant visit from the words of the reply, in the form of a model's answers.
+    """A judge that answers the four questions of a restaurant visit from the words of the reply.
 
-    Only the beginning of a long reply counts.
+    The answers have the form of a model's answers. Only the beginning of a long reply counts.
     """
 
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
-        """Return the judgement as JSON; `key` is not needed."""
+        """Return the judgement as JSON; `key` has no effect."""
         return Outcome(0, self.judge(request))
 
     def judge(self, request: AskJudge) -> str:
@@ -115,7 +115,7 @@ class WordJudge:
 
 
 def _spoken_words(reply: str) -> str:
-    """Return what the guest says in lower case, without stage directions, emphasis, labels and the waiter's lines."""
+    """Return the guest's words in lower case, without stage directions, emphasis, labels and the waiter's lines."""
     text = re.sub(r"[ \t\r\f\v]+", " ", reply[:_MOST].translate(_QUOTES))
     other = _OTHERS_TURN.search(text)
     if other is not None and text[: other.start()].strip():
@@ -124,7 +124,7 @@ def _spoken_words(reply: str) -> str:
 
 
 def _order(said: str, menu: Menu, drinks: bool) -> list[dict[str, JSON]]:
-    """Return the items in ordering sentences; else all items of a brief reply; else one off the menu."""
+    """Return the ordered items: those in ordering sentences, else all in a brief reply, else one off the menu."""
     names = _Names(menu.drinks if drinks else menu.dishes)
     sentences = [*_sentences(said, names)]
     ordering = [sentence for sentence in sentences if sentence.orders]
@@ -154,6 +154,7 @@ class _Sentence:
 
 
 def _sentences(said: str, names: _Names) -> Iterator[_Sentence]:
+    """Yield the sentences of a reply; an order continues in list items and after "and"."""
     before = _Sentence("", False, ())
     listing = False
     for piece in filter(str.strip, _END.split(said)):
@@ -197,7 +198,7 @@ class _Names:
         return [*sorted(places, key=places.__getitem__), *(number for number in numbered if number in self._entries)]
 
     def said(self, number: int, text: str) -> str:
-        """Return an entry in the guest's words: the sort in parentheses, then the name."""
+        """Return an entry in the guest's words: first the sort, which the menu gives in parentheses, then the name."""
         name, _, sorts = self._entries[number].partition("(")
         words = list(dict.fromkeys(_stems(text)))
         chosen = [word for part in (sorts, name) for word in words if word in _stems(part)]
@@ -205,7 +206,7 @@ class _Names:
 
 
 def _recalls(drink: str, said: str) -> bool:
-    """True if the drink's name is in the reply; its sort may be missing, but must not be another one."""
+    """True if the drink's name is in the reply; its sort (red or white) may be missing, but not the opposite."""
     name, words = _stems(drink), set(_stems(said))
     pairs = [*_OPPOSITES, *((other, own) for own, other in _OPPOSITES)]
     swapped = any(own in name and other in words and own not in words for own, other in pairs)

@@ -86,6 +86,7 @@ def _marks(text: str) -> list[Move]:
 
 
 def _mark(match: re.Match[str]) -> Move | None:
+    """Return a match's distance or direction; None if its number cannot be read."""
     if match["distance"] is not None:
         unit = match["unit"].lower()
         size = _UNITS["mi" if unit.startswith("mi") else "m" if unit.startswith("m") else "k"]
@@ -111,7 +112,7 @@ def _number(text: str) -> float | None:
 
 
 def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
-    """True if a single letter is next to a distance; otherwise it is an initial or a name."""
+    """True if a single letter, such as N, is next to a distance; elsewhere it is an initial or part of a name."""
     at = bisect_left(distances, mark.start, key=lambda each: each.start)
     for each in distances[max(0, at - 1) : at + 1]:
         gap = text[each.end : mark.start] if each.end <= mark.start else text[mark.end : each.start]
@@ -121,10 +122,10 @@ def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
 
 
 def moves(text: str) -> list[Move]:
-    """Return the moves of a text: distances with their directions, and those without the other part."""
+    """Return the moves of a text: distances paired with their directions, and unpaired distances and directions."""
     marked = _marks(text)
     pairs: list[Move] = []
-    waiting: Move | None = None  # a direction that may get a distance
+    waiting: Move | None = None  # a direction whose distance may follow
     at = 0
     while at < len(marked):
         mark, *rest = marked[at : at + 3]
@@ -145,7 +146,7 @@ def moves(text: str) -> list[Move]:
 
 
 def _goes_on(before: Move | None, distance: Move, rest: Sequence[Move], text: str) -> bool:
-    """True if a distance belongs to the direction after it, not to the one before."""
+    """True if a distance belongs to the direction after it, not to the direction before it."""
     if not rest or rest[0].eighths is None:
         return False
     if before is None:
@@ -221,13 +222,16 @@ class Places:
         return self._numbers.get(" ".join(words), self._numbers.get(bare, 0))
 
     def masked(self, text: str) -> str:
-        """Mask names in the text by signs of the same length: "West End" is not a direction."""
+        """Replace the names of places by signs of the same length, as "West End" is not a direction."""
         return self._pattern.sub(lambda found: "§" * len(found[0]), text)
 
 
 @dataclass(slots=True)
 class Route:
-    """A sequence of moves: `complete` if each has distance and direction, `arrives` if it ends at the destination."""
+    """A sequence of moves: `complete` if each has distance and direction, `arrives` if it ends at the destination.
+
+    `at` is the number of the place that it has reached, if the text names the place.
+    """
 
     legs: list[Move] = field(default_factory=list)
     complete: bool = True
@@ -290,6 +294,7 @@ def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
 
 
 def _relations(text: str, places: Places) -> Iterator[tuple[int, int, tuple[float, float]]]:
+    """Yield stated positions: a place, the place it is relative to, and the displacement between them."""
     for sentence in _SENTENCE_END.split(text):
         about, steps = None, Route()
         for each in _placed_moves(sentence, places):
@@ -330,7 +335,10 @@ def _units(text: str) -> Iterator[tuple[str, int | None]]:
 
 
 class _PlacedMove(NamedTuple):
-    """A move in a sentence. If `fact` is True, it states the position of the place `about` relative to `base`."""
+    """A move in a sentence, to the place `to`; `moving` is True if the sentence has a word of motion.
+
+    If `fact` is True, it is no motion: it states the position of the place `about` relative to the place `base`.
+    """
 
     move: Move
     fact: bool
@@ -341,6 +349,7 @@ class _PlacedMove(NamedTuple):
 
 
 def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
+    """Return the legs of a step: its complete moves, or what can be combined from its incomplete moves and facts."""
     text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
     placed = [each for sentence in _SENTENCE_END.split(text) for each in _placed_moves(sentence, places)]
     legs = [(each.move, each.to) for each in placed if not each.fact and each.move.is_complete]
@@ -350,7 +359,8 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
         return _leg_from_facts(text, open_, facts, route, places)
     reached = {to for _, to in legs}
     for each in open_:
-        # A direction without distance is a leg only if no complete leg leads to its place.
+        # A direction without distance is a leg only if no complete leg leads to its place. The complete legs decide
+        # where the step ends, so they come last.
         if each.move.eighths is not None and each.moving and each.to is not None and each.to not in reached:
             legs.insert(0, (each.move, each.to))
     if places.last not in reached:
@@ -364,7 +374,7 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
 def _leg_from_facts(
     text: str, open_: list[_PlacedMove], facts: list[_PlacedMove], route: Route, places: Places
 ) -> list[_Leg]:
-    """Return the leg of a step with two parts: "Head north to the Museum, which is 3 km away"."""
+    """Return the leg of a step in two parts: "Head north to the Museum, which is 3 km away"."""
     ways = [each for each in open_ if each.move.eighths is not None and each.moving]
     known = [each for each in facts if each.move.is_complete]
     lengths = [each for each in (*open_, *facts) if each.move.kilometers is not None and not each.move.is_complete]
@@ -390,6 +400,7 @@ def _destination(text: str, named: Iterable[RoutePlace]) -> int | None:
 
 
 def _placed_moves(sentence: str, places: Places) -> Iterator[_PlacedMove]:
+    """Yield the moves of a sentence with the places around them."""
     aside = _ASIDE.search(sentence)
     sentence = sentence[: aside.start()] if aside else sentence
     masked = places.masked(sentence)

@@ -17,7 +17,7 @@ from tunecheck_memory._kinds.replies import expected_text, last_reply
 from tunecheck_memory._kinds.scripts import choice, read_data, read_words
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
-"""The types of questions: the thing's place, a person's belief about it, or either."""
+"""The types of questions: any type, the thing's place, a person's belief about the place."""
 
 _FALSE_BELIEFS = 0.6
 """The probability that a question about a belief concerns a false one, if there is one."""
@@ -48,9 +48,10 @@ class Story(NamedTuple):
 
 @dataclass
 class _World:
-    """A story as it is told: where people and thing are, beliefs, and lines.
+    """The state of a story: the places of the people and the thing, the beliefs, and the lines so far.
 
-    The key of a belief about a belief has two names. `places` are those that the thing has not been in.
+    `beliefs` holds the thing's place by the believer's name; a key of two names is a belief about the second person's
+    belief. `places` are the containers that the thing has not been in.
     """
 
     random: Random
@@ -76,7 +77,7 @@ class _World:
         self.lines.append(f"{person} left the {self.room}.")
 
     def put(self, person: str | None, place: str) -> None:
-        """Move the thing; at the beginning, without a person, place it."""
+        """Let a person move the thing; without a person, state its place at the beginning."""
         moved = f"{person} took the {self.thing} and put it into the {place}."
         self.lines.append(moved if person else f"In the {self.room}, the {self.thing} was in the {place}.")
         self.first_place, self.place = self.first_place or place, place
@@ -87,7 +88,7 @@ class _World:
             self.beliefs |= {(one, other): place for other in witnesses if other != one}
 
     def play(self) -> None:
-        """Let a person miss a move after the thing was placed, and random events follow."""
+        """Tell the story: a person misses a move of the thing, and random events follow."""
         more = self.random.randint(_FEWEST_EVENTS, _MOST_EVENTS)
         self._aside()
         leaving = self.random.choice(sorted(self.present))
@@ -99,6 +100,7 @@ class _World:
             self.random.choice([self._aside, self._go_out, self._come_back, self._elsewhere, self._move])()
 
     def _aside(self) -> None:
+        """Add a line that has nothing to do with the thing."""
         person, taste = self.random.choice(self.people), self.random.choice(self.tastes)
         self.lines.append(f"{person} {taste}.")
 
@@ -107,7 +109,7 @@ class _World:
             self.leave(self.random.choice(sorted(self.present)))
 
     def _come_back(self) -> None:
-        """Let a person come back who has missed nothing."""
+        """Let a person come back who has missed no move, if there is such a person."""
         if free := [each for each in self.people if each not in self.present | self.missed]:
             self.enter(self.random.choice(free))
 
@@ -137,6 +139,7 @@ def tell_story(random: Random, question_type: str) -> Story:
 
 
 def _choose(random: Random, world: _World, question_type: str) -> StoryQuestion:
+    """Draw a question of this type; if a belief is false, it is preferred."""
     wanted = random.choice(QUESTION_TYPES[1:]) if question_type == "any" else question_type
     if wanted == "world_model":
         now = StoryQuestion(f"Where is the {world.thing} really now?", world.place)

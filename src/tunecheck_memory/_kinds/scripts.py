@@ -77,7 +77,7 @@ def scripted_test(
     *,
     waits: Sequence[Wait] | None = None,
 ) -> Definition:
-    """Return a test with statements, then questions; its waits are even unless given."""
+    """Return a test with statements, then questions; its waits are evenly spread unless given."""
     count = len(statements) + len(questions)
     return Definition(
         title=kind.title,
@@ -96,7 +96,7 @@ _ENDS = ("k", "l", "m", "n", "nth", "r", "s", "sk", "th", "x", "a", "o")
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """A statement, its question and its answer; in templates, values stand in braces."""
+    """A statement, its question and its answer; in a template, names in braces stand for values."""
 
     fact: str
     question: str

@@ -36,7 +36,7 @@ def spy_words() -> list[tuple[str, ...]]:
 
 
 class SpyMeeting(Kind):
-    """Coded messages for a time, a place and a thing, by three senders in any order."""
+    """Three senders send coded messages for a time, a place and a thing; the user asks for their meaning."""
 
     name = "spy_meeting"
     title = "Spy Meeting"
@@ -54,11 +54,11 @@ class SpyMeeting(Kind):
         return scripted_test(self, example, [opening, *messages], [_QUESTION], [list(code.words) for code in codes])
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score a third for each message with a word in the reply, less a third for a word of another message.
+        """Score a third for each understood message, minus a third if the reply has words of messages not sent.
 
-        Words count in any case and number, but not if they are denied ("not at dawn"). If all messages are understood,
-        one word of another message costs nothing. The rules are not sure if a message is not understood, unless the
-        reply is a mere excuse.
+        A message is understood if the reply has one of its words, in any case and number, and does not deny it ("not at
+        dawn"). If all messages are understood, one wrong word costs nothing. The rules are sure if all messages are
+        understood without a wrong word, or if the reply declines and no message is understood.
         """
         reply, expected = last_reply(given), expected_words(given)
         known = {word for words in expected for word in words}
@@ -82,7 +82,7 @@ class SpyMeeting(Kind):
 
 
 CODES: tuple[tuple[str, ...], ...] = read_data("spy_words", tuple[tuple[str, ...], ...])
-"""Words that show that a message of the benchmark was understood; a word of an unsent message costs a point."""
+"""Words that show that a message of the GoodAI benchmark was understood; words of messages not sent are wrong."""
 
 
 _OTHER_SENSE = re.compile(
@@ -98,7 +98,7 @@ _COMPOUND = r"(?P<compound>(?:lock|rail|row|speed|motor|foot|cargo|ship|sea|trai
 
 
 def _said_words(reply: str, words: set[str]) -> set[str]:
-    """Return the words that a reply has, in any case and number, within compounds too, and not denied."""
+    """Return the words that occur in a reply in any case and number, also in compounds, and are not denied."""
     text = _OTHER_SENSE.sub(" ", plain_words(reply))
     stems: dict[str, set[str]] = {}
     for word in words:

@@ -14,7 +14,7 @@ _COLOUR_QUESTION = "Which colour is my favourite one at the moment?"
 
 
 class Colours(Kind):
-    """`colour_changes` statements, each of another colour, and the question for the current one."""
+    """The user names `colour_changes` favourite colours one after another, and asks for the current one."""
 
     name = "colours"
     title = "Colours"
@@ -29,7 +29,7 @@ class Colours(Kind):
         return scripted_test(self, example, statements, [_COLOUR_QUESTION], [colours[-1]])
 
     def score(self, given: FinishedTest) -> Score | None:
-        """The reply says that the last colour is the favourite.
+        """Score 1 if the reply says that the last colour is the favourite.
 
         The colour must be a word and not denied. If a reply names several colours, it must settle on this one: it calls
         this one the favourite, or uses words such as "most recently" and "initially". A list of colours without a
@@ -72,14 +72,14 @@ class NamesKind(Kind):
 
 
 class Names(NamesKind):
-    """The question for the current name."""
+    """The user changes names, and asks for the current one."""
 
     name = "names"
     title = "Names"
     _question = "By which name should you call me now?"
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Names: the reply says the last name as a word of its own ("Ann" is not in "Joanna").
+        """Score 1 if the reply has the last name as a separate word ("Ann" is not in "Joanna").
 
         A name that the reply denies ("no longer Bob") or only tells of the past ("you were Bob before") does not count.
         """
@@ -168,7 +168,7 @@ def _named_colours(reply: str, wanted: str) -> Iterator[tuple[str, int]]:
     for sentence in _WHOLE_SENTENCE.split(reply, _MOST_CLAUSES):
         favourite = False
         for clause in _CLAUSE_END.split(sentence, _MOST_CLAUSES):
-            # "Your favourite colour was cream and then red": what is said of it goes on.
+            # In "Your favourite colour was cream and then red", the second clause is about the favourite, too.
             favourite = _FAVOURITE.search(clause) is not None or (favourite and _LATER.search(clause) is not None)
             weight = 2 * bool(_CURRENT.search(clause)) - 2 * bool(_PAST.search(clause))
             weight += bool(_LATER.search(clause)) + favourite

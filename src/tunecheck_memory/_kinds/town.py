@@ -95,7 +95,7 @@ _WAY_BACK = (
 
 
 class Locations(TownKind):
-    """`known_locations` places along a walk, and the question for the way from one of them back to the one before."""
+    """The user tells of `known_locations` places along a walk, and asks for the way from one back to the one before."""
 
     name = "locations"
     title = "Locations"
@@ -134,7 +134,7 @@ _WHOLE_WAY = (
 
 
 class LocationsDirections(TownKind):
-    """`known_locations` places, each seen from the one before, and the question for the way through all of them."""
+    """The user tells of `known_locations` places, each seen from the one before, and asks for the way through all."""
 
     name = "locations_directions"
     title = "Locations Directions"
@@ -149,7 +149,7 @@ class LocationsDirections(TownKind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the route in the reply leads from the start to the destination, by any way.
 
-        A route that leaves out a distance or a direction leads nowhere.
+        A route without a distance or a direction in one of its steps scores 0.
         """
         reply, expected = last_reply(given), expected_text(given)
         steps = _expected_steps(expected)
@@ -189,6 +189,7 @@ def _displacement(steps: Sequence[re.Match[str]]) -> tuple[float, float]:
 
 
 def _leads(routes: list[Route], wanted: tuple[float, float]) -> Score:
+    """Score the first complete route that arrives, else the first complete route."""
     if not routes:
         return Score(0.0, ("the reply gives no route",))
     whole = [route for route in routes if route.complete and route.legs]
