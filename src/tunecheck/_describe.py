@@ -12,6 +12,7 @@ The error is msgspec's, with the line of a YAML file before it and a similar kno
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -102,6 +103,43 @@ def _below(kind: msgspec.inspect.Type, steps: Sequence[str | int]) -> Iterator[m
         for field in getattr(kind, "fields", ()):
             if field.encode_name == steps[0]:
                 yield from _below(field.type, steps[1:])
+
+
+def read_fitting(value: object, kind: type[T], where: str) -> T:
+    """Return a value as an instance of `kind` without the parts that do not fit, such as of a file that was edited.
+
+    Raises:
+        ConfigurationError: No part of it fits.
+    """
+
+    def fits(part: object) -> bool:
+        try:
+            convert_value(part, kind)
+        except msgspec.ValidationError:
+            return False
+        return True
+
+    kept = _fitting(value, fits)
+    return read_as(kept[0] if kept else value, kind, where)
+
+
+def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
+    """Return a list with the value, without its parts that do not fit; empty if nothing fits."""
+    if fits(value):
+        return [value]
+    kept: dict[object, object] | list[object]
+    if isinstance(value, dict):
+        parts = {key: _fitting(item, partial(_fits_under, fits, key)) for key, item in value.items()}
+        kept = {key: part[0] for key, part in parts.items() if part}
+    elif isinstance(value, list):
+        kept = [part for item in value for part in _fitting(item, lambda each: fits([each]))]
+    else:
+        return []
+    return [kept] if fits(kept) else []
+
+
+def _fits_under(fits: Callable[[object], bool], key: object, part: object) -> bool:
+    return fits({key: part})
 
 
 def one_of(value: T, known: Sequence[T], name: str) -> T:

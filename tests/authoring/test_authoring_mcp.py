@@ -19,7 +19,7 @@ from tunecheck.cli import main
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Backend, Backends, find_simulator
 from tunecheck_authoring import Recorded, write_recorded
-from tunecheck_authoring._mcp.client import McpSession
+from tunecheck_authoring._mcp.client import McpSession, SessionPool
 from tunecheck_authoring._mcp.service import LiveServer, recording_backends
 
 STDIO = shlex.join([sys.executable, "-S", "-E", str(Path(mcp_server.__file__))])
@@ -165,6 +165,16 @@ def test_files_are_the_state_where_no_tool_tells_of_it() -> None:
     backend.call(add("Emma"))
     assert backend.states() == {"shelf": {"files": {"/service/books.json": '{"Emma": null}'}}}
     live.close()
+
+
+def test_servers_that_were_started_ahead_end_with_those_that_were_used() -> None:
+    spares = SessionPool(STDIO, 5)
+    used = [spares.take(), spares.take()]
+    ahead = [each.result() for each in spares._ahead]
+    spares.close()
+    for session in used:
+        session.close()
+    assert [each.folder.exists() for each in (*used, *ahead) if each.folder is not None] == [False] * 4
 
 
 def test_sessions_are_kept_in_the_states_they_are_in(url: str) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec.structs import replace
 
 from tunecheck import plugins
-from tunecheck._describe import read_as
+from tunecheck._describe import read_as, read_fitting
 from tunecheck._disk import cache_folder, is_held, odd_file, write_file
 from tunecheck._errors import ConfigurationError, RunError, raise_as
 from tunecheck._files import (
@@ -95,12 +95,12 @@ class Run:
         return self.folder / "run.json"
 
     def manifest(self) -> RunFile:
-        """Return the content of `run.json`.
+        """Return the content of `run.json`, without parts that cannot be understood.
 
         Raises:
             ConfigurationError: The file is missing or damaged, or a later version wrote it.
         """
-        return read_as(self.manifest_data(), RunFile, str(self.manifest_file))
+        return read_fitting(self.manifest_data(), RunFile, str(self.manifest_file))
 
     def manifest_data(self) -> Manifest:
         """Return the content of `run.json`.

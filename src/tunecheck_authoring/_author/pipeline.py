@@ -19,6 +19,7 @@ from tunecheck.plugins import (
     dumps_line,
     raise_as,
     read_as,
+    read_fitting,
     read_object,
     read_yaml,
     sha256_of,
@@ -75,7 +76,7 @@ class Workbench:
         known = folder / RECORD
         self._record = AuthorFile(name=name)
         if known.is_file():
-            self._record = read_as(read_object(known), AuthorFile, str(known))
+            self._record = read_fitting(read_object(known), AuthorFile, str(known))
 
     def content(
         self, file: str, kind: type[T], inputs: JSON, make: Callable[[], T], merge: Callable[[T, T], T] | None = None

@@ -7,6 +7,7 @@ client implements tools only. The size of answers and the time to wait for them 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import http.client
 import os
@@ -19,7 +20,9 @@ import subprocess
 import tempfile
 import threading
 import urllib.parse
+from collections import deque
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, cast
 
@@ -34,6 +37,7 @@ FOLDER = "/service"
 _MOST_BYTES = 4_000_000
 _MOST_FILE_BYTES = 1_000_000
 _MOST_PAGES = 100
+_SPARE = 2
 _ASSIGNED = re.compile(r"([A-Za-z_][\w-]*)[=: ]+(\"[^\"]*\"|'[^']*'|\S+)")
 _IN_FOLDER = re.compile(rf'(?<="){FOLDER}(?=[/"])')
 
@@ -134,6 +138,39 @@ class McpSession:
             )
         result = (answer or {}).get("result")
         return result if isinstance(result, dict) else {}
+
+
+class SessionPool:
+    """Starts spare sessions ahead of time, because a start is slow.
+
+    Spares are started with the first request for a session: one session may be enough.
+    """
+
+    def __init__(self, server: str, time_limit_s: float) -> None:
+        self._begin = functools.partial(McpSession, server, time_limit_s)
+        self._pool = ThreadPoolExecutor(_SPARE, thread_name_prefix="tunecheck-mcp-spare")
+        self._ahead: deque[Future[McpSession]] = deque()
+        self._wanted = 1
+
+    def take(self) -> McpSession:
+        """Return a new session.
+
+        Raises:
+            ConfigurationError: The command cannot be started.
+            ServerGoneError: The server does not start.
+        """
+        self._ahead.extend(self._pool.submit(self._begin) for _ in range(self._wanted - len(self._ahead)))
+        self._wanted = 1 + _SPARE
+        session = self._ahead[0].result()  # queued until ready: `close` ends it if interrupted
+        self._ahead.popleft()
+        return session
+
+    def close(self) -> None:
+        for each in self._ahead:
+            if not each.cancel():
+                with contextlib.suppress(ConfigurationError, ServerGoneError):
+                    each.result().close()
+        self._pool.shutdown()
 
 
 class _RefusedError(Exception):

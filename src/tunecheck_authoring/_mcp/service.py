@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import cast
@@ -18,7 +17,7 @@ from tunecheck.plugins import JSON
 from tunecheck.simulators import Backends
 from tunecheck_authoring._author.values import plain_values
 from tunecheck_authoring._author.world import Schema
-from tunecheck_authoring._mcp.client import McpSession, Message, ServerGoneError, files_in, shown_server
+from tunecheck_authoring._mcp.client import McpSession, Message, ServerGoneError, SessionPool, files_in, shown_server
 from tunecheck_authoring._openapi.operations import identifier, one_line, unused_name
 from tunecheck_authoring._service_file import require_name, write_service
 from tunecheck_authoring._services.recorded import Recorded, RecordedCall, Recording
@@ -179,7 +178,7 @@ class LiveServer:
         self._simulator = simulator
         self.recording = Recording(simulator.recording)
         self._shown = shown_server(server)
-        self._begin_session = partial(McpSession, server, time_limit_s)
+        self._spares = SessionPool(server, time_limit_s)
         self._kept: dict[str, _LiveSession] = {}
         self._redactor = Redactor()
         for name, value in os.environ.items():
@@ -209,6 +208,7 @@ class LiveServer:
         for begun in self._kept.values():
             begun.session.close()
         self._kept.clear()
+        self._spares.close()
 
     def _keep(self, begun: _LiveSession) -> None:
         """Keep a session for further calls in its state; close the oldest if there are too many."""
@@ -221,7 +221,7 @@ class LiveServer:
 
     def _begin(self) -> _LiveSession:
         """Start a session; refuse a server that does not start in the recorded first state."""
-        begun = _LiveSession(self._begin_session())
+        begun = _LiveSession(self._spares.take())
         with _closed_on_error(begun):
             holds = self._holds(begun)
             if not self.recording.start:
