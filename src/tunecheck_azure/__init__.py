@@ -1,4 +1,4 @@
-"""Azure AI Evaluation's names and manners: a script changes `azure.ai.evaluation` to `tunecheck_azure`, and is done.
+"""Drop-in replacement for `azure.ai.evaluation`: a script only changes the name of the package that it imports.
 
 Names without an implementation here (safety evaluators, graders, simulators) come from azure-ai-evaluation, if it is
 installed.
@@ -15,14 +15,14 @@ _THEIRS = frozenset(
     "ProtectedMaterialEvaluator SKAgentConverter SelfHarmEvaluator SexualEvaluator UngroundedAttributesEvaluator "
     "ViolenceEvaluator _ToolCallSuccessEvaluator _ToolOutputUtilizationEvaluator".split()
 )
-"""What azure-ai-evaluation has, and we have not."""
+"""Names that only azure-ai-evaluation implements."""
 
-# Converters need further packages, so `import *` leaves them out, as it does there.
+# Converters need further packages, so `import *` leaves them out, as that of azure-ai-evaluation does.
 __all__ = sorted({*_OURS, *_THEIRS} - {"AIAgentConverter", "SKAgentConverter"})
 
 
 def __getattr__(name: str) -> object:
-    """Load a name from where it lives: here, or in azure-ai-evaluation."""
+    """Return a public name from this package or from azure-ai-evaluation."""
     if name not in _THEIRS:
         return _load_ours(name)
     from tunecheck_azure._adopted import adopt_name

@@ -1,4 +1,4 @@
-"""Classes that only azure-ai-evaluation has. Their errors become those of `tunecheck_azure`."""
+"""Classes that only azure-ai-evaluation has. Their errors are raised as errors of `tunecheck_azure`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _PACKAGE = "azure.ai.evaluation"
 
 
 def adopt_name(name: str, module: str = _PACKAGE) -> object:
-    """That name of the package; a class of it as a subclass of the same name that raises our EvaluationException.
+    """Return an object of azure-ai-evaluation by its name.
 
-    If the package is not installed, return a class that says so when an instance is made.
+    For a class, return a subclass of the same name that raises our EvaluationException. If the package is not
+    installed, return a class that raises an error with install advice when an instance is made.
 
     Raises:
         AttributeError: the package has no such name.
@@ -31,7 +32,7 @@ def adopt_name(name: str, module: str = _PACKAGE) -> object:
 
 
 def names_of(module: str) -> Callable[[str], object]:
-    """The `__getattr__` of a module that has the names of the package's module."""
+    """Return a `__getattr__` for a module that offers the names of this module of azure-ai-evaluation."""
 
     def named(name: str) -> object:
         if name.startswith("__"):
@@ -43,6 +44,7 @@ def names_of(module: str) -> Callable[[str], object]:
 
 @functools.cache
 def _subclass(name: str, module: str) -> object:
+    """Return a class as a subclass that translates errors. Enumerations and other objects stay as they are."""
     package = import_module(module)
     theirs: object = getattr(package, name)
     if not isinstance(theirs, type) or "__members__" in dir(theirs):
@@ -71,7 +73,7 @@ def _translate_errors(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise the package's EvaluationException as Tunecheck's."""
+    """Raise EvaluationExceptions of azure-ai-evaluation as those of `tunecheck_azure`."""
     theirs = import_module(f"{_PACKAGE}._exceptions").EvaluationException
     try:
         yield

@@ -1,4 +1,4 @@
-"""Judges of agents with Azure AI Evaluation's prompts: what was meant, what was asked for, which tools were called."""
+"""Judges of agents with Azure AI Evaluation's prompts: intent resolution, task adherence, tool call accuracy."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _BUILT_IN = frozenset(
     "code_interpreter bing_grounding bing_custom_search file_search azure_ai_search sharepoint_grounding "
     "fabric_dataagent".split()
 )
-"""Tools that Azure's agents have without a definition."""
+"""Tools that Azure's agents may call without a definition."""
 
 
 class IntentResolutionEvaluator(AzureJudge):
-    """How well an agent grasped and met what the user wanted, from 1 to 5."""
+    """A judge of how well an agent understood and met the user's intent, from 1 to 5."""
 
     metric = "intent_resolution"
     accounts_for_skipped = False
@@ -46,7 +46,7 @@ class IntentResolutionEvaluator(AzureJudge):
 
 
 class TaskAdherenceEvaluator(AzureJudge):
-    """Whether an agent did what it was asked for, and kept to its instructions: 0 or 1."""
+    """A judge of an agent's adherence to its task and instructions: 0 or 1."""
 
     metric = "task_adherence"
     accounts_for_skipped = False
@@ -60,7 +60,7 @@ class TaskAdherenceEvaluator(AzureJudge):
     def __init__(
         self, model_config: ModelConfig, *, threshold: float = 0, credential: object = None, **kwargs: object
     ) -> None:
-        super().__init__(model_config, threshold=3, credential=credential, **kwargs)  # 3 is what Azure's verdicts name
+        super().__init__(model_config, threshold=3, credential=credential, **kwargs)  # Azure's verdicts report 3
         self.threshold = threshold
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
@@ -70,9 +70,10 @@ class TaskAdherenceEvaluator(AzureJudge):
 
 
 class ToolCallAccuracyEvaluator(AzureJudge):
-    """How fit an agent's calls are for what the user asked, from 1 to 5.
+    """A judge of how relevant and correct an agent's tool calls are for the query, from 1 to 5.
 
-    Called with `query`, `tool_definitions` and `tool_calls`, or a `response` that holds them, in Azure's format.
+    Call it with `query`, `tool_definitions` and `tool_calls` in Azure's format. A `response` that contains the calls
+    may replace `tool_calls`.
     """
 
     metric = "tool_call_accuracy"
@@ -116,12 +117,12 @@ class ToolCallAccuracyEvaluator(AzureJudge):
 
 
 def _name(call: object) -> object:
-    """The name of the called tool; None if it is not a call in Azure's form."""
+    """Return the name of the called tool, or None if this is not a call in Azure's format."""
     return call.get("name") if isinstance(call, Mapping) and call.get("type") == "tool_call" else None
 
 
 def _built_in(names: Iterable[object]) -> list[object]:
-    """Azure's own definitions of those of its agents' tools that are called."""
+    """Return Azure's definitions of the built-in tools among these names."""
     wanted = [name for name in dict.fromkeys(names) if name in _BUILT_IN]
     if not wanted:
         return []

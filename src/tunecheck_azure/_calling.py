@@ -1,4 +1,4 @@
-"""How Azure AI Evaluation's evaluators are called: with single inputs, or with a conversation, turn by turn."""
+"""The calling convention of Azure AI Evaluation's evaluators: single inputs, or a conversation, turn by turn."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ Inputs = dict[str, object]
 
 
 class AzureEvaluator(Evaluator):
-    """Base of the evaluators here. Each takes one of several sets of inputs, or a `conversation`.
+    """Base of the evaluators of `tunecheck_azure`. Each takes one of several sets of inputs, or a `conversation`.
 
-    `ways` are these sets, `optional` those of them that may be missing; in `evaluate()` each is filled from the column
-    of its name. `required` are inputs that errors name if they are missing, in this order.
+    `ways` lists these sets; inputs in `optional` may be missing. By default, `evaluate()` fills each input from the
+    column with the input's name. `required` inputs are checked in this order, and the error names the missing input.
     """
 
     ways: ClassVar[tuple[tuple[str, ...], ...]] = ()
     optional: ClassVar[frozenset[str]] = frozenset()
     required: ClassVar[tuple[str, ...]] = ()
     id: ClassVar[str] = ""
-    """Its identifier in Azure AI Foundry."""
+    """The evaluator's identifier in Azure AI Foundry."""
     refused_tools: ClassVar[frozenset[str]] = frozenset()
-    """Tools whose calls it cannot judge."""
+    """Tools with calls that the evaluator cannot judge."""
     takes_messages: ClassVar[bool] = False
-    """Whether `messages` are a conversation to it, too."""
+    """True if the evaluator also takes a conversation as `messages`."""
     error_target: ClassVar[ErrorTarget] = ErrorTarget.CONVERSATION
     _higher_is_better: ClassVar[bool] = True
     checks: ClassVar[InputChecks]
-    """What its inputs must be."""
+    """Checks of the evaluator's inputs."""
     signatures: ClassVar[Sequence[inspect.Signature]] = ()
-    """What the pipeline binds by."""
+    """The parameters that the pipeline binds to columns."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -55,7 +55,7 @@ class AzureEvaluator(Evaluator):
         """Check that the inputs can be judged.
 
         Raises:
-            EvaluationException: it cannot.
+            EvaluationException: an input is missing or has the wrong form.
         """
         if self.required and self.takes_messages and inputs.get("messages") is not None:
             self.checks.messages(inputs["messages"])
@@ -71,7 +71,7 @@ class AzureEvaluator(Evaluator):
         """Return the sets of inputs to judge, in order: the given one, or one for each turn of a conversation.
 
         Raises:
-            EvaluationException: they are missing, or both are given.
+            EvaluationException: inputs are missing, or a conversation and single inputs are both given.
         """
         conversation = inputs.get("conversation")
         if self.error_target is not ErrorTarget.CONVERSATION:
@@ -103,7 +103,10 @@ class AzureEvaluator(Evaluator):
 
 
 def _conversation_of(inputs: Inputs) -> Inputs:
-    """The conversation that `messages` are: a `context` is all of it, a `ground_truth` that of answers without one."""
+    """Return `messages` as a conversation with the inputs' `context`.
+
+    An assistant's message without a ground truth gets the inputs' `ground_truth`.
+    """
     messages, truth = inputs["messages"], inputs.get("ground_truth")
     if truth is not None and isinstance(messages, list):
         messages = [
@@ -122,13 +125,13 @@ _OF_ONE_CALL = ("_prompt_tokens", "_completion_tokens", "_total_tokens", "_finis
 
 
 def conversation_turns(conversation: object, inputs: Collection[str]) -> list[dict[str, object]]:
-    """The inputs of each turn for an evaluator of these parameters: the nth question with the nth answer.
+    """Return the inputs of each turn for an evaluator with these parameters: the nth question with the nth answer.
 
-    A `context` is the conversation's, the question's and the answer's together, as text; a `ground_truth` stands in
-    the answer.
+    The `context` of a turn is a text with the contexts of the conversation, the question and the answer. The
+    `ground_truth` is read from the answer.
 
     Raises:
-        ValueError: it is not `{"messages": [{"role", "content"}, …]}`.
+        ValueError: the conversation is not `{"messages": [{"role", "content"}, …]}`.
     """
     messages = conversation.get("messages") if isinstance(conversation, Mapping) else conversation
     if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):

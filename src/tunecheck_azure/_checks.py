@@ -1,6 +1,6 @@
-"""Checks of the inputs of judges, before a model call: Azure AI Evaluation refuses the same inputs.
+"""Checks of judges' inputs before a model call. They refuse the same inputs as Azure AI Evaluation.
 
-`inputs.json` describes the inputs as JSON Schemas.
+`inputs.json` contains the JSON Schemas of the inputs.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class InputChecks:
     refused_tools: frozenset[str] = frozenset()
 
     def conversation(self, value: object) -> None:
-        """Check that it is an object with messages."""
+        """Check that a value is an object with messages."""
         self._fits("conversation", "the conversation", value)
         assert isinstance(value, dict)
         self.text_or_messages("the conversation's list of messages", value["messages"])
 
     def text_or_messages(self, label: str, value: object) -> None:
-        """Check that it is a text or a list of messages, and not empty."""
+        """Check that a value is a text or a list of messages, and not empty."""
         if value is None or (isinstance(value, (str, list)) and not value):
             raise self._lacking(f"{label} is missing or empty")
         self._fits("said", label, value)
@@ -57,18 +57,18 @@ class InputChecks:
                     raise mistake(told, ErrorCategory.NOT_APPLICABLE, self.target)
 
     def messages(self, value: object) -> None:
-        """Check that it is a list of messages of known roles, with a user's and an assistant's among them."""
+        """Check that a value is a list of messages with known roles, with at least one user and one assistant."""
         self._fits("messages", "messages", value)
 
     def definitions(self, value: object, *, required: bool = False) -> None:
-        """Check that these are definitions of tools, or the text of some."""
+        """Check that a value holds tool definitions: a text, or definitions in Azure's format."""
         if not value and required:
             raise self._lacking("tool_definitions are missing")
         if value and not isinstance(value, str):
             self._fits("definitions", "tool_definitions", value)
 
     def calls(self, value: object) -> None:
-        """Check that these are calls of tools, or the text of some."""
+        """Check that a value holds tool calls: a text, or calls in Azure's format."""
         if not value:
             raise self._lacking("there are no tool calls, neither in the response nor in tool_calls")
         if not isinstance(value, str):
@@ -85,7 +85,7 @@ class InputChecks:
 
 
 def refusal(check: Callable[..., None], *given: object) -> EvaluationException | None:
-    """The error that a check raises for these values."""
+    """Return the error that a check raises for these values, or None."""
     try:
         check(*given)
     except EvaluationException as error:

@@ -1,4 +1,4 @@
-"""Azure AI Evaluation's constants, which tests of scripts import; the package must be installed."""
+"""Azure AI Evaluation's constants, which users' tests import. They need azure-ai-evaluation."""
 
 from tunecheck_azure._adopted import names_of
 

@@ -1,4 +1,4 @@
-"""`evaluate()` with Azure AI Evaluation's manners, on the pipeline of `tunecheck.evaluate`."""
+"""`evaluate()` with Azure AI Evaluation's arguments, results and errors, on the pipeline of `tunecheck.evaluate`."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def evaluate(
     tags: Mapping[str, str] | None = None,
     **kwargs: object,
 ) -> EvaluationResult:
-    """Run a target and evaluators over a file, as `azure.ai.evaluation.evaluate` does, and keep a run folder as ours.
+    """Run a target and evaluators over a file, as `azure.ai.evaluation.evaluate` does, and write a run folder.
 
-    `kwargs` may be `credential`, `user_agent`, and what is Tunecheck's own (`concurrency`, `workers`, `resume`,
-    `results_dir` …); all else is ignored.
+    `kwargs` may contain `credential`, `user_agent`, and arguments of Tunecheck's `evaluate` (`concurrency`, `workers`,
+    `resume`, `results_dir` …). Other arguments are ignored.
 
     Raises:
-        EvaluationException: an argument or the data is wrong, every call of the target failed, or, with
-            `fail_on_evaluator_errors`, one of an evaluator.
+        EvaluationException: an argument or the data is wrong, or every call of the target failed. With
+            `fail_on_evaluator_errors`, also if a call of an evaluator failed.
     """
     with as_evaluation_exception():
         _check(data, evaluators, evaluation_name, target, output_path)
@@ -114,13 +114,13 @@ def _write(path: Path, result: EvaluationResult) -> None:
 
 
 def _own_arguments(kwargs: Mapping[str, object]) -> EvaluateArguments:
-    """Those that our `evaluate` knows; `PF_WORKER_COUNT` is how many calls run at once, as for Azure's."""
+    """Return the arguments of Tunecheck's `evaluate`. As for Azure's, `PF_WORKER_COUNT` sets the concurrency."""
     own = {name: value for name, value in kwargs.items() if name in EvaluateArguments.__annotations__}
     workers = os.environ.get("PF_WORKER_COUNT", "")
     return cast("EvaluateArguments", ({"concurrency": int(workers)} if workers.isdecimal() else {}) | own)
 
 
-# -- what is wrong
+# -- checks of arguments
 
 
 def _check(data: object, evaluators: object, evaluation_name: object, target: object, output_path: object) -> None:
@@ -130,7 +130,7 @@ def _check(data: object, evaluators: object, evaluation_name: object, target: ob
         raise mistake("The 'data' parameter is required for evaluation.")
     if not isinstance(data, paths):
         raise mistake("The 'data' parameter must be a string or a path-like object.")
-    if not os.path.exists(data):  # noqa: PTH110 - a path of nothing is not the current folder
+    if not os.path.exists(data):  # noqa: PTH110 - Path("") would be the current folder
         raise mistake(f"The input data file path '{data}' does not exist.", personal=True)
     if target is not None and not callable(target):
         raise mistake("The 'target' parameter must be a callable function.")
@@ -140,7 +140,7 @@ def _check(data: object, evaluators: object, evaluation_name: object, target: ob
         raise mistake("The 'evaluators' parameter must be a dictionary.")
     if output_path is not None and not isinstance(output_path, paths):
         raise mistake("The 'output_path' parameter must be a string or a path-like object.")
-    folder = os.path.dirname(output_path) if output_path is not None else ""  # noqa: PTH120 - as it was written
+    folder = os.path.dirname(output_path) if output_path is not None else ""  # noqa: PTH120 - shown as written
     if folder and not Path(folder).exists():
         told = f"The output directory '{folder}' does not exist. Please create the directory manually."
         raise mistake(told, personal=True)
@@ -156,7 +156,7 @@ def _is_grader(evaluator: object) -> bool:
 
 
 def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, Mapped]:
-    """An evaluator's mapping; `${data.a.b}` is the column `a.b` where there is one of that name."""
+    """Return an evaluator's mapping. `${data.a.b}` means the column `a.b` if the data has it, else a nested value."""
     if not all(isinstance(value, str) and _REFERENCE.fullmatch(value) for value in mapping.values()):
         raise mistake(
             "Unexpected references detected in 'column_mapping'. Ensure only ${target.} and ${data.} are used."
@@ -171,11 +171,11 @@ def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collectio
     return needed
 
 
-# -- what is run
+# -- the execution
 
 
 class _Script:
-    """The data, the target and the evaluators of one call, bound to each other as Azure AI Evaluation does."""
+    """The data, target and evaluators of one call of `evaluate()`, bound as Azure AI Evaluation binds them."""
 
     def __init__(
         self,
@@ -204,7 +204,10 @@ class _Script:
             self.check_parameters(None)
 
     def _mapping(self, evaluators: Mapping[str, object], config: Mapping[str, EvaluatorConfig]) -> MappingLayers:
-        """Each evaluator's: its own in place of the default, below which leaves of objects go by their own names."""
+        """Return the mapping of each evaluator: its own mapping, or else the default.
+
+        In the default, leaves of nested objects can be used by their names.
+        """
         given = {name: entry.get("column_mapping") for name, entry in config.items()}
         self._own = {name: mapping for name, mapping in given.items() if isinstance(mapping, dict)}
         read = {name: _needed_mapping(mapping, name, self.columns) for name, mapping in self._own.items()}
@@ -219,10 +222,12 @@ class _Script:
         return Execution(self.dataset, target, self._evaluators, self._layers, settings, gaps_are_errors=False)
 
     def check_parameters(self, answers: Collection[str] | None) -> None:
-        """See that every evaluator's parameters have columns; `answers` are the target's, where there is one.
+        """Check that every required parameter of an evaluator has a column.
+
+        `answers` are the target's columns, or None without a target.
 
         Raises:
-            EvaluationException: names the evaluators and the parameters.
+            EvaluationException: parameters have no column; the text names them and their evaluators.
         """
         lacking = {each.name: missing for each in self._evaluators if (missing := self._missing(each, answers or ()))}
         if not lacking:
@@ -238,6 +243,7 @@ class _Script:
         )
 
     def _missing(self, evaluator: BoundEvaluator, answers: Collection[str]) -> list[str]:
+        """Return the parameters without a column, for the set of inputs that lacks the fewest."""
         mapping = self._layers[evaluator.name]
         choices = []
         for choice in evaluator.signature.choices:
@@ -260,7 +266,7 @@ def _check_target(target: _Adapted, columns: Collection[str]) -> None:
 
 
 def _adapt_evaluator(evaluator: object) -> object:
-    """Wrap a script's own evaluator, which may return anything; Tunecheck's and Azure's evaluators stay unchanged."""
+    """Wrap a user's evaluator, which may return any value. Return Tunecheck's and Azure's evaluators unchanged."""
     home = getattr(evaluator, "__module__", None) or type(evaluator).__module__
     if (
         is_shipped(str(home))
@@ -273,7 +279,7 @@ def _adapt_evaluator(evaluator: object) -> object:
 
 
 class _Adapted:
-    """A function with columns as its result: the keys of a dict or dataclass; `output` for any other value."""
+    """A wrapper that returns a function's result as columns: the keys of a dict or dataclass, else `output`."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
@@ -285,7 +291,7 @@ class _Adapted:
 
     @property
     def arguments(self) -> dict[str, JSON] | None:
-        """The arguments that its fingerprint is made of."""
+        """The arguments from which the pipeline computes the evaluator's fingerprint."""
         known = fingerprint(self._function)
         return None if known is None else {"function": known}
 
@@ -300,7 +306,7 @@ class _AsyncAdapted(_Adapted):
 
 
 def _named_parameter(parameter: inspect.Parameter) -> inspect.Parameter:
-    """One that only takes a place, as of `len`, is looked for by name all the same."""
+    """Return a positional-only parameter, such as that of `len`, as one that can be bound by its name."""
     is_named = parameter.kind is not parameter.POSITIONAL_ONLY
     return parameter if is_named else parameter.replace(kind=parameter.POSITIONAL_OR_KEYWORD)
 
@@ -310,7 +316,7 @@ def _adapt(function: Callable[..., object]) -> _Adapted:
 
 
 def _asked_for_required(target: Callable[..., object]) -> _Adapted:
-    """The target, which is given the columns that its parameters without a default name, and no other."""
+    """Return the target, called only with the columns for its parameters without a default."""
     adapted = _adapt(target)
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     known = adapted.__signature__.parameters.values()

@@ -1,4 +1,4 @@
-"""The exception that `tunecheck_azure` raises: Azure AI Evaluation's EvaluationException, a TunecheckError, too."""
+"""The exception that `tunecheck_azure` raises: Azure AI Evaluation's EvaluationException, also a TunecheckError."""
 
 from __future__ import annotations
 
@@ -92,11 +92,10 @@ class ErrorTarget(Enum):
 
 
 class EvaluationException(TunecheckError, AzureError):  # noqa: N818 - Azure AI Evaluation's name
-    """Every error of `tunecheck_azure`; where ours has a class of its own, it is an instance of that, too.
+    """The error of `tunecheck_azure`. It is also an instance of Tunecheck's error class, such as ConfigurationError.
 
-    It is an `AzureError`, as scripts catch it, where azure-core is installed.
-
-    `internal_message` is the text without personal data, `tsg_link` a page that helps.
+    If azure-core is installed, it is an `AzureError`, which scripts catch. `internal_message` is the text without
+    personal data, `tsg_link` the address of a troubleshooting page.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class EvaluationException(TunecheckError, AzureError):  # noqa: N818 - Azure AI 
         self.properties = properties
 
     def __str__(self) -> str:
-        """The text, with who made the mistake in front."""
+        """Return the text with the error's side in front, as Azure AI Evaluation does."""
         whose = "UserError" if self.blame is ErrorBlame.USER_ERROR else "InternalError"
         link = f"\nVisit {self.tsg_link} to troubleshoot this issue." if self.tsg_link else ""
         return f"({whose}) {self.args[0]}{link}"
@@ -133,7 +132,7 @@ def mistake(
     *,
     personal: bool = False,
 ) -> EvaluationException:
-    """A mistake of the caller's; `personal`: the text has a path, which is personal data."""
+    """Return an error that the caller caused. `personal` marks a text that contains personal data, such as a path."""
     internal = None if personal else message
     return EvaluationException(
         message, internal_message=internal, target=target, category=category, blame=ErrorBlame.USER_ERROR
@@ -142,14 +141,14 @@ def mistake(
 
 @contextmanager
 def as_evaluation_exception(target: ErrorTarget = ErrorTarget.EVALUATE) -> Iterator[None]:
-    """Raise any error as an EvaluationException; an error of Tunecheck stays an instance of its own class, too."""
+    """Raise any error as an EvaluationException. An error of Tunecheck also stays an instance of its own class."""
     try:
         yield
     except EvaluationException:
         raise
     except TunecheckError as error:
         raise _as_both_errors(error, target) from error
-    except Exception as error:  # noqa: BLE001 - a script catches EvaluationException, whatever happened; the cause is kept
+    except Exception as error:  # noqa: BLE001 - scripts catch only EvaluationException; the cause is kept
         raise EvaluationException(
             str(error), target=target, category=ErrorCategory.FAILED_EXECUTION, blame=ErrorBlame.SYSTEM_ERROR
         ) from error
@@ -175,7 +174,7 @@ def _as_both_errors(error: TunecheckError, target: ErrorTarget) -> EvaluationExc
 
 
 def missing_package(message: str, target: ErrorTarget = ErrorTarget.UNKNOWN) -> EvaluationException:
-    """Something of Azure AI Evaluation's own is needed, and it is not installed."""
+    """Return the error for a feature that needs azure-ai-evaluation, which is not installed."""
     return EvaluationException(
         f"{message}: pip install azure-ai-evaluation",
         target=target,

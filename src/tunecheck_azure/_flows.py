@@ -1,4 +1,4 @@
-"""Prompt files asked directly, as scripts on prompt flow do in evaluators of their own: `load_flow`, `Prompty`."""
+"""Prompt files that scripts call directly, as with prompt flow: `load_flow`, `Prompty`, `AsyncPrompty`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget, as_evaluatio
 
 
 class AsyncPrompty:
-    """A prompt file and the model that it asks; awaited with the prompt's inputs, it gives what the model said.
+    """A prompt file with its model. A call with the prompt's inputs is awaited and returns the model's answer.
 
-    That is its text; an object where the prompt asks for JSON. Inputs that the template names and the file does not
-    declare are empty, as in prompt flow.
+    The answer is a text, or a parsed value if the prompt's response format is a JSON object. Inputs that the template
+    uses but the file does not declare are empty, as in prompt flow.
     """
 
     def __init__(self, prompt: Prompt, endpoint: Endpoint, parameters: Mapping[str, JSON]) -> None:
@@ -30,10 +30,12 @@ class AsyncPrompty:
     def load(
         cls, source: str | os.PathLike[str], *, model: Mapping[str, object] | None = None, **unused: object
     ) -> Self:
-        """The prompt of a file; `model` has a `configuration` and `parameters` that go over the prompt's own.
+        """Return the prompt of a file.
+
+        `model` may contain a `configuration` and `parameters`, which override those of the prompt.
 
         Raises:
-            EvaluationException: the file, or the model, cannot be used.
+            EvaluationException: the file or the model cannot be used.
         """
         with as_evaluation_exception(ErrorTarget.MODELS):
             prompt, given = load_prompt(source), model or {}
@@ -43,7 +45,7 @@ class AsyncPrompty:
             return cls(prompt, judge_endpoint(configuration, prompt), {**prompt.parameters, **parameters})
 
     def render(self, **inputs: object) -> list[dict[str, JSON]]:
-        """The messages for these inputs.
+        """Return the messages for these inputs.
 
         Raises:
             EvaluationException: an input that the file declares is missing, or the template fails.
@@ -60,7 +62,7 @@ class AsyncPrompty:
         """Return the answer of the model.
 
         Raises:
-            EvaluationException: an input is missing, or the model cannot be asked.
+            EvaluationException: an input is missing, or the call of the model failed.
         """
         return await self._ask(inputs)
 
@@ -73,7 +75,7 @@ class AsyncPrompty:
 
 
 class Prompty(AsyncPrompty):
-    """The same, called like a function, from any thread."""
+    """A prompt file with its model, for synchronous calls from any thread."""
 
     def __call__(self, **inputs: object) -> JSON:  # type: ignore[override]
         """Return the answer of the model."""
@@ -81,9 +83,9 @@ class Prompty(AsyncPrompty):
 
 
 def load_flow(source: str | os.PathLike[str], **arguments: object) -> Prompty:
-    """The prompt of a file, as prompt flow's `load_flow(source, model={"configuration": …})` gives it.
+    """Return the prompt of a file, as prompt flow's `load_flow(source, model={"configuration": …})` does.
 
     Raises:
-        EvaluationException: the file, or the model, cannot be used.
+        EvaluationException: the file or the model cannot be used.
     """
     return Prompty.load(source, **arguments)  # type: ignore[arg-type]

@@ -1,4 +1,7 @@
-"""Judges with Azure AI Evaluation's names, inputs and output keys, asked by ours: its own prompts, or the package's."""
+"""Judges with Azure AI Evaluation's names, inputs and output keys, and Tunecheck's calls of the judge model.
+
+The prompts come with Tunecheck or from azure-ai-evaluation.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from tunecheck_azure._text import F1ScoreEvaluator
 from tunecheck_azure._transcripts import answer, found_in_files, history, normalize_messages
 
 _MESSAGES = ("query", "response", "ground_truth")
-"""Inputs that may be an agent's messages."""
+"""Inputs that may be lists of an agent's messages."""
 
 _REASONING: dict[str, JSON] = {
     "temperature": None,
@@ -41,18 +44,18 @@ _REASONING: dict[str, JSON] = {
     "max_tokens": None,
     "max_completion_tokens": 60_000,
 }
-"""Parameters for a reasoning model, in place of the prompt's own."""
+"""Parameters for a reasoning model. They override those of the prompt."""
 
 
 class _PromptJudge(PromptyEvaluator):
-    """Asks a judge; the verdict has Azure AI Evaluation's properties."""
+    """A prompt evaluator that returns verdicts with Azure AI Evaluation's properties."""
 
     judge: type[AzureJudge]
     named_threshold: float
-    """The threshold as it was given: 3 stays a whole number in verdicts, as Azure AI Evaluation's do."""
+    """The threshold as the user gave it: an integer such as 3 stays an integer, as in Azure AI Evaluation."""
 
     def _prepare(self, /, **inputs: object) -> Mapping[str, object]:
-        return inputs  # lists as Python writes them, as in Azure
+        return inputs  # lists are shown as in Python, like in Azure AI Evaluation
 
     def run(self, work: Coroutine[object, object, Verdict]) -> Verdict:
         """Run a coroutine for a caller in any thread."""
@@ -95,7 +98,7 @@ class _PromptJudge(PromptyEvaluator):
 
 
 def skipped_verdict(key: str, reason: str, threshold: float | None) -> Verdict:
-    """The verdict where there is nothing to judge."""
+    """Return the verdict on inputs to which the metric does not apply."""
     return {
         key: None,
         f"{key}_score": None,
@@ -109,13 +112,14 @@ def skipped_verdict(key: str, reason: str, threshold: float | None) -> Verdict:
 
 
 class AzureJudge(AzureEvaluator):
-    """Base of the judges: `model_config` is Azure's, or anything that our judges take; it is read when it is used.
+    """Base of the judges. They use the metric's prompt in azure-ai-evaluation, or with `own_prompt` Tunecheck's.
 
-    The prompt is the metric's in azure-ai-evaluation, or, with `own_prompt`, the one that comes with Tunecheck.
+    `model_config` is one of Azure's model configurations or any model that Tunecheck's judges take. It is read at the
+    first use.
 
     Raises, when called:
-        EvaluationException: an input is missing, azure-ai-evaluation is needed and not installed, or the model cannot
-            be asked, or says nothing that can be read.
+        EvaluationException: an input is missing, azure-ai-evaluation is needed and not installed, the call of the
+            model failed, or the reply is unreadable.
     """
 
     judged: ClassVar[bool] = True
@@ -123,15 +127,15 @@ class AzureJudge(AzureEvaluator):
     _result_key: ClassVar[str]
     own_prompt: ClassVar[bool] = False
     cutoff: ClassVar[float | None] = None
-    """The score from which a row passes, where that is not the threshold."""
+    """The lowest score that passes; None for the threshold."""
     bounded: ClassVar[bool] = False
-    """Whether a score that is not from 1 to 5 is an error."""
+    """True if a score outside 1 to 5 is an error."""
     score_target: ClassVar[ErrorTarget] = ErrorTarget.UNKNOWN
-    """The target of that error."""
+    """The target that is named in the error for such a score."""
     judges_replies: ClassVar[bool] = True
-    """Whether an agent must have come to its final response."""
+    """True if the metric applies only to an agent's final response."""
     accounts_for_skipped: ClassVar[bool] = True
-    """Whether a verdict that there is nothing to judge has its properties, too."""
+    """True if the verdict has properties also when the judge finds that the metric does not apply."""
 
     def __init__(
         self, model_config: ModelConfig, *, threshold: float = 3, credential: object = None, **kwargs: object
@@ -167,7 +171,7 @@ class AzureJudge(AzureEvaluator):
                 return evaluators / f"_{self.metric}" / f"{self.metric}.prompty"
         raise missing_package(f"{type(self).__name__} asks with Azure AI Evaluation's own prompt", self.error_target)
 
-    # -- as the pipeline sees it
+    # -- for the pipeline
 
     @property
     def arguments(self) -> dict[str, JSON]:
@@ -191,13 +195,13 @@ class AzureJudge(AzureEvaluator):
     # -- judging
 
     def __call__(self, *args: object, **inputs: object) -> Verdict:
-        """The verdict on single inputs or a conversation: the metric's eight keys."""
+        """Return the verdict on single inputs or a conversation, with the metric's eight keys."""
         turns = self._turns(inputs)
         with as_evaluation_exception(self.error_target):
             return self._asked.run(self._over(DirectCalls(), turns))
 
     async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
-        """The same; `calls` asks the model."""
+        """Return the same verdict as a call, but with model calls through `calls`."""
         return await self._over(calls, self._turns(inputs))
 
     async def _over(self, calls: ModelCalls, turns: Sequence[Inputs]) -> Verdict:
@@ -218,7 +222,7 @@ class AzureJudge(AzureEvaluator):
         return judged
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
-        """The prompt's inputs; or why there is nothing to judge."""
+        """Return the prompt's inputs, or a text with the reason why the metric does not apply."""
         seen = {name: normalize_messages(value) if name in _MESSAGES else value for name, value in turn.items()}
         if self.own_prompt:
             seen = {
@@ -238,7 +242,7 @@ def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
 
 
 def _is_configuration(config: Mapping[str, object]) -> bool:
-    """Whether it is a whole one of Azure's or OpenAI's, or the definition of an endpoint."""
+    """Return whether a mapping is a complete configuration of Azure or OpenAI, or an endpoint's definition."""
     headers = config.get("extra_headers", {})
     values = [value for name, value in config.items() if name not in ("credential", "extra_headers")]
     texts = isinstance(headers, dict) and all(
@@ -251,7 +255,7 @@ def _is_configuration(config: Mapping[str, object]) -> bool:
 
 
 def _is_intermediate(response: object) -> bool:
-    """Whether an agent's response ends with a call or a request for approval that is not answered yet."""
+    """Return whether an agent's response ends with a call or a request for approval without a reply."""
     last = response[-1] if isinstance(response, list) and response else None
     content = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
     part = content[-1] if isinstance(content, list) and content else None
@@ -259,7 +263,7 @@ def _is_intermediate(response: object) -> bool:
 
 
 class CoherenceEvaluator(AzureJudge):
-    """How orderly the response puts its ideas, from 1 to 5."""
+    """A judge of how coherently the response presents its ideas, from 1 to 5."""
 
     metric = "coherence"
     ways = (("query", "response"),)
@@ -268,7 +272,7 @@ class CoherenceEvaluator(AzureJudge):
 
 
 class FluencyEvaluator(AzureJudge):
-    """How well the response is written, from 1 to 5."""
+    """A judge of how well the response is written, from 1 to 5."""
 
     metric = "fluency"
     takes_messages = True
@@ -278,7 +282,7 @@ class FluencyEvaluator(AzureJudge):
 
 
 class RelevanceEvaluator(AzureJudge):
-    """How well the response answers the query, from 1 to 5, by Tunecheck's own prompt."""
+    """A judge of how well the response answers the query, from 1 to 5, with Tunecheck's prompt."""
 
     metric = "relevance"
     own_prompt = True
@@ -289,7 +293,7 @@ class RelevanceEvaluator(AzureJudge):
 
 
 class GroundednessEvaluator(AzureJudge):
-    """Support of the response by the context, from 1 to 5, by Tunecheck's own prompt."""
+    """A judge of how well the context supports the response, from 1 to 5, with Tunecheck's prompt."""
 
     metric = "groundedness"
     own_prompt = True
@@ -331,7 +335,7 @@ class GroundednessEvaluator(AzureJudge):
 
 
 class SimilarityEvaluator(AzureJudge):
-    """How alike in meaning the response and the ground truth are, from 1 to 5."""
+    """A judge of how similar in meaning the response and the ground truth are, from 1 to 5."""
 
     metric = "similarity"
     takes_messages = True
@@ -345,7 +349,7 @@ class SimilarityEvaluator(AzureJudge):
 
 
 class RetrievalEvaluator(AzureJudge):
-    """How well the context that was found serves the query, from 1 to 5."""
+    """A judge of how relevant the retrieved context is to the query, from 1 to 5."""
 
     metric = "retrieval"
     takes_messages = True
@@ -354,7 +358,7 @@ class RetrievalEvaluator(AzureJudge):
 
 
 class ResponseCompletenessEvaluator(AzureJudge):
-    """How much of the ground truth the response says, from 1 to 5."""
+    """A judge of how much of the ground truth the response contains, from 1 to 5."""
 
     metric = "response_completeness"
     accounts_for_skipped = False
@@ -364,7 +368,7 @@ class ResponseCompletenessEvaluator(AzureJudge):
 
 
 class QAEvaluator(AzureEvaluator):
-    """Groundedness, relevance, coherence, fluency, similarity and F1 of one answer."""
+    """Groundedness, relevance, coherence, fluency, similarity and F1 of one response."""
 
     judged: ClassVar[bool] = True
     ways = (("query", "response", "context", "ground_truth"),)
@@ -399,12 +403,12 @@ class QAEvaluator(AzureEvaluator):
 
     @property
     def arguments(self) -> dict[str, JSON]:
-        """Those of the judges and of F1."""
+        """The arguments of the judges and of the F1 evaluator."""
         return {"evaluators": [each.arguments for each in self._evaluators]}
 
     @property
     def endpoint(self) -> Endpoint:
-        """The endpoint that all its judges ask."""
+        """The endpoint that all judges of this evaluator call."""
         return self._judges[0].endpoint
 
     async def close(self) -> None:
@@ -413,12 +417,12 @@ class QAEvaluator(AzureEvaluator):
             await judge.close()
 
     def __call__(self, *args: object, **inputs: object) -> Verdict:
-        """All their keys together; of a conversation, means and `evaluation_per_turn`."""
+        """Return the keys of all evaluators. For a conversation, they are means, with `evaluation_per_turn`."""
         self._turns(inputs)
         return self._together([judge(**inputs) for judge in self._judges], inputs)
 
     async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
-        """The same; `calls` asks the model."""
+        """Return the same verdict as a call, but with model calls through `calls`."""
         self._turns(inputs)
         judged = await asyncio.gather(*(judge.call_with(calls, **inputs) for judge in self._judges))
         return self._together(judged, inputs)

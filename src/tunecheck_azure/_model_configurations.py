@@ -1,10 +1,10 @@
-"""Azure AI Evaluation's dictionaries: of models, projects, evaluators, conversations and results."""
+"""Azure AI Evaluation's typed dictionaries for models, projects, evaluators, conversations and results."""
 
 from typing import Literal, NotRequired, TypedDict
 
 
 class AzureOpenAIModelConfiguration(TypedDict):
-    """A deployment of Azure OpenAI; without `api_key`, the `credential` of the evaluator or Entra ID signs in."""
+    """A deployment of Azure OpenAI. Without `api_key`, the evaluator's `credential` or Entra ID signs in."""
 
     type: NotRequired[Literal["azure_openai"]]
     azure_deployment: str
@@ -15,7 +15,7 @@ class AzureOpenAIModelConfiguration(TypedDict):
 
 
 class OpenAIModelConfiguration(TypedDict):
-    """A model behind OpenAI's API, or one like it at `base_url`."""
+    """A model of OpenAI's API, or of a compatible API at `base_url`."""
 
     type: NotRequired[Literal["openai"]]
     api_key: str
@@ -55,7 +55,7 @@ class Conversation(TypedDict):
 
 
 class EvaluationResult(TypedDict):
-    """What `evaluate()` returns."""
+    """The result of `evaluate()`."""
 
     rows: list[dict[str, object]]
     metrics: dict[str, object]

@@ -1,4 +1,4 @@
-"""A finished run in Azure AI Evaluation's form: gaps in rows are NaN, metrics are rounded and counted as there."""
+"""Rows and metrics of a finished run as Azure AI Evaluation returns them: with NaN for gaps, and its rounding."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tunecheck_azure._calling import PER_TURN
 from tunecheck_azure._rows import leaves, takes_apart
 
 Table = dict[str, list[object]]
-"""Values by column, one a row."""
+"""The values of each column, one per row."""
 
 _GAP = object()
 
 INPUTS, OUTPUTS = "inputs.", "outputs."
 _SEVERE = 4
-"""From which severity on Azure's safety metrics are a defect."""
+"""The lowest severity of Azure's safety metrics that counts as a defect."""
 _SEVERITIES = ("sexual", "self_harm", "hate_unfairness", "violence")
 _LABELS = tuple(
     "protected_material fictional_characters artwork logos_and_brands eci xpia code_vulnerability "
@@ -39,9 +39,9 @@ _WITHOUT_MEAN = ("_threshold", "_result", *(f"{metric}_{tokens}" for metric in _
 def table_of(
     rows: Sequence[ResultRow], columns: Collection[str], evaluators: Iterable[str], gaps: Mapping[int, Sequence[str]]
 ) -> Table:
-    """The columns of a run's rows, as pandas would have them: the data's `columns`, the target's, each evaluator's.
+    """Return a run's rows as columns, in the order of Azure AI Evaluation: the data, the target, each evaluator.
 
-    `gaps` are the data's columns that rows lack.
+    `columns` are the columns of the data; `gaps` gives, for each row number, the columns that the row lacks.
     """
     own = tuple(f"{OUTPUTS}{name}." for name in evaluators)
     apart = takes_apart(columns)
@@ -54,7 +54,7 @@ def table_of(
     for column in seen:
         place = next((number for number, prefix in enumerate(own, 2) if column.startswith(prefix)), None)
         order[place if place is not None else int(column.startswith(OUTPUTS))].append(column)
-    # Columns of leaves hold only the rows that have the leaf: all rows would be most of the file.
+    # Columns of leaves skip rows without the leaf: NaN in all other rows would take up most of the results file.
     whole = {f"{INPUTS}{column}" for column in columns} | {column for column in seen if column.startswith(OUTPUTS)}
     return {
         column: _fill_gaps([row.get(column, _GAP) for row in shown], is_whole=column in whole)
@@ -64,7 +64,7 @@ def table_of(
 
 
 def _unfold(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str, object]:
-    """The row's columns of data and outputs. Leaves of objects in the data and values of each turn get own columns."""
+    """Return a row's columns of inputs and outputs, and columns for leaves of objects and for the values of turns."""
     kept: dict[str, object] = {}
     for column, value in row.items():
         if not column.startswith((INPUTS, OUTPUTS)):
@@ -79,7 +79,7 @@ def _unfold(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str, o
 
 
 def _fill_gaps(values: list[object], *, is_whole: bool) -> list[object]:
-    """A column without gaps: NaN in place of a missing value, and of None in a column of numbers."""
+    """Return a column with NaN for each missing value, and for each None in a column of numbers."""
     if not is_whole:
         return values
     there = [value for value in values if value is not _GAP and value is not None]
@@ -92,7 +92,7 @@ def _fill_gaps(values: list[object], *, is_whole: bool) -> list[object]:
 
 
 def rows_of(table: Table, count: int) -> list[dict[str, object]]:
-    """The table's rows."""
+    """Return the table as rows, without the gaps. `count` is the number of rows if there are no columns."""
     columns = list(table)
     return [
         {column: value for column, value in zip(columns, row, strict=True) if value is not _GAP}
@@ -101,7 +101,7 @@ def rows_of(table: Table, count: int) -> list[dict[str, object]]:
 
 
 def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, object]:
-    """Azure AI Evaluation's metrics of all evaluators' columns."""
+    """Return Azure AI Evaluation's metrics: means, rates and pass rates, and each evaluator's own aggregates."""
     columns = {
         column.removeprefix(OUTPUTS): values
         for name in evaluators
@@ -130,7 +130,7 @@ def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, obje
 
 
 def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:
-    """For a metric of Azure's safety service: the name of its rate, and how much a value counts towards it."""
+    """Return the name of a safety metric's rate, and the function that counts a value; None for other metrics."""
     if key == "groundedness_pro_label":
         return "groundedness_pro_passing_rate", float
     if key.removesuffix("_label").lower() in _LABELS and key.endswith("_label"):
@@ -141,7 +141,7 @@ def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:
 
 
 def _rates_of_details(column: str, values: Sequence[object]) -> dict[str, object]:
-    """Rates of each kind in columns such as `code_vulnerability_details`: the share of the rows that have the kind."""
+    """Return the defect rate of each kind in a column such as `code_vulnerability_details`."""
     if column.partition(".")[2].removesuffix("_details").lower() not in _LABELS or not column.endswith("_details"):
         return {}
     kinds: defaultdict[str, list[object]] = defaultdict(list)
@@ -157,7 +157,7 @@ def _numbers(values: Sequence[object]) -> list[float]:
 
 
 def _mean(values: Sequence[object]) -> float | None:
-    """The mean of a column that is numbers throughout, or true and false throughout."""
+    """Return the mean of a column that has only numbers or only booleans, else None."""
     kinds = {type(value) for value in values}
     if not kinds or not (kinds <= {int, float} or kinds == {bool}):
         return None
@@ -168,7 +168,7 @@ def _mean(values: Sequence[object]) -> float | None:
 
 
 def _own(name: str, evaluator: object, columns: Table) -> dict[str, object]:
-    """Metrics of an evaluator's own `__aggregate__`, which gets all rows, failed ones included."""
+    """Return the metrics of an evaluator's `__aggregate__` method. It gets all rows, also those that failed."""
     aggregate = getattr(evaluator, "__aggregate__", None)
     own = {column.partition(".")[2]: values for column, values in columns.items() if column.startswith(f"{name}.")}
     if aggregate is None:
@@ -177,7 +177,7 @@ def _own(name: str, evaluator: object, columns: Table) -> dict[str, object]:
     told = own["output"] if [*own] == ["output"] else [EvaluatorRow(zip(own, row, strict=True)) for row in rows]
     try:
         found = aggregate(told)
-    except Exception as error:  # noqa: BLE001 - user code over a finished run: an error there must not lose the rows
+    except Exception as error:  # noqa: BLE001 - user code after the run: its error must not lose the rows
         warnings.warn(f"evaluator {name!r}: its __aggregate__ failed: {type(error).__name__}: {error}", stacklevel=2)
         return {}
     return {f"{name}.{key}": value for key, value in found.items()} if isinstance(found, Mapping) else {}

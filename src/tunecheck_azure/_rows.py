@@ -1,4 +1,4 @@
-"""A script's data as Azure AI Evaluation has it: every row has every column; leaves of objects go by their names."""
+"""Data as Azure AI Evaluation reads it: every row has every column, and leaves of objects can be used by name."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tunecheck.pipeline import ColumnMissingError, Reference
 from tunecheck.plugins import JSON, MISSING, Missing
 
 _CONVERSATIONS = frozenset({"conversation", "messages"})
-"""Objects in data with one of these columns are not taken apart."""
+"""If the data has one of these columns, leaves of objects get no columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needed(Reference):
-    """A reference that a row must have, even for a parameter with a default."""
+    """A reference to a value that each row must have, even for a parameter with a default."""
 
     def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
-        """The value.
+        """Return the value.
 
         Raises:
-            ColumnMissingError: there is none.
+            ColumnMissingError: the row has no such value.
         """
         value = Reference.resolve(self, data, target)
         if value is MISSING:
@@ -32,27 +32,26 @@ class Needed(Reference):
         return value
 
     def value_in(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:
-        """The value for readers that need none, such as the row's kind: None if it is missing."""
+        """Return the value, or None if it is missing. For readers to whom it is optional, such as the row's kind."""
         value = Reference.resolve(self, data, target)
         return None if value is MISSING else value
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf(Reference):
-    """A leaf of an object, by its own name: the target's column of that name goes before it."""
+    """A reference to a leaf of an object by the leaf's name. A column of the target with this name takes precedence."""
 
     def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
-        """The value; None if the row's object lacks it."""
+        """Return the value, or None if the row's object lacks the leaf."""
         name = leaf_name(str(self.steps[-1]))
         value = target[name] if name in target else Reference.resolve(self, data, target)
         return None if value is MISSING else value
 
 
 class AzureRows(Dataset):
-    """The rows of a file: CSV by its name, JSON Lines whatever else it is called; ids may repeat.
+    """The rows of a file: CSV if the name ends in `.csv`, else JSON Lines. Row ids may repeat.
 
-    Values that a row lacks, or that are empty in CSV, are NaN. With a target, rows have their number in the column
-    `line_number`.
+    A missing value, or an empty value in CSV, is NaN. If `numbered`, the column `line_number` contains the row number.
     """
 
     def __init__(self, path: Path, *, numbered: bool) -> None:
@@ -61,10 +60,10 @@ class AzureRows(Dataset):
         self._number_ids = True
         self._numbered = numbered
         self.gaps: dict[int, list[str]] = {}
-        """By a row's place, its columns that are NaN; known when it was read."""
+        """The columns that are NaN, by row number. A row's entry exists once the row was read."""
 
     def rows(self) -> Iterator[Row]:
-        """The rows, with these columns."""
+        """Yield the rows, each with every column."""
         columns = sorted(self.scan().columns)
         for row in super().rows():
             gaps = [name for name in columns if name not in row.values or (self._is_csv and row.values[name] == "")]
@@ -74,13 +73,16 @@ class AzureRows(Dataset):
             yield replace(row, values={**row.values, **dict.fromkeys(gaps, math.nan), **number})
 
     def has(self, wanted: Reference) -> bool:
-        """Whether any row has the column that a mapping names."""
+        """Return whether any row has the value to which a mapping refers."""
         if len(wanted.steps) == 1:
             return wanted.steps[0] in self.scan().columns
         return any(Reference.resolve(wanted, row.values, {}) is not MISSING for row in super().rows())
 
     def leaf_mapping(self) -> dict[str, Leaf]:
-        """Each leaf by its own name, a column with a dot in its name among them; of equal names the first's counts."""
+        """Return a reference for each leaf's name. If several leaves have the same name, the first is used.
+
+        A column with a dot in its name counts as a leaf, too.
+        """
         mapping: dict[str, Leaf] = {}
         for path in self._leaf_paths():
             name = leaf_name(path[-1])
@@ -97,7 +99,7 @@ class AzureRows(Dataset):
 
 
 def leaves(values: Mapping[str, JSON], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], JSON]]:
-    """The leaves of the objects among these values, each with its path."""
+    """Yield each leaf of the objects among these values, with its path."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from leaves(value, (*above, name))
@@ -106,10 +108,10 @@ def leaves(values: Mapping[str, JSON], above: tuple[str, ...] = ()) -> Iterator[
 
 
 def leaf_name(column: str) -> str:
-    """The name of a column's leaf: the part after the last dot."""
+    """Return the part of a column's name after the last dot."""
     return column.rpartition(".")[2]
 
 
 def takes_apart(columns: Iterable[str]) -> bool:
-    """Whether leaves of objects are columns of the results."""
+    """Return whether leaves of objects become columns of the results."""
     return _CONVERSATIONS.isdisjoint(columns)

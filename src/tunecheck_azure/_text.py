@@ -1,4 +1,4 @@
-"""The text metrics with Azure AI Evaluation's manners: they compare texts, whatever calls these hold."""
+"""Text metrics with Azure AI Evaluation's arguments and errors. Function calls in the texts count as plain text."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tunecheck_azure._exceptions import ErrorTarget, as_evaluation_exception, mi
 
 
 class _Texts(AzureEvaluator, ours.TextEvaluator):
-    """Called with `response` and `ground_truth`, both texts, or with a `conversation`."""
+    """Base of the text metrics, called with the texts `response` and `ground_truth`, or with a `conversation`."""
 
     ways = (("response", "ground_truth"),)
 
     def __call__(self, *args: object, **inputs: object) -> Verdict:
-        """The metric's eight keys; of a conversation, means and `evaluation_per_turn`.
+        """Return the metric's eight keys. For a conversation, they are means, with `evaluation_per_turn`.
 
         Raises:
-            EvaluationException: an input is missing or no text.
+            EvaluationException: an input is missing or is not a text.
         """
         return over_turns([self._compare(**turn) for turn in self._turns(inputs)])
 

@@ -1,4 +1,4 @@
-"""Messages of agents as the prompts of Azure AI Evaluation show them: turn by turn, calls and results in lines."""
+"""Agents' messages as text for the prompts of Azure AI Evaluation: turn by turn, a line per call and result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _APPROVALS = (("assistant", "mcp_approval_request"), ("tool", "mcp_approval_resp
 
 
 def normalize_messages(value: object) -> object:
-    """Messages without approvals, with one type for calls and one for results. Other values are returned unchanged."""
+    """Return messages without approvals, with one type for calls and one for results. Return other values unchanged."""
     if not isinstance(value, list):
         return value
     return [_unify_types(each) for each in value if not _is_approval(each)]
@@ -47,9 +47,9 @@ def _rename_keys(part: object) -> object:
 
 
 def history(query: object, *, with_system: bool = False) -> object:
-    """Messages as turns of `User` and `Agent`, the last system message before them.
+    """Return messages as text: turns of `User` and `Agent`. With `with_system`, the last system message comes first.
 
-    Other messages are returned unchanged: those without a reply between two questions, or without texts in parts.
+    Messages are returned unchanged unless questions and replies alternate, with a question at the beginning and end.
     """
     messages = _messages(query)
     said = [each for each in messages if each.get("role") in ("user", "assistant", "tool")]
@@ -69,13 +69,16 @@ def history(query: object, *, with_system: bool = False) -> object:
 
 
 def _system(messages: list[Message]) -> list[str]:
-    """The last system message, if there is one."""
+    """Return the text of the last system message in a list, empty if there is none."""
     said = [each.get("content", "") for each in messages if each.get("role") == "system"]
     return [content if isinstance(content, str) else "\n".join(_texts({"content": content})) for content in said[-1:]]
 
 
 def answer(response: object, *, with_calls: bool = False) -> object:
-    """The texts of an agent's messages; with calls and their results, a line each. Other values stay unchanged."""
+    """Return the texts of an agent's messages, and with `with_calls` a line per call and result.
+
+    Other values are returned unchanged.
+    """
     messages = _messages(response)
     if not isinstance(response, list) or len(messages) < len(response):
         return response
@@ -112,13 +115,13 @@ def _calls_in_lines(message: Message, results: Mapping[object, object]) -> Itera
 
 
 def system_and_question(query: object) -> tuple[object, object]:
-    """The last system message and the last question of messages that `history` returned unchanged."""
+    """Return the last system message and the last question, from messages that `history` returned unchanged."""
     last = {each.get("role"): each.get("content", "") for each in _messages(query)}
     return last.get("system", ""), last.get("user", "") if isinstance(query, list) else query
 
 
 def said_and_called(response: object) -> tuple[object, str]:
-    """An assistant's texts and its tools' results, of messages that `answer` returned unchanged."""
+    """Return the assistant's texts, and the calls with their results, if `answer` returned the messages unchanged."""
     said: list[str] = []
     tools: list[str] = []
     for message in _messages(response):
@@ -132,7 +135,7 @@ def said_and_called(response: object) -> tuple[object, str]:
 
 
 def calls_with_results(response: object) -> list[Message]:
-    """The calls of an agent's response, each with its result where there is one."""
+    """Return the calls of an agent's response, each with its result if the response contains it."""
     tools = [each for each in _messages(response) if each.get("role") == "tool"]
     parts = [(each.get("tool_call_id"), part) for each in tools for part in _messages(each.get("content"))]
     found = {id: part[_RESULT] for id, part in parts if _RESULT in part}
@@ -143,7 +146,7 @@ def calls_with_results(response: object) -> list[Message]:
 
 
 def found_in_files(response: list[object]) -> tuple[str, list[object]]:
-    """The results of an agent's file searches, file by file, and its response without them."""
+    """Return the text that an agent's file searches found, and the response without these searches."""
     searches = [call for call in calls_with_results(response) if call.get("name") == "file_search"]
     lines = [
         f"{each.get('file_name', 'Unknown file name')}:\n- {part['text']}---\n\n"

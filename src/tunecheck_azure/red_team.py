@@ -1,4 +1,4 @@
-"""Azure AI Evaluation's red teaming, as `azure.ai.evaluation.red_team` has it; the package must be installed."""
+"""The names of `azure.ai.evaluation.red_team`. They need azure-ai-evaluation."""
 
 from tunecheck_azure._adopted import names_of
 

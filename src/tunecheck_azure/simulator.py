@@ -1,4 +1,4 @@
-"""Azure AI Evaluation's simulators, as `azure.ai.evaluation.simulator` has it; the package must be installed."""
+"""The names of `azure.ai.evaluation.simulator`. They need azure-ai-evaluation."""
 
 from tunecheck_azure._adopted import names_of
 

@@ -1,6 +1,6 @@
-"""BFCL: data, simulated services, and verdicts, strictly or exactly as the leaderboard judges.
+"""BFCL: data, simulated services, and verdicts, either strict or exactly those of the leaderboard.
 
-`CallCheckEvaluator` judges single-turn rows, `score_results` scores result files.
+`CallCheckEvaluator` judges single-turn rows. `score_results` scores result files.
 """
 
 from tunecheck.plugins import attach_stub

@@ -1,7 +1,7 @@
-"""Rows of one question: is what the model called among the possible answers? `CallCheckEvaluator` judges them.
+"""Verdicts on rows with one question: `CallCheckEvaluator` compares the model's calls with the possible answers.
 
-The judgement is the leaderboard's (`compat`), or strict: without its quirks, and without rows that no answer could
-pass.
+With `compat`, verdicts are exactly the leaderboard's. In the strict mode, its quirks do not apply, and rows that no
+answer can pass are not scored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from tunecheck_bfcl._text import UndecodableError
 
 _PASSED = RowVerdict(True)
 
-_ERROR_RESULT = "Error during inference"  # how the result of a row begins that the leaderboard's tool got no answer for
+_ERROR_RESULT = "Error during inference"  # what the leaderboard's tool writes without an answer
 _ABSTAINING = ("irrelevance", "relevance")
 
 _STRICT = MatchPolicy(
@@ -37,15 +37,15 @@ def check_single_turn(
     """Return the verdict on one row.
 
     Args:
-        row: the columns `check` ("simple", "multiple", "parallel", "irrelevance", "relevance"), `language`,
-            `functions` (function documents; `declared` instead, where it is there) and `ground_truth`, the possible
-            answers, as a data set `bfcl:…` has them.
-        result: as in a result file: `[{"f": "<arguments as JSON>"}, …]`, or text.
-        compat: judge exactly as the leaderboard does, error types included; else strictly.
-        mode: how the model was asked, where the result alone does not say: calls in the text of a model that was given
-            tools are not calls to the leaderboard.
-        names: how the model was told to call functions with dots in their names; strictly, either way is right.
-            "auto" goes by the calls of the row: the first that is one of its functions, with or without its dots.
+        row: the columns of a row of `bfcl:…`: `check` ("simple", "multiple", "parallel", "irrelevance", "relevance"),
+            `language`, `functions` (function documents; `declared` is used instead if the row has it) and
+            `ground_truth` (the possible answers).
+        result: the result as in a result file: `[{"f": "<arguments as JSON>"}, …]`, or text.
+        compat: judge exactly as the leaderboard does, including error types; otherwise judge strictly.
+        mode: how the model was asked, "tools" or "text"; None to infer it from the result. If a model was given tools,
+            the leaderboard does not count calls in the model's text.
+        names: how the leaderboard expects functions with dots in their names. "auto" uses the spelling of the first
+            call to such a function. In the strict mode, both spellings are right.
     """
     mode = mode or mode_of([result])
     try:
@@ -73,6 +73,7 @@ def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, n
 
 
 def _are_dotted(names: Names, mode: CallMode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
+    """Return whether functions with dots in their names must be called with the dots."""
     if names != "auto":
         return names == "dotted"
     with_dots = [name for name in offered if "." in name]
@@ -115,7 +116,7 @@ def _failure(
 def _unordered_failure(
     calls: Sequence[Call], answers: Sequence[ExpectedCall], documents: Mapping[str, object], rules: LeaderboardRules
 ) -> RowVerdict | None:
-    """Match each answer with the first fitting call that is still free, without backtracking."""
+    """Match each answer with the first call that fits and is not matched yet, without backtracking."""
     if len(calls) != len(answers):
         text = f"{len(calls)} calls; expected {len(answers)}"
         return failed_row("parallel_function_checker_no_order:wrong_count", text)
@@ -133,7 +134,7 @@ def _unordered_failure(
 
 
 def _documents(row: Mapping[str, object]) -> dict[str, object]:
-    """Return the function documents (or OpenAI tools) by name, with declared types if the row has them."""
+    """Return the function documents by name, also from OpenAI tools. Documents in `declared` take precedence."""
     given = row.get("declared") or row.get("functions") or []
     if not isinstance(given, list):
         raise UnusableAnswerError("the functions are not a list")
@@ -178,7 +179,7 @@ def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinition
         return source_calls(result, language)
     if mode == "text":
         return decode_step(result, text_mode=True, tools=tools)
-    reading = read_calls(result, tools=tools)  # a model with tools may still write a call as text in its own format
+    reading = read_calls(result, tools=tools)  # a model with tools may still write calls as text in its own format
     return decode_step(result) if not reading.complete_calls else decode_step(result, text_mode=True, tools=tools)
 
 
@@ -217,7 +218,7 @@ def _strict_failure(
 
 
 def _values_read(call: FunctionCall, answers: Sequence[ExpectedCall], language: str) -> FunctionCall:
-    """Return the call with its values read as source, unless the text itself is a possible value."""
+    """Return a call with text values parsed as source code, except for texts that are possible values themselves."""
     possible = [options for answer in answers for options in answer.arguments.values() if isinstance(options, list)]
     texts = {option for options in possible for option in options if isinstance(option, str)}
     read: dict[str, JSON] = {}
@@ -228,7 +229,7 @@ def _values_read(call: FunctionCall, answers: Sequence[ExpectedCall], language: 
 
 
 def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> None:
-    """Raise UnusableAnswerError if no call of the answer's function can pass."""
+    """Raise UnusableAnswerError if no call of the expected function can pass."""
     signature = CallSignature.read(_whole(documents.get(answer.name)))
     for name in signature.required_names():
         if name not in answer.arguments:
@@ -244,7 +245,7 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
 
 
 def _whole(document: object) -> object:
-    """Return a document with all optional parts of JSON Schema filled in."""
+    """Return a function document with empty `properties` and `required` if it lacks them."""
     if not isinstance(document, dict):
         return document
     parameters = document.get("parameters")
@@ -255,26 +256,27 @@ def _whole(document: object) -> object:
 _METRIC = "call_check"
 
 Compat: TypeAlias = Literal["auto", "bfcl", "strict"]
-"""How to judge: `bfcl` as the leaderboard does, `strict` without its gaps, `auto` the first for BFCL's own rows."""
+"""How to judge: `bfcl` as the leaderboard does, `strict` without its quirks, `auto` as `bfcl` for BFCL's rows only."""
 
 
 class CallCheckEvaluator(Evaluator):
-    """The calls of one answer against BFCL's possible answers, or against the wish for a call, or for none.
+    """Compares the calls of one answer with BFCL's possible answers, or checks that a call is or is not made.
 
-    1.0 where they are right, else 0.0 with the reason; `call_check_properties` holds `error_type`, the leaderboard's
-    name of what is wrong. In the strict mode, a row that no answer could pass is not applicable. Rows of several turns
-    are not applicable: they are `multi_turn_state`'s.
+    The score is 1.0 if the calls are right, else 0.0 with the reason. `call_check_properties` contains `error_type`,
+    the leaderboard's name for the error. In the strict mode, the metric is not applicable to a row that no answer can
+    pass. It is also not applicable to rows of several turns, which `multi_turn_state` judges.
 
     Args:
-        compat: "bfcl" gives the leaderboard's verdicts, quirks included; "strict" compares by type and assigns several
+        compat: "bfcl" gives the leaderboard's verdicts with all quirks; "strict" compares by type and assigns several
             calls optimally; "auto" is "bfcl" for BFCL's own rows, else "strict".
-        mode: how the model was asked, "tools" or "text"; "auto" tells it from the answer.
-        names: how the leaderboard expects functions with dots in their names: "dotted", "underscored", or "auto", as
-            the row's calls spell them; strictly, either way is right.
-        format: the profile of a model family by which text is read strictly, or its name; "auto" leaves it to `mode`.
+        mode: how the model was asked, "tools" or "text"; "auto" infers it from the answer.
+        names: how the leaderboard expects functions with dots in their names: "dotted", "underscored", or "auto" for
+            the spelling of the row's calls. In the strict mode, both spellings are right.
+        format: the profile of a model family (or the profile's name) with which text is read; with "auto", `mode`
+            decides.
 
     Raises:
-        ConfigurationError: `compat`, `mode` or `names` is none of these.
+        ConfigurationError: `compat`, `mode` or `names` has another value.
         PluginError: there is no format of that name.
     """
 
@@ -309,18 +311,18 @@ class CallCheckEvaluator(Evaluator):
         """Judge one row.
 
         Args:
-            response: what the model answered: OpenAI tool calls, text, or what `read_calls` gave of it.
-            result: the same as in BFCL's result files, `[{"f": "<arguments as JSON>"}, …]` or text; taken before
-                `response` where there is one.
+            response: the model's answer: OpenAI tool calls, text, or a `Reading` from `read_calls`.
+            result: the answer in the form of BFCL's result files, `[{"f": "<arguments as JSON>"}, …]` or text. It takes
+                precedence over `response`.
             functions: the function documents.
-            tools: the same as OpenAI tools, for data that has no `functions`.
-            ground_truth: the possible answers, `[{"f": {"a": [1, 2]}}, …]`; none where no call is compared.
-            check: "simple", "multiple", "parallel", "irrelevance" or "relevance"; without one, it is taken from the
-                number of possible answers.
-            language: in which the arguments' values are written: "python", "java", "javascript".
-            declared: the function documents with the types of that language, where `functions` has others.
-            category: BFCL's, where it is one of its rows.
-            error: what the conversation target says instead of a result.
+            tools: the functions as OpenAI tools, for data without `functions`.
+            ground_truth: the possible answers, `[{"f": {"a": [1, 2]}}, …]`; empty if calls are not compared.
+            check: "simple", "multiple", "parallel", "irrelevance" or "relevance"; by default inferred from the number
+                of possible answers.
+            language: the language of the arguments' values: "python", "java" or "javascript".
+            declared: the function documents with that language's types, if `functions` has other types.
+            category: BFCL's category, if the row is one of BFCL's.
+            error: the conversation target's error, which replaces a result.
         """
         if check == "multi_turn":
             return verdict(_METRIC, not_applicable=True, reason="a row of several turns")
@@ -348,7 +350,7 @@ def _check_of(ground_truth: object) -> str:
 
 def _as_result(response: object, result: object, error: object, tools: ToolDefinitions) -> object:
     answer = (response if error is None else error) if result is None else result
-    if isinstance(answer, Reading):  # the leaderboard counts calls of functions that were not on offer
+    if isinstance(answer, Reading):  # the leaderboard also counts calls of functions that were not offered
         return _as_entries(answer) or _as_entries(read_calls(answer.text)) or answer.text
     if answer is not response or not isinstance(response, (list, dict)):
         return answer
@@ -363,7 +365,7 @@ def _as_entries(reading: Reading) -> list[JSON]:
 
 
 def _entries(calls: list[JSON]) -> list[JSON] | None:
-    """OpenAI tool calls as a result file has them, with their arguments as they came; None where they are none."""
+    """Return OpenAI tool calls in the form of a result file, with unchanged arguments; None for other values."""
     entries: list[JSON] = []
     for call in calls:
         function = call.get("function") if isinstance(call, Mapping) else None

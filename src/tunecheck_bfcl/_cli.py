@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tunecheck_bfcl._summary import CategoryScore, ModelScore, ModelsSummary, ModelSummary
 
 FOLDER, SCORES = "bfcl", "bfcl_score"
-"""The folders in a run's own that hold the result files, and their verdicts."""
+"""The subfolders of a run's folder with the result files and with the verdicts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ def run(options: BfclRunOptions, invocation: Invocation) -> int:
 
 def _ids(option: str | None) -> list[str]:
     ids = [each.strip() for each in (option or "").split(",") if each.strip()]
-    if option is not None and not ids:  # all rows is the last thing that was meant
+    if option is not None and not ids:  # an empty list must not select all rows
         raise ConfigurationError("--ids: the list is empty; write ids such as multi_turn_base_0")
     return ids
 
@@ -148,7 +148,7 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     failed = bool(result.row_count) and result.failed_row_count == result.row_count
     if failed:
         print(f"error: every row ended in an error: {next(run_errors(result.run_dir, 'row'), '')}", file=sys.stderr)
-    if scores is None:  # an error would count as right where no call is wanted
+    if scores is None:  # every row is an error; the leaderboard would count errors as right if no call is expected
         return FAILED
     summary = write_scores(scores, result.run_dir / SCORES)
     if options.json:
@@ -197,7 +197,7 @@ def score(options: LeaderboardScoreOptions, invocation: Invocation) -> int:
 
 
 def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
-    """Write all verdicts and summaries; gives the summary of the whole."""
+    """Write all verdicts and summaries, and return the summary of all models."""
     from tunecheck.plugins import write_file
     from tunecheck.runs import dumps_readably
     from tunecheck_bfcl._summary import ModelsSummary
@@ -231,7 +231,7 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 _MOST_CATEGORIES = 10
-"""The most categories in the table after a run; with more, it has the leaderboard's figures only."""
+"""The most categories in the table after a run. If there are more, the table has only the leaderboard's figures."""
 
 
 def _print_table(scores: Scores, above: str = "", most: int = 1_000) -> None:

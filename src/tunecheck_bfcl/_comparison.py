@@ -1,4 +1,4 @@
-"""BFCL's scores as runs to compare: our verdict files, and the leaderboard's score files beside their results.
+"""BFCL's scores as runs to compare: Tunecheck's verdict files, and the leaderboard's score files with result files.
 
 …/<model>/[<group>/]BFCL_v4_<category>_score.json     a line of counts, then the rows that failed
 …/<category>.verdicts.jsonl                            a line for every row
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 POOLED = "bfcl_pooled"
-"""The metric over all rows, each counting the same: none of the leaderboard's figures."""
+"""The metric over all rows with equal weights. It is not one of the leaderboard's figures."""
 
 POOLED_DECLARED = {POOLED: EvaluatorEntry(primary=POOLED, metrics=[MetricEntry(POOLED, "binary")])}
 
 _JUDGED = [f"outputs.{name}.{name}" for name in ("multi_turn_state", "call_check")]
-"""Where a row of `bfcl run` has its verdict: by the one evaluator or by the other."""
+"""Prefixes of the columns in which a row of `bfcl run` may have its verdict, for the two evaluators."""
 
 
 _POOLED_KEY = f"outputs.{POOLED}.{POOLED}"
@@ -43,15 +43,15 @@ _SCORE = re.compile(r"BFCL_v[34]_(?P<category>.+)_score\.json")
 _RESULTS = re.compile(r"BFCL_v\d+_.*_result\.json")
 _VERDICTS = ".verdicts.jsonl"
 _DEEPEST = 5
-"""Levels below a folder in which scores are looked for: runs/<run>/bfcl_score/<model>/<group>/<file> has as many."""
+"""The levels below a folder that are searched for scores, as in runs/<run>/bfcl_score/<model>/<group>/<file>."""
 
 
 def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
-    """Open score files as a run; add the pooled verdicts to a run folder of BFCL's rows.
+    """Open score files as a run, or add the pooled verdicts to an opened run of BFCL's rows.
 
     Raises:
-        ConfigurationError: the results were never scored.
-        DataError: the scores of several models, or damaged ones.
+        ConfigurationError: there are only result files, which were not scored yet.
+        DataError: the scores are damaged or those of several models.
     """
     if opened is not None:
         if not (opened.dataset or "").startswith("bfcl:"):
@@ -88,7 +88,7 @@ def _open_scores(path: Path, scores: BfclScores) -> OpenedRun:
 
 
 def shared_scenarios(run: OpenedRun, row_ids: list[str]) -> Clusters | None:
-    """Cluster BFCL's rows by what they are made from: a scenario, or a function document."""
+    """Cluster BFCL's rows by the scenario or function document that they share."""
     if not (run.dataset or "").startswith("bfcl:"):
         return None
     return Clusters("scenario and function document", "declared", [*map(shared_part, row_ids)])
@@ -123,7 +123,7 @@ class BfclScores:
 
 @dataclass(frozen=True, slots=True)
 class PooledRows:
-    """The rows of a run of `bfcl run`, each with its verdict as that of all rows, too."""
+    """The rows of a run of `bfcl run`. Each row's verdict is also given under the pooled metric."""
 
     rows: RowSource
 
@@ -137,14 +137,14 @@ class PooledRows:
 
 
 Rows = dict[str, tuple[bool | None, str | None, JSON]]
-"""Whether a row passed, why not, and what was answered, where a file beside the verdicts says so."""
+"""By row: whether it passed, the reason if not, and the answer if a result file contains it."""
 
 
 def find_scores(path: Path) -> BfclScores | None:
-    """Return the scores of a file or folder, or None.
+    """Return the scores in a file or folder, or None if there are none.
 
     Raises:
-        DataError: those of several models, or two of one category.
+        DataError: the scores are those of several models, or a category has two score files.
     """
     paths = [path] if path.is_file() else files_below(path)
     named = [(category, each) for each in paths if (category := _category(each)) is not None]
@@ -160,14 +160,14 @@ def find_scores(path: Path) -> BfclScores | None:
         files[category] = each
         summary = each.with_name("summary.json")
         if each.name.endswith(_VERDICTS) and summary.is_file():
-            read_object(summary)  # checks the version of our verdicts, which stands there
+            read_object(summary)  # checks the format version of the verdicts
     order = list(CATEGORIES)
     known = sorted(files, key=lambda name: (order.index(name) if name in order else len(order), name))
     return BfclScores({name: files[name] for name in known})
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the `….json…` files of a folder and some levels below it; a wrong folder may be a whole disk."""
+    """Return the `….json…` files of a folder and some levels below it: a wrong folder may contain a whole disk."""
     paths: list[Path] = []
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
@@ -196,7 +196,7 @@ def _verdict_rows(path: Path) -> Rows:
 
 
 def _scored_rows(path: Path, category: str) -> Rows:
-    """Return all rows of a category; the score file has the failed ones, the result file the others."""
+    """Return all rows of a category: failed rows from the score file, other rows from the result file."""
     lines = JsonLinesSource(path).records()
     counts: Record = next((value for _, value in lines), {})
     total, correct = counts.get("total_count"), counts.get("correct_count")
@@ -224,7 +224,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
 
 
 def _answers_by_row(path: Path, category: str) -> dict[str, JSON]:
-    """Return the answers by row."""
+    """Return the answers in a score file's result file, by row."""
     results = _result_file(path)
     if not results.is_file():
         raise DataError(f"{path} names only the rows that failed; the others are looked for in {results}: not there")
@@ -239,7 +239,7 @@ def _answers_by_row(path: Path, category: str) -> dict[str, JSON]:
 
 
 def _result_file(path: Path) -> Path:
-    """Return the leaderboard's result file of a score file: the same place below `result`."""
+    """Return the path of the result file for a score file: the same path, but below `result`."""
     name = path.name.removesuffix("_score.json") + "_result.json"
     parts = list(path.absolute().parts)
     places = [at for at, part in enumerate(parts[:-1]) if part == "score"]
@@ -249,7 +249,7 @@ def _result_file(path: Path) -> Path:
 
 
 class _RunNames:
-    """Tells rows of the same id apart: the second is called `<id> (2)`."""
+    """A function that makes row ids unique: the second row with an id is called `<id> (2)`."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
@@ -269,14 +269,14 @@ _CATEGORY = "category"
 
 
 class LeaderboardFigures:
-    """BFCL's own figures, by the version of the leaderboard that weighs them."""
+    """BFCL's own figures for comparisons, as weighted means of categories for each version of the leaderboard."""
 
     def of_run(self, run: Run) -> Mapping[str, float]:
-        """Return nothing: a run's figures stand in its score folder."""
+        """Return no figures: those of a single run are in the run's score folder."""
         return {}
 
     def of_pair(self, pair: RunPair, metric: MetricComparison) -> Iterator[Part]:
-        """Return the figures over the rows that both runs have a verdict on."""
+        """Yield the figures over the rows on which both runs have a verdict."""
         if metric.evaluator != POOLED:
             return
         import numpy
@@ -295,7 +295,7 @@ class LeaderboardFigures:
 
 
 def _figure(pair: RunPair, sides: PairedValues, categories: list[str], weights: Mapping[str, Fraction]) -> PairedScores:
-    """Both runs' weighted mean over some of the categories."""
+    """Return both runs' weighted mean over the categories in `weights`, with the difference."""
     import numpy
 
     from tunecheck_bfcl._weighted import paired_weighted

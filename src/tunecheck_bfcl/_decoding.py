@@ -1,4 +1,4 @@
-"""The calls in one recorded answer, `[{"f": {"a": 1}}, …]`, exactly as the leaderboard finds them."""
+"""The calls in one recorded answer, `[{"f": {"a": 1}}, …]`, decoded exactly as the leaderboard does."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,14 +11,14 @@ from tunecheck_bfcl._source_calls import decode_source_text
 from tunecheck_bfcl._text import UndecodableError, decode_text, decode_text_as_bfcl
 
 Names = Literal["auto", "dotted", "underscored"]
-"""How the leaderboard expects a function `a.b` to be called: by that name, or as `a_b`, where an API takes no dots."""
+"""How the leaderboard expects a function `a.b` to be called: as `a.b`, or as `a_b` because some APIs take no dots."""
 
 
 def decode_answer(result: object, mode: CallMode, language: str) -> list[object]:
     """Return the calls of a single-turn result.
 
     Raises:
-        UndecodableError: the leaderboard's decoder fails on it.
+        UndecodableError: the leaderboard's decoder fails on the result.
     """
     if mode == "text":
         if not isinstance(result, str):
@@ -39,11 +39,11 @@ def _decode_call(item: object) -> object:
         raise UndecodableError("something that is not a call stands among the calls")
     name, arguments = next(iter(item.items()))
     if isinstance(arguments, dict):
-        return {name: arguments}  # some models' files hold the arguments as an object
+        return {name: arguments}  # some models' files have the arguments as an object
     if not isinstance(arguments, str):
         raise UndecodableError(f"the arguments of {name!r:.60} are not JSON text")
     try:
-        # Not `tunecheck._json`: the leaderboard's reader takes NaN, and the verdict of such an argument depends on it.
+        # Not Tunecheck's JSON reader, because the leaderboard's accepts NaN, and verdicts depend on it.
         return {name: json.loads(arguments)}
     except (ValueError, RecursionError) as error:
         raise UndecodableError(f"the arguments of {name!r:.60} are not JSON: {error}") from None
@@ -56,7 +56,7 @@ def as_calls(decoded: Sequence[object]) -> list[Mapping[str, object]] | None:
     return calls
 
 
-_SURELY_PLAIN = 200  # characters of JSON that hold neither more levels nor longer numbers than any limit of ours
+_SURELY_PLAIN = 200  # characters; shorter JSON cannot exceed the limits of `plain`
 
 
 def decode_step(step: object, *, text_mode: bool = False) -> Reading:
@@ -72,10 +72,10 @@ def _nested_calls(step: object) -> Iterator[FunctionCall]:
     for name, arguments in entries_of(step):
         if isinstance(arguments, str) and len(arguments) > MAX_CHARACTERS:
             raise UnreadableError(f"arguments of {len(arguments)} characters")
-        # The standard library's reader takes NaN, and the last of two equal keys, as BFCL does.
+        # Like BFCL, the standard library's reader accepts NaN and takes the last of two equal keys.
         value = json.loads(arguments) if isinstance(arguments, str) else arguments
         if not (isinstance(arguments, str) and len(arguments) <= _SURELY_PLAIN):
-            plain(value)  # refuses what is nested too deeply to be walked
+            plain(value)  # refuses values that are nested too deeply
         if not isinstance(value, dict):
             raise UnreadableError("the arguments are not an object")
         yield FunctionCall(name, cast("dict[str, JSON]", value))

@@ -1,4 +1,4 @@
-"""The leaderboard's dialect: its wording, its reading of answers, its judgement of conversations."""
+"""The leaderboard's dialect: its texts, its decoding of answers, and its verdicts on conversations."""
 
 from __future__ import annotations
 
@@ -60,21 +60,21 @@ _COMPARED = Judging()
 
 
 class LeaderboardCheck(StateCheck):
-    """Judges conversations exactly as the leaderboard does, error types included.
+    """A check that judges conversations exactly as the leaderboard does, including error types.
 
-    Turns that ask for no call are not looked at; a result that the model once had counts for every later turn.
+    Turns without expected calls are not checked. A result that the model has got once counts for every later turn.
     """
 
     strict: ClassVar[bool] = False
 
     def decode(self, step: object, mode: CallMode) -> Reading:
-        """Return the calls that the leaderboard reads in a step."""
+        """Return the calls that the leaderboard decodes from a step."""
         if mode == "text" and not isinstance(step, str):
             return Reading()
         return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text")
 
     def verdict(self, given: Given) -> RowVerdict:
-        """Return the leaderboard's verdict."""
+        """Return the leaderboard's verdict on a conversation."""
         answered = LeaderboardAttempt(self.services, given.truth, role=given.model, named=given.named)
         truth = LeaderboardAttempt(self.services, given.truth, role=f"{given.model}_ground_truth")
         had: Results = Counter()
@@ -90,18 +90,18 @@ class LeaderboardCheck(StateCheck):
 
 
 class LeaderboardAttempt(Attempt):
-    """One side's calls, made as the leaderboard makes them.
+    """The calls of the model or of the ground truth, executed as the leaderboard does it.
 
-    Its `execute_multi_turn_func_call` puts the name of the object that has the operation before every known operation's
-    name that a bracket follows, and takes white space before brackets away: inside texts too. A tweet `please comment
-    (soon)` is posted as `please x_TwitterAPI_instance.comment(soon)`, with another name on either side, so that the
-    states never agree.
+    The leaderboard's `execute_multi_turn_func_call` finds each known operation's name before a bracket, puts the name
+    of the operation's object in front, and removes white space before the bracket. It does so inside texts, too: a
+    tweet `please comment (soon)` is posted as `please x_TwitterAPI_instance.comment(soon)`. The object's name differs
+    between the model and the ground truth, so that their states never agree.
 
     Args:
         services: Starts the simulators.
         truth: The ground truth with the simulators' configuration.
-        role: The first part of the names of that side's objects; the row's id follows.
-        named: Whether the model's calls name all of their arguments, as JSON.
+        role: The first part of the objects' names; the row's id follows.
+        named: True if the model's calls name all of their arguments, as JSON.
     """
 
     def __init__(self, services: Services, truth: GroundTruth, *, role: str, named: bool = True) -> None:
@@ -109,14 +109,14 @@ class LeaderboardAttempt(Attempt):
         self._prefix = f"{role}_eval_{truth.id}"
 
     def make(self, call: FunctionCall) -> OperationResult:
-        """Make a model's call. Never raises."""
+        """Execute a call of the model. Never raises."""
         if not _holds_bracket(call.arguments.values()) or (self._named and "0" in call.arguments):
             return super().make(call)
         results = self._make(read_python_calls(self._add_owners(source_text(call, ","))))
         return results[0] if len(results) == 1 else failure("several calls in the place of one")
 
     def make_truth(self, item: object) -> list[OperationResult]:
-        """Make the calls of an item of the ground truth. Never raises."""
+        """Execute the calls of an item of the ground truth. Never raises."""
         if isinstance(item, str) and item.count("(") > 1:
             return self._make(read_python_calls(self._add_owners(item)))
         return super().make_truth(item)
@@ -143,7 +143,7 @@ class LeaderboardAttempt(Attempt):
 
 
 def _holds_bracket(values: Iterable[object]) -> bool:
-    """Return True if any text among the values, at any depth, holds an opening bracket."""
+    """Return True if any text among the values, at any depth, contains an opening bracket."""
     for value in values:
         if isinstance(value, str):
             if "(" in value:
@@ -157,11 +157,11 @@ def _holds_bracket(values: Iterable[object]) -> bool:
 
 
 class BfclDialect(BenchmarkDialect):
-    """BFCL's conversations: `compat: bfcl`."""
+    """The dialect for BFCL's conversations, `compat: bfcl`."""
 
     @classmethod
     def owns(cls, category: object, check: object) -> bool:
-        """Return True for rows as `bfcl:…` gives them."""
+        """Return True for rows of a data set `bfcl:…`."""
         return is_bfcl(category, check)
 
     def wording(self) -> Wording:
@@ -177,36 +177,36 @@ class BfclDialect(BenchmarkDialect):
         return read_long_context(find_bfcl(self.data))
 
     def tools_dialect(self, offer: Offer, wording: Wording) -> Dialect:
-        """Return a conversation with OpenAI tools, exactly as the leaderboard has it."""
+        """Return the dialect for conversations with OpenAI tools, exactly as on the leaderboard."""
         return LeaderboardTools(offer, wording)
 
     def text_dialect(
         self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool
     ) -> Dialect:
-        """Return a conversation in text; the verdicts are on the calls that the leaderboard's decoder finds."""
+        """Return the dialect for conversations in text. Verdicts use the calls that the leaderboard's decoder finds."""
         return LeaderboardText(row, offer, wording, profile, exact=exact)
 
     def state_check(self, services: Services) -> StateCheck:
-        """Return the leaderboard's judgement of conversations."""
+        """Return the check that judges conversations as the leaderboard does."""
         return LeaderboardCheck(services)
 
 
 class LeaderboardTools(ToolsDialect):
-    """Tool calls kept to the letter, and decoded with the leaderboard's oddities."""
+    """The dialect for tool calls. It records answers unchanged and decodes them with the leaderboard's quirks."""
 
     refuses_unreadable: ClassVar[bool] = False
 
     def step(self, completion: Completion) -> JSON:
-        """Return the answer as it stands in the result."""
+        """Return the answer in the form of a result file."""
         return answer_step(completion.text, completion.tool_calls, keep_nothing=True)
 
     def decode(self, step: JSON) -> Reading:
-        """Return the calls of a step."""
+        """Return the calls of a step as the leaderboard decodes them."""
         return decode_step(step)
 
 
 class LeaderboardText(TextDialect):
-    """Call text as the leaderboard reads it. Unless `exact`, calls in other forms become call text."""
+    """The dialect for calls as text. Unless `exact`, calls in other formats are converted to BFCL's call text."""
 
     def __init__(self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool) -> None:
         super().__init__(offer, wording, profile)
@@ -215,7 +215,7 @@ class LeaderboardText(TextDialect):
         self._any_form = not (exact or self._foreign)
 
     def step(self, completion: Completion) -> JSON:
-        """Return the answer as it stands in the result."""
+        """Return the answer in the form of a result file."""
         form: Profile | str | None = self._profile
         text = completion.text
         if form is None and self._any_form and text and decode_text_as_bfcl(text).problem is not None:
@@ -224,11 +224,11 @@ class LeaderboardText(TextDialect):
         return answer_text(completion, form=form, tools=self._functions, write=write)
 
     def decode(self, step: JSON) -> Reading:
-        """Return the calls of a step."""
+        """Return the calls of a step as the leaderboard decodes them."""
         return decode_step(step, text_mode=True)
 
     def _source_text(self, call: FunctionCall) -> str:
-        """Return the call of a Java or JavaScript function with its values as source."""
+        """Return the text of a call to a Java or JavaScript function, with values as source code."""
         documents = (
             [each for each in self._declared if isinstance(each, dict)] if isinstance(self._declared, list) else []
         )
@@ -245,13 +245,13 @@ def _type_of(name: str, properties: JSON) -> JSON:
 
 
 def _source(value: object, kind: object) -> str:
-    """Return a value as source; a text is source already unless its type is text and it has no quotes."""
+    """Return a value as source code. A text already is source code, unless its type is text and it has no quotes."""
     plain = kind in ("String", "string") and str(value)[:1] not in ('"', "'")
     return value if isinstance(value, str) and not plain else dumps(value).decode()
 
 
 class BfclWording(Wording):
-    """BFCL's own texts, from the prompts of the user's copy (`read_prompts`)."""
+    """BFCL's own texts, from the prompts in the user's copy (`read_prompts`)."""
 
     def __init__(self, prompts: Mapping[str, str]) -> None:
         self._prompts = prompts
@@ -261,12 +261,12 @@ class BfclWording(Wording):
         return system_prompt(self._prompts, functions)
 
     def added(self, functions: Sequence[JSON] | None) -> str:
-        """Return BFCL's sentence; before it, for a prompting model, the functions as Python writes them."""
+        """Return BFCL's message about added functions. For a prompting model, it contains the functions as Python."""
         if functions is None:
             return prompt(self._prompts, ADDED_FUNCTIONS)
         return prompt(self._prompts, ADDED_FUNCTIONS_TEXT).replace("{functions}", repr(list(functions)))
 
     def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
-        """Return the results as Python writes them."""
+        """Return the results of calls as the text of a Python list."""
         said = zip(calls, results, strict=True)
         return repr([{"role": "tool", "name": call, "content": result} for call, result in said])

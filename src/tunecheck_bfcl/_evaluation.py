@@ -1,4 +1,4 @@
-"""BFCL against an endpoint as one run of the pipeline, which leaves result files in the leaderboard's layout, too."""
+"""BFCL against an endpoint as one run of the pipeline, which also writes result files in the leaderboard's layout."""
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,10 +25,10 @@ from tunecheck_bfcl._summary import CategoryScore, ModelScore
 
 
 def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the line of a result file for a row (or its id) and its answer.
+    """Return the line of a result file for a row (or the row's id) and the row's output.
 
-    BFCL's scripts add the counts up: what was not counted is 0 there. `raw_text` is the model's own text, if its calls
-    were read from another form than the call text in the result.
+    Missing counts are written as 0, because BFCL's scripts add the counts up. `raw_text` is the model's original text,
+    if it differs from the call text in the result.
     """
     line: dict[str, JSON] = {"id": row if isinstance(row, str) else row.id, "result": output.get("result")}
     for name in BY_STEP:
@@ -49,17 +49,17 @@ def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def error_line(row_id: str, message: str) -> dict[str, JSON]:
-    """Return the line of a row without an answer; BFCL's scripts count it as wrong."""
+    """Return the line for a row without an answer. BFCL's scripts count it as wrong."""
     return {"id": row_id, "result": f"Error during inference: {message}", "traceback": ""}
 
 
 def result_path(model: str, group: str, category: str) -> PurePath:
-    """Return where the results of a model stand below a folder."""
+    """Return the relative path of a model's result file."""
     return PurePath(model_folder(model), group, f"BFCL_v4_{category}_result.json")
 
 
 def model_folder(model: str) -> str:
-    """Return the name of the folder for a model's results, which is its name for the leaderboard, too."""
+    """Return the name of the folder for a model's results. The leaderboard uses it as the model's name."""
     folder = "".join("_" if letter in '/\\:*?"<>|' or not letter.isprintable() else letter for letter in model)
     return folder.strip(". ") or "model"
 
@@ -71,7 +71,7 @@ def _count(value: JSON) -> JSON:
 
 
 def _line_of(row: ResultRow) -> dict[str, JSON]:
-    """Return the line of a run's row in a result file."""
+    """Return the line of a result file for a row of a run."""
     row_id = str(row.get("row_id"))
     if "error.target" in row:
         error = row["error.target"]
@@ -82,7 +82,7 @@ def _line_of(row: ResultRow) -> dict[str, JSON]:
 
 
 def _verdict(row: ResultRow, category: Category) -> RowVerdict | None:
-    """Return the verdict that the run came to, None if it came to none."""
+    """Return the run's verdict on a row, or None if there is none."""
     metric = "multi_turn_state" if category.multi_turn else "call_check"
     start = f"outputs.{metric}.{metric}"
     if f"{start}_passed" not in row or "error.target" in row:
@@ -98,20 +98,20 @@ def _verdict(row: ResultRow, category: Category) -> RowVerdict | None:
 
 
 class RunFiles:
-    """The result files of a run below a folder, and the verdicts of their rows, as far as the run came to some."""
+    """The result files of a run below a folder, and the verdicts of the run on their rows."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self._folder, self._model = folder, model
         self.files: dict[str, ResultFile] = {}
         self.verdicts: dict[str, dict[str, RowVerdict | None]] = {}
         self._in_text: set[str] = set()
-        """Rows whose results hold nothing but text."""
+        """Ids of rows with only text as result."""
 
     def write(self, rows: Iterable[ResultRow]) -> None:
-        """Write the rows of a finished run, one file a category.
+        """Write the rows of a finished run, one file per category.
 
-        A row that ended in an error has a line that says so, as BFCL's own files do, and is wrong; but it is left out
-        where not calling is correct, and a count of calls would take the error for a correct answer.
+        As in BFCL's own files, a row that ended in an error has a line with the error and counts as wrong. It is left
+        out if the correct answer is not to call, because the error would then count as correct.
         """
         opened: dict[str, BinaryIO] = {}
         with contextlib.ExitStack() as files:
@@ -136,9 +136,9 @@ class RunFiles:
         return path
 
     def scores(self, scorer: LeaderboardScorer, asked: CallMode | None) -> Scores:
-        """Return the scores: each row's verdict by the run; others, and those read in another mode, are judged here.
+        """Return the scores. A row is judged again if the run has no verdict on it or decoded it in another mode.
 
-        `asked` is how the model was asked; if it is None, the files decide.
+        `asked` is how the model was asked. If it is None, it is inferred from the files.
         """
         mode = asked or asked_in_mode([*self.files.values()])
         categories: dict[str, CategoryScore] = {}
@@ -156,12 +156,12 @@ class RunFiles:
 
 
 FOLDER = "bfcl"
-"""The folder in a run's own that holds the result files."""
+"""The subfolder of a run's folder with the result files."""
 
 
 @dataclass(frozen=True)
 class BfclOutcome:
-    """The outcome of a run: its result, and the leaderboard's scores, None if all rows are errors.
+    """The outcome of a run: the result and the leaderboard's scores, which are None if all rows are errors.
 
     The result files are below RUN/bfcl/MODEL.
     """
@@ -172,7 +172,7 @@ class BfclOutcome:
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the result files."""
+        """The folder of the result files."""
         return self.result.run_dir / FOLDER
 
 
@@ -187,21 +187,22 @@ def run_bfcl(
     name: str | None = None,
     **arguments: Unpack[RunArguments],
 ) -> BfclOutcome:
-    """Ask an endpoint the rows of some categories, and have their conversations.
+    """Run an endpoint on the questions and conversations of some categories, and judge the answers.
 
     Args:
-        target: the endpoint, and how it is asked; with `compat`, verdicts are the leaderboard's, to the letter.
-        categories: names of categories and groups between commas; by default all that the leaderboard scores.
+        target: the endpoint and the way it is called. With `compat`, verdicts are exactly the leaderboard's.
+        categories: comma-separated names of categories and groups; by default all that the leaderboard scores.
         ids: only these rows.
-        limit: only the first rows of each category.
+        limit: at most this many rows of each category.
         names: how functions with dots in their names are expected; see `score_results`.
-        data: a copy of BFCL, if not the usual one.
-        name: the run's.
+        data: the copy of BFCL; by default as in `find_bfcl`.
+        name: the run's name.
         arguments: see `evaluate`.
 
     Raises:
-        ConfigurationError: an argument is wrong, or the data is not there; the text says how to get it.
-        RunError: the run was stopped; what it finished is kept, and the text says how to go on.
+        ConfigurationError: an argument is wrong.
+        DataError: the data is missing. The text tells how to get it.
+        RunError: the run was stopped. Finished rows are kept, and the text tells how to resume.
     """
     dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
     asked = None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
@@ -229,7 +230,7 @@ def run_bfcl(
 def _evaluators(
     dataset: Dataset, target: ConversationTarget, mode: AnyMode, names: Names, data: Path | None
 ) -> dict[str, object]:
-    """Return the evaluators that the rows need: for conversations, for single calls, or both."""
+    """Return the evaluators that the rows need: for conversations, for single questions, or both."""
     columns = dataset.scan().columns
     how: Compat = "auto" if target.compat is None else "bfcl"
     evaluators: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""The ground truth of an entry as a conversation to read: questions, calls, what came back, and what it changed."""
+"""The ground truth of an entry as a readable conversation: questions, calls, results, and changes of the state."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,9 +15,9 @@ def ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
     """Yield the lines of an entry's conversation, or of a single question's possible answers.
 
     Raises:
-        ValueError: the row has no ground truth of its check's form.
-        PluginError: a simulator that is not there.
-        DataError: a configuration that cannot be used.
+        ValueError: the row's ground truth does not have the form that the row's check needs.
+        PluginError: there is no such simulator.
+        DataError: a simulator's configuration cannot be used.
     """
     if row["check"] == "multi_turn":
         yield from _conversation(row, services)

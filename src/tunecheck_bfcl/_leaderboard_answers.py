@@ -1,8 +1,9 @@
-"""A call against its possible answers, judged exactly as BFCL V3/V4 judges it, quirks included.
+"""The comparison of a call with the possible answers, exactly as BFCL V3/V4 does it, with all quirks.
 
-The error types are those of the leaderboard's result files. The quirks of its `ast_checker.py` are kept on purpose
-(`""` among the answers accepts any empty text or list, dictionaries are compared without types, lists of lists are
-compared raw): published verdicts depend on them. If its checker crashes, `UnusableAnswerError` is raised.
+The error types are those of the leaderboard's result files. Published verdicts depend on the quirks of the
+leaderboard's `ast_checker.py`, so they are kept: `""` among the answers accepts any empty text or list, dictionaries
+are compared without types, and lists of lists are compared without normalising texts. If the leaderboard's checker
+crashes on a row, `UnusableAnswerError` is raised.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 
 class UnusableAnswerError(Exception):
-    """An answer or a definition that cannot be checked against; its text says what about it."""
+    """The error for a ground truth or a definition with which no call can be compared."""
 
 
 Call = Mapping[str, object]
@@ -40,7 +41,7 @@ Call = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """One call of the ground truth: the function, and for each parameter its possible values, `""` if optional."""
+    """A call of the ground truth. `arguments` has each parameter's possible values, with `""` if it is optional."""
 
     name: str
     arguments: Mapping[str, object]
@@ -56,7 +57,7 @@ class ExpectedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallSignature:
-    """A function's parameters as its document has them: the schema of each, and which ones are required."""
+    """A function's parameters from its document: the schema of each, and the names of the required parameters."""
 
     name: str
     properties: Mapping[str, object]
@@ -87,15 +88,15 @@ class CallSignature:
 
 
 class LeaderboardRules:
-    """The leaderboard's rules for a call; `language` is that of the arguments' values."""
+    """The leaderboard's rules for a call. `language` is the language of the arguments' values."""
 
     def __init__(self, language: str, *, dotted: bool) -> None:
-        """`dotted` says that a function's name is called with its dots, not with underscores in their place."""
+        """Set the rules. If `dotted`, a function must be called with the dots in its name, else with underscores."""
         self.language = language
         self._dotted = dotted
 
     def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | RowVerdict:
-        """Only the expected name is looked at; a call with several names is decoded with its first."""
+        """Return the arguments of a call to the expected function, or the verdict on a call of another function."""
         name = answer.name if self._dotted else tool_name(answer.name)
         if name not in call:
             called = ", ".join(call)
@@ -108,7 +109,7 @@ class LeaderboardRules:
         return given
 
     def failure(self, call: Call, answer: ExpectedCall, signature: CallSignature) -> RowVerdict | None:
-        """Return the failure of a call that is not the expected one, or None."""
+        """Return the verdict on a call that differs from the expected call, or None if it is right."""
         given = self.arguments(call, answer)
         if isinstance(given, RowVerdict):
             return given
@@ -149,7 +150,7 @@ class LeaderboardRules:
         elements = _element_type(schema) if type_name in ("Array", "ArrayList", "array") else None
         try:
             read_value = declared_value(value, self.language, type_name, elements)
-        except (KeyError, ValueError) as error:  # a type without a reader; digits beyond the interpreter's limit
+        except (KeyError, ValueError) as error:  # a type without a reader, or too many digits for the interpreter
             raise UnusableAnswerError(f"a value of type {type_name} cannot be read: {error}") from None
         expected = _Expected(types[type_name][0], None if elements is None else types[_known_type(elements, types)][0])
         return _value_fault(read_value, options, expected)
@@ -191,7 +192,7 @@ class _Expected:
 
 
 def normalise_text(text: str) -> str:
-    """Return the text for comparisons: case, spaces and `,./-_*^` do not count, and `'` is `"`."""
+    """Return a text for comparisons: in lower case, without spaces and `,./-_*^`, and with `'` replaced by `"`."""
     return _IGNORED.sub("", text).lower().replace("'", '"')
 
 
@@ -216,9 +217,9 @@ def _value_fault(value: object, answers: Sequence[object], expected: _Expected) 
 
 
 def _type_fault(value: object, answers: Sequence[object], expected: _Expected) -> tuple[str | None, bool]:
-    """Return the fault of the value's type, and whether the answers have another type than the definition says.
+    """Return the fault of the value's type, and whether the answers have another type than in the definition.
 
-    The leaderboard calls that other type a variable: the name of one stands where its value would.
+    The leaderboard treats answers of another type as variables: the name of a variable replaces the variable's value.
     """
     answered = next((type(answer) for answer in answers if answer != ""), None)
     is_variable = answered is not None and answered is not expected.kind

@@ -1,4 +1,4 @@
-"""Result files of the leaderboard's layout: their models, categories and rows.
+"""Result files in the leaderboard's layout: their models, categories and rows.
 
 …/<model>/[<group>/]BFCL_v4_<category>_result.json
 """
@@ -17,14 +17,14 @@ _NAME = re.compile(r"BFCL_v(?P<version>[34])_(?P<category>.+)_result\.json")
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')
 
 _FROM_TOOLS = re.compile(rb'"result"\s*:\s*\[\s*(?:\{|\[\s*\[)')
-"""How a result begins that holds calls as data: one answer, or the first step of a first turn."""
+"""The beginning of a result with calls as data: an answer, or the first step of a conversation's first turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedResult:
-    """One row of a result file. `problem` says why it cannot be read; then there is no result.
+    """One row of a result file. If it cannot be read, `problem` is the reason and there is no result.
 
-    `episode` is what the record says of how the conversation went.
+    `episode` is the recorded course of the conversation.
     """
 
     id: str
@@ -80,17 +80,17 @@ class ResultFile:
 
 @dataclass(frozen=True, slots=True)
 class ResultTree:
-    """The result files below a path, by model, and those of categories that are not checked here."""
+    """The result files below a path, by model. `passed_over` are files of categories that Tunecheck does not check."""
 
     models: dict[str, list[ResultFile]]
     passed_over: list[Path]
 
 
 def find_results(path: Path) -> ResultTree:
-    """Return the result files of a path: a result file or a folder above some.
+    """Return the result files at a path, which is a result file or a folder with result files below it.
 
     Raises:
-        DataError: there is none; or a model has two of the same category.
+        DataError: there are no result files, or a model has two of the same category.
     """
     if path.is_file():
         paths = [path]
@@ -124,9 +124,9 @@ def find_results(path: Path) -> ResultTree:
 
 
 def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
-    """Return how a model was asked: with tools, if any row holds calls as data or the model's name says `FC`.
+    """Return how a model was asked: with tools, if any result has calls as data or the model's name has the part FC.
 
-    The answers of a model that was given tools are text where it did not call, and no calls are looked for in them.
+    The mode is needed because no calls are read from the text answers of a model with tools.
     """
     for file in files:
         with file.path.open("rb") as opened:
@@ -136,7 +136,7 @@ def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
 
 
 def _array(content: bytes) -> list[JSON] | None:
-    """Return the rows of a file that is one array, or None for lines; the first line may be a list itself."""
+    """Return the rows of a file that is one JSON array, or None for JSON Lines, even if the first line is an array."""
     start = content.lstrip()
     if start[:1] != b"[":
         return None
@@ -149,7 +149,7 @@ def _array(content: bytes) -> list[JSON] | None:
 
 
 def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:
-    """Return each model's name: its folder's name, or the path to it if two folders have the same name."""
+    """Return each model's name: the name of the folder, or the folder's path if two folders have the same name."""
     counts = [folder.name for folder in folders]
     root = path.resolve()
     return {

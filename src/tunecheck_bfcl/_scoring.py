@@ -1,4 +1,4 @@
-"""Scores of result trees: a verdict for every row, and the figures that the leaderboard makes of them."""
+"""Scores of result trees: a verdict on every row, and the leaderboard's figures."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ CheckRow = Mapping[str, JSON]
 
 
 def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
-    """Return the rows of a category by id, with the columns that the checks take.
+    """Return the rows of a category by id, with the columns that the checks need.
 
     Raises:
-        DataError: a file is not there or not JSON Lines.
+        DataError: a file is missing or is not JSON Lines.
     """
     answers = _records_by_id(files.data / category.answers) if category.answers else {}
     rows: dict[str, CheckRow] = {}
@@ -63,7 +63,7 @@ def entry_ids(files: BfclFiles, category: Category) -> set[str]:
     """Return the ids of a category's entries.
 
     Raises:
-        DataError: A file is not there or not JSON Lines.
+        DataError: A file is missing or is not JSON Lines.
     """
     path = files.data / category.questions
     try:
@@ -86,7 +86,7 @@ _BYTES_A_WORKER = 20_000_000  # some seconds of work; a process takes half a sec
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What was scored: `models` by name, and the files of categories that are not checked here."""
+    """The scores of models by name. `passed_over` are result files of categories that Tunecheck does not check."""
 
     compat: bool
     models: dict[str, ModelScore]
@@ -102,20 +102,20 @@ def score_results(
     data: Path | None = None,
     workers: int = 1,
 ) -> Scores:
-    """Score a result file or a tree of them.
+    """Score a result file, or all result files below a folder.
 
     Args:
-        path: a file `BFCL_v4_<category>_result.json`, or a folder above some.
-        compat: judge exactly as the leaderboard does; else strictly.
-        mode: how the models were asked, where that is known; by default their results tell.
-        names: how the leaderboard expects functions with dots in their names: "dotted", "underscored", or "auto", as
-            each row's calls spell them; strictly, either way is right.
-        data: the copy of BFCL, where not the usual one.
-        workers: How many processes. With several, a script needs `if __name__ == "__main__":` around the call.
+        path: a file `BFCL_v4_<category>_result.json`, or a folder with result files below it.
+        compat: judge exactly as the leaderboard does; otherwise judge strictly.
+        mode: how the models were asked, "tools" or "text"; by default inferred from each model's results.
+        names: how the leaderboard expects functions with dots in their names: "dotted", "underscored", or "auto" for
+            the spelling of each row's calls. In the strict mode, both spellings are right.
+        data: the copy of BFCL; by default as in `find_bfcl`.
+        workers: number of processes. With several, a script needs `if __name__ == "__main__":` around the call.
 
     Raises:
-        ConfigurationError: `names` is none of these.
-        DataError: there are no result files, or the data is not there.
+        ConfigurationError: `names` has another value.
+        DataError: there are no result files, or the data is missing.
     """
     one_of(names, get_args(Names), "names")
     tree = find_results(path)
@@ -147,7 +147,7 @@ def _score_files(
 
 
 def useful_workers(path: Path) -> int:
-    """Return how many processes are worth their start for the result files below a path."""
+    """Return the number of processes that is worthwhile for the result files below a path."""
     files = [file for group in find_results(path).models.values() for file in group]
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(available, len({file.category.name for file in files}), _size(files) // _BYTES_A_WORKER))
@@ -158,7 +158,7 @@ def _size(files: Iterable[ResultFile]) -> int:
 
 
 class LeaderboardScorer:
-    """Scores result files against one copy of BFCL."""
+    """A scorer of result files with one copy of BFCL."""
 
     def __init__(self, files: BfclFiles, *, compat: bool, names: Names) -> None:
         self._files = files
@@ -166,12 +166,12 @@ class LeaderboardScorer:
         self._names = names
 
     def score(self, category: Category, files: Sequence[tuple[ResultFile, CallMode]]) -> dict[Path, CategoryScore]:
-        """Score the files of one category, each with how its model was asked."""
+        """Score the result files of one category. Each comes with the mode in which the model was asked."""
         entries = read_entries(self._files, category)
         return {file.path: self._score(file, mode, entries) for file, mode in files}
 
     def score_rows(self, file: ResultFile, mode: CallMode, ids: Container[str]) -> dict[str, RowVerdict]:
-        """Score some rows of a file."""
+        """Return the verdicts on the rows of a file with these ids."""
         entries = read_entries(self._files, file.category)
         records = (record for record in file.rows() if record.id in ids)
         return {record.id: self._verdict(record, entries.get(record.id), file, mode) for record in records}

@@ -1,13 +1,13 @@
-"""Java and JavaScript in a model's text, parsed by a tree-sitter grammar: as BFCL's leaderboard reads it, and strictly.
+"""Java and JavaScript calls in a model's text, parsed by tree-sitter grammars: as the leaderboard does, and strictly.
 
-The leaderboard reads one call, `[A.f(a=new int[]{1}, b="x")]`, and makes text of each argument: a literal text without
-its quotes, a call unchanged, `new` and everything else in Java without white space. The strict mode reads several:
+The leaderboard reads one call, `[A.f(a=new int[]{1}, b="x")]`, and converts each argument to text: string literals lose
+their quotes, calls stay unchanged, and other Java values lose their white space. The strict mode reads several calls:
 
     source_calls('[f(a=new int[]{1, 2}, b="x")]', "java")             f with the texts 'new int[]{1, 2}' and '"x"'
     source_value('new ArrayList<>(List.of("a,b", "c"))', "java")   ['a,b', 'c']
     source_value("{a: [1, 2], 'b c': null}", "javascript")         {'a': [1, 2], 'b c': None}
 
-What is not a literal (a name, an operation, a call of anything else) is its own text. Nothing is run.
+Values that are not literals (names, operations, other calls) stay text. No code is run.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 _LONGEST = 10_000  # longest text, in characters, that is parsed
-_MOST_TOKENS = 1_000  # words, numbers and signs: where nothing fits, the parser takes up to the cube of them
-_DEEPEST = 300  # levels of a parsed text: the text of an argument takes two of the interpreter's frames for each
+_MOST_TOKENS = 1_000  # words, numbers and signs: on invalid text, the parser's time grows with their cube
+_DEEPEST = 300  # levels of a parsed text: each level needs two stack frames of the interpreter
 
 _TOKEN = re.compile(r"[^\W\d]+|\d+|[^\w\s]", re.ASCII)
 _LITERALS = ("string_literal", "character_literal")
@@ -37,7 +37,7 @@ def decode_source_text(text: str, language: str) -> list[object]:
     """Return the call of a text as `[{"f": {"a": "1"}}]`, or `[None]` if it is not one call.
 
     Raises:
-        UnreadableError: it is not text of the language.
+        UnreadableError: the text is not valid in the language.
     """
     text = text.strip("`\n ")
     source = text[text.startswith("[") : len(text) - text.endswith("]")]
@@ -85,7 +85,7 @@ def nodes_of(root: Node) -> list[Node]:
 def _arguments(
     nodes: Sequence[Node], text_of: Callable[[Node], str], value_of: Callable[[Node], str], bare: tuple[str, ...]
 ) -> dict[str, str]:
-    """Arguments by name; one that is a bare word has the name "None", anything else without a name is passed over."""
+    """Return the named arguments. A bare word gets the name "None"; other arguments without a name are ignored."""
     arguments: dict[str, str] = {}
     for node in nodes:
         if node.type == "assignment_expression":
@@ -135,13 +135,13 @@ class _JavaText:
         return {name: _arguments(given.children if given else (), self._source_text, self._value, bare)}
 
     def _source_text(self, node: Node) -> str:
-        return self._source[node.start_byte : node.end_byte]  # the leaderboard counts characters as bytes
+        return self._source[node.start_byte : node.end_byte]  # quirk: byte offsets count characters
 
     def _value(self, node: Node) -> str:
         return self._source_text(node)[1:-1] if node.type in _LITERALS else self._compact(node)
 
     def _compact(self, node: Node) -> str:
-        """Return a value, or a part of one, without the space between its words."""
+        """Return the text of a value or a part of it without white space between words."""
         if node.type in (*_LITERALS, "class_literal", "method_invocation") or not node.children:
             return self._source_text(node)
         if node.type == "array_creation_expression":
@@ -159,7 +159,7 @@ class _JavaText:
         return self._compact(part)
 
 
-_MOST_DIGITS = 4_000  # Python reads integers of up to 4,300 digits from text
+_MOST_DIGITS = 4_000  # Python converts texts of up to 4,300 digits to integers
 
 _STRING = re.compile(r"\"((?:[^\"\\\n]++|\\.)*+)\"|'((?:[^'\\\n]++|\\.)*+)'|`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
 _NUMBER = re.compile(
@@ -182,7 +182,7 @@ _NEW_WORD = re.compile(r"^new\s+")
 
 
 def source_value(text: str, language: str) -> object:
-    """Return the value of a literal in a language ("java" or "javascript"), or the text itself."""
+    """Return the value of a literal in "java" or "javascript", or the text itself if it is not a literal."""
     java = language == "java"
     body = text.strip().removesuffix(";")
     try:
@@ -214,7 +214,7 @@ def _read(node: Node) -> object:
 
 
 def _made_collection(node: Node, text: str) -> object:
-    """Return the list or map that a call makes; the text of any other call."""
+    """Return the list or map that a call creates, or the text of any other call."""
     given = node.child_by_field_name("arguments")
     head = f"{(node.text or b'')[: given.start_byte - node.start_byte].decode()}(" if given else ""
     if given is None or not any(pattern.fullmatch(head) for pattern in (_JAVA_LIST, _JAVA_MAP, _JS_ARRAY)):
@@ -288,7 +288,7 @@ def _constant(match: re.Match[str]) -> bool | None:
 
 
 def source_calls(text: str, language: str) -> Reading:
-    """Return the calls of a text, in brackets or bare. Never raises."""
+    """Return the calls in a text, with or without brackets around them. Never raises."""
     body = text.strip()
     fenced = _FENCE.match(body)
     body = (fenced[1].strip() if fenced else body.strip("`")).removesuffix(";")
@@ -312,7 +312,7 @@ def source_calls(text: str, language: str) -> Reading:
 
 
 def _argument_texts(given: Node) -> dict[str, JSON]:
-    """Return the arguments as text, positional ones under "0", "1", …"""
+    """Return the arguments as text by name. Positional arguments are named by their position: "0", "1", …"""
     arguments: dict[str, JSON] = {}
     for node in _inside(given):
         name, value = node.child_by_field_name("left"), node.child_by_field_name("right")

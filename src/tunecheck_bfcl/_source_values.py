@@ -1,8 +1,8 @@
-"""Java and JavaScript source text as values, exactly as BFCL reads it: by patterns, else the text itself.
+"""Java and JavaScript source text as values, exactly as BFCL reads it: with patterns, else as text.
 
-The patterns know less than the languages: elements are split at every comma, `List.of` is unknown, a Java `long` needs
-its `L`, a JavaScript object ends at its first `}`. They are kept so, because published verdicts depend on them
-(`java_parser.py` and `js_parser.py` of the leaderboard).
+The patterns cover only part of the languages: elements are split at every comma, `List.of` is unknown, a Java `long`
+needs its `L`, and a JavaScript object ends at the first `}`. They are the same as in the leaderboard's `java_parser.py`
+and `js_parser.py`, because published verdicts depend on them.
 """
 
 import re
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 Reader: TypeAlias = Callable[[str, "str | None"], object]
-"""Takes a text and the type of its elements, where the definition names one."""
+"""A function of a text and the type of the elements, or None if the definition gives no type."""
 
-_LONGEST = 10_000  # longest text, in characters, that is read as a value: the patterns take the square of the length
+_LONGEST = 10_000  # characters of a text that is converted: the patterns' time grows with their square
 _JAVA_ARRAY = re.compile(r"new\s+\w+\[\]\s*\{(.*?)\}")
 _AS_LIST = re.compile(r"new\s+ArrayList<\w*>\(Arrays\.asList\((.+?)\)\)")
 _LIST_BLOCK = re.compile(r"new\s+ArrayList<\w*>\(\)\s*\{\{(.+?)\}\}", re.DOTALL)
@@ -30,7 +30,7 @@ _JS_PAIR = re.compile(r"([^:]+):(.*?)(?:,(?:\s*+(?=[^,]+:)|(?=\s+:))|$)")
 
 
 def declared_value(text: str, language: str, type_name: str, element_type: str | None = None) -> object:
-    """Return the value that a parameter of this type gets, or the text if it does not fit the type.
+    """Return a text as a value of the parameter's type, or the text itself if it does not match the type.
 
     Raises:
         KeyError: the language has no such type, or the leaderboard has no reader for it.
@@ -111,7 +111,7 @@ def _java_map(text: str, _: str | None) -> object:
 
 
 def _puts(text: str) -> Iterator[tuple[str, str]]:
-    """Key and value of each `put("…", …)`: the key ends at the first `",` after which there is a `)` on the line."""
+    """Yield key and value of each `put("…", …)`. The key ends at the first `",` with a `)` after it on the line."""
     place = text.find(_PUT)
     while place >= 0:
         line_end = _line_end(text, place)
@@ -166,15 +166,15 @@ def _js_lists(text: str) -> list[object]:
 
 
 def _lists_inside(text: str, start: int, closer: str) -> str | None:
-    """Return the part of the text from `start` that is comma-separated lists up to a closer, or None.
+    """Return the comma-separated lists that the text contains from `start` up to a closer, or None.
 
-    A list ends at the first `]` from which the rest can be read so, on the line it began. One pass from the end, as
-    a pattern that tries all ways would take time in 2 to the power of the number of lists.
+    A list ends at the first `]` on its line after which the rest of the text can still be parsed. The text is read in
+    one pass from the end, because a backtracking pattern would need time exponential in the number of lists.
     """
-    after = [-1] * (len(text) + 1)  # where the lists end, if one has ended just before this position
+    after = [-1] * (len(text) + 1)  # the end of all lists, if a list has ended just before this position
     within = [-1] * (len(text) + 1)  # the same, if this position is within a list
-    solid = len(text)  # the first position from here on that is not white space
-    begun = -1  # `within` behind the `[` that is the next solid character, if it is one
+    solid = len(text)  # the next position that is not white space
+    begun = -1  # `within` after the next solid character, if that is `[`
     behind_comma = -1
     for place in range(len(text) - 1, -1, -1):
         character = text[place]
@@ -224,7 +224,7 @@ TYPES: Mapping[str, Mapping[str, tuple[type, Reader | None]]] = {
         "Array": (list, _java_array),
         "ArrayList": (list, _java_list),
         "HashMap": (dict, _java_map),
-        # The leaderboard knows these types and has no reader for them: a row that declares one crashes its checker.
+        # The leaderboard knows these types but cannot read them: its checker crashes on a row with such a type.
         "Set": (set, None),
         "Hashtable": (dict, None),
         **dict.fromkeys(("Queue", "Stack"), (list, None)),
@@ -240,4 +240,4 @@ TYPES: Mapping[str, Mapping[str, tuple[type, Reader | None]]] = {
         "any": (str, _keep_text),
     },
 }
-"""The types of the data's definitions by language: what values of each are compared as, and what reads them."""
+"""For each language and type of the data's definitions: the Python type for comparisons, and the reader."""

@@ -1,6 +1,6 @@
-"""Accuracies of a model's verdicts, and the leaderboard's figures of V3 and V4.
+"""Accuracies of a model, and the leaderboard's figures of V3 and V4.
 
-A figure is a share from 0 to 1, and None where one of its categories was not scored.
+A figure is a share from 0 to 1, or None if a category that it needs was not scored.
 """
 
 from collections import Counter
@@ -30,11 +30,11 @@ _CODES = {
     "wrong_count": "call_count",
     "wrong_func_name": "misnamed_call",
 }
-"""The code of an error type by one of the parts between its colons."""
+"""The fault code for each part of the leaderboard's error types. Parts are separated by colons."""
 
 
 class VerdictLine(msgspec.Struct, frozen=True):
-    """A line of `<category>.verdicts.jsonl`; `summary.json` in the same folder has its version.
+    """A line of `<category>.verdicts.jsonl`. The format version is in `summary.json` in the same folder.
 
     `valid` is null for a row that is not scored.
     """
@@ -47,7 +47,7 @@ class VerdictLine(msgspec.Struct, frozen=True):
 
 
 class CategorySummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One category of BFCL; `missing` rows are in the data and not in the results."""
+    """The summary of one category. `missing` counts rows that are in the data but not in the results."""
 
     accuracy: float | None
     correct: int
@@ -58,7 +58,7 @@ class CategorySummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """`summary.json` of one model: categories, and the leaderboard's figures of its versions 3 and 4."""
+    """`summary.json` of one model: the categories, and the leaderboard's figures of versions 3 and 4."""
 
     format_version: int | UnsetType = FORMAT_VERSION
     compat: Literal["bfcl", "strict"]
@@ -69,7 +69,7 @@ class ModelSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelsSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """`summary.json` of several models, above the folder of each: their summaries by name, without a version there."""
+    """`summary.json` of several models, in the folder above theirs. The models' summaries have no format version."""
 
     format_version: int = FORMAT_VERSION
     compat: Literal["bfcl", "strict"]
@@ -83,7 +83,7 @@ def failed_row(error_type: str, message: str) -> RowVerdict:
 
 
 def verdict_line(row_id: str, verdict: RowVerdict) -> VerdictLine:
-    """Return the line of a file of verdicts."""
+    """Return a verdict as a line of a verdict file."""
     return VerdictLine(row_id, verdict.valid, verdict.error_type, verdict.turn, verdict.reason)
 
 
@@ -94,15 +94,15 @@ _ABSTAINING = ("live_irrelevance", "live_relevance")
 _CONVERSATIONS = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param", "multi_turn_long_context")
 
 FIGURES = {"v3": ("overall", "non_live", "live", "multi_turn"), "v4": ("non_live", "live", "irrelevance", "multi_turn")}
-"""The leaderboard's figures by its version; V4's overall score needs agentic categories that are not checked here."""
+"""The leaderboard's figures by version. V4's overall score is missing: it needs categories that are not checked."""
 
 Weights = Mapping[str, Fraction]
-"""How much each category's accuracy counts in a figure; they sum up to 1, exactly."""
+"""The weight of each category's accuracy in a figure. The weights add up to exactly 1."""
 
 
 @dataclass(frozen=True)
 class CategoryScore:
-    """The verdicts of one category in the order of its result file; `missing` counts entries without a result."""
+    """The verdicts on one category in the order of the result file. `missing` counts entries without a result."""
 
     name: str
     verdicts: Sequence[tuple[str, RowVerdict]]
@@ -162,9 +162,10 @@ class ModelScore:
 
 
 def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
-    """Return, by leaderboard version and figure, the weight of each category for these numbers of scored rows.
+    """Return the weight of each category in each figure of each leaderboard version.
 
-    A figure with a category that is missing or has no scored row is left out.
+    `totals` is the number of scored rows in each category. A figure is left out if one of its categories is missing or
+    has no scored row.
     """
     simple, multi_turn = _mean(_weigh_alone(_SIMPLE, totals)), _mean(_weigh_alone(_CONVERSATIONS, totals))
     composed = _weigh_alone(_COMPOSED, totals)

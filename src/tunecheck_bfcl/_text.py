@@ -1,9 +1,9 @@
 """Calls in a model's text, `[f(a=1), g(b='x')]`, read exactly as BFCL reads them for models without tool calling.
 
-The text is parsed as Python and looked at; nothing is evaluated, plain arithmetic on literals apart. The quirks are the
-leaderboard's (`default_decode_ast_prompting` and `default_decode_execute_prompting`), and published verdicts depend on
-them: positional arguments are dropped, a bare name is text (`true` is `'true'`), every sign is a minus (`not True` is
--1), `2 * 60` is computed.
+The text is parsed as Python. Only arithmetic on literals is evaluated. The quirks are those of the leaderboard's
+`default_decode_ast_prompting` and `default_decode_execute_prompting`, and published verdicts depend on them: positional
+arguments are dropped, a bare name is text (`true` is `'true'`), every unary operator is a minus (`not True` is -1), and
+`2 * 60` is computed.
 """
 
 import ast
@@ -20,20 +20,20 @@ from tunecheck.plugins import JSON
 MOST_CHARACTERS = 1_000_000
 
 _WARNED_OF = re.compile(r"\\|\d[^\W\d]|\d\.")
-"""What stands in every text that CPython's parser warns of: an escape, or a number with a word right behind it."""
+"""A pattern in every text for which CPython's parser gives a warning: an escape, or a number followed by a word."""
 
 _FORMATTED = re.compile(r"[fF][rR]?['\"]")
 _MOST_PARSED = 1_000_000_000
-"""Most braces times characters of a text that may hold an f-string: CPython's parser takes as many steps."""
+"""The most braces times characters of a text with an f-string, because CPython's parser needs that many steps."""
 
-_MOST_OPERATIONS = 200  # most arithmetic in a text: each operation may make a value of thousands of elements
-_MOST_TRIES = 10  # CPython's parser may fail where two threads use it (its issue 106905); the next try succeeds
+_MOST_OPERATIONS = 200  # in a text: each operation may create a value with thousands of elements
+_MOST_TRIES = 10  # CPython's parser may fail if two threads use it (CPython issue 106905); a retry succeeds
 
 Folded: TypeAlias = "int | float | complex | bool | str | bytes | list[Folded] | tuple[Folded, ...] | None"
 
 _MOST_BITS = 10_000
 _MOST_ELEMENTS = 10_000
-"""Arithmetic on literals, `2 * 60`, is worked out within these bounds: nothing grows beyond what an argument can be."""
+"""Arithmetic on literals, such as `2 * 60`, fails beyond these limits, so that a text cannot fill the memory."""
 
 _OPERATORS: dict[type, Callable[[object, object], object]] = {
     ast.Add: operator.add,
@@ -57,17 +57,17 @@ _SIGNS: dict[type, Callable[[object], object]] = {
 
 
 class UndecodableError(ValueError):
-    """A result in which the leaderboard finds no calls; its text says why."""
+    """The error for a result in which the leaderboard finds no calls. The text gives the reason."""
 
 
 def decode_text(text: str) -> list[dict[str, object]]:
     """Return the calls of a text as `[{"f": {"a": 1}}, …]`.
 
-    A call as an argument is the object `{"g": {…}}`, or its own text where it has no arguments; `**values` stand under
-    the key None, which is kept as the text `None`.
+    A call as an argument becomes the object `{"g": {…}}`, or text if it has no named arguments. `**values` becomes an
+    argument with the name "None".
 
     Raises:
-        UndecodableError: it is not a list of calls, or a value in it is none that the leaderboard reads.
+        UndecodableError: the text is not a list of calls, or contains a value that the leaderboard cannot read.
     """
     try:
         body = _parse(text)
@@ -97,7 +97,7 @@ def _parse(text: str) -> ast.expr:
     if _WARNED_OF.search(text) is None:
         return _tree(text)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a model's odd escapes are no news of ours
+        warnings.simplefilter("ignore")  # warnings about a model's escapes do not concern the user
         return _tree(text)
 
 
@@ -149,10 +149,10 @@ def _value(node: ast.expr | None) -> object:
 
 
 def decode_text_as_bfcl(text: str) -> Reading:
-    """Return the calls that BFCL makes of a prompting model's text, or why it makes none. Never raises.
+    """Return the calls that BFCL executes for a prompting model's text, or the reason if it executes none.
 
-    Unlike `decode_text`, a dict with only dicts as values is a call of its first key: a call inside a call. An empty
-    dict as an argument makes the whole text unreadable.
+    Never raises. Unlike in `decode_text`, a dict with only dicts as values becomes a nested call of its first key. An
+    empty dict as an argument makes the whole text unreadable.
     """
     try:
         calls = [_nested_call(name, arguments) for entry in decode_text(text) for name, arguments in entry.items()]
@@ -199,11 +199,11 @@ def _fold_literals(node: ast.expr) -> Folded:
 
 
 def _compute(operation: type, left: Folded, right: Folded) -> Folded:
-    """Return what an operator makes of two values.
+    """Return the result of an operator on two values.
 
     Raises:
-        ValueError: It is too large.
-        TypeError, ArithmeticError, MemoryError: There is no such value.
+        ValueError: The result is too large.
+        TypeError, ArithmeticError, MemoryError: The operation fails.
     """
     if operation is ast.Mod and isinstance(left, (str, bytes)):
         raise ValueError("formatting is not arithmetic")
@@ -221,17 +221,17 @@ def _compute(operation: type, left: Folded, right: Folded) -> Folded:
 
 
 def _size(value: Folded) -> int:
-    """Characters and elements, those of lists in it included: `[[0] * 1000] * 1000` has a million."""
+    """Return the number of characters or elements, including those of nested lists."""
     if isinstance(value, (list, tuple)):
         return len(value) + sum(map(_size, value))
     return len(value) if isinstance(value, (str, bytes)) else 0
 
 
 def _check_value(value: object) -> Folded:
-    """Return a value that has been worked out.
+    """Return a computed value unchanged.
 
     Raises:
-        ValueError: It is too large.
+        ValueError: The value is too large.
     """
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         raise ValueError("a number too large")

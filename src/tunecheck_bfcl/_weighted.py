@@ -1,4 +1,4 @@
-"""Figures with a weight for each part of the rows, not its size, and two runs' differences in them."""
+"""Figures in which parts of the rows have given weights, regardless of their sizes, and two runs' differences."""
 
 import math
 from collections.abc import Sequence
@@ -31,20 +31,21 @@ def paired_weighted(
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> PairedScores:
-    """Return the weighted sum of the parts' means in both runs, and its difference.
+    """Return the weighted sum of the parts' means in both runs, and the difference of the sums.
 
-    Intervals are Student's on the standard error of stratified samples: Cochran, "Sampling Techniques" (1977), section
-    5.3; with clusters, which may lie across parts, of the sums that each adds to the figure, as `RowGroups.mean_error`.
-    The test is the sign-flip permutation of what rows (or clusters) add to the difference.
+    Intervals use Student's t and the standard error of stratified samples (Cochran, "Sampling Techniques", 1977,
+    section 5.3). With clusters, which may span several parts, the standard error is computed from the clusters'
+    contributions to the figure, as in `RowGroups.mean_error`. The test flips the signs of the contributions of rows or
+    clusters to the difference.
 
     Args:
-        base: a score for each row.
-        new: the other run's scores of the same rows.
-        parts: the number of each row's part, from 0; none is without rows.
-        weights: of the parts, in order.
+        base: the base run's score of each row.
+        new: the new run's scores of the same rows.
+        parts: the number of each row's part, from 0. Each part must have rows.
+        weights: the weights of the parts, in order.
         clusters: a label for every row; rows with equal labels are not independent.
-        confidence: of the two-sided intervals, between 0 and 1.
-        seed: of the signs that are drawn.
+        confidence: the level of the two-sided intervals, between 0 and 1.
+        seed: seed for the random sign flips.
     """
     sizes = numpy.bincount(parts, minlength=len(weights))
     shares = numpy.asarray(weights)
@@ -71,7 +72,7 @@ def _estimate(
         sums = groups.sums(spread)
         units = groups.count
         squares = float(sums @ sums) * units / max(units - 1, 1)
-    value, error = math.fsum((weights * means).tolist()), math.sqrt(squares)  # a figure is printed to two decimals
+    value, error = math.fsum((weights * means).tolist()), math.sqrt(squares)  # fsum: two decimals are printed
     count = None if groups is None else units
     if units < 2 or error == 0:
         remark = "its rows show no spread"

@@ -1,4 +1,4 @@
-"""A run's rows as traces of an MLflow run: what was asked and answered, and each verdict as an assessment."""
+"""A run's rows as traces of an MLflow run: inputs and outputs, with each verdict as an assessment."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from tunecheck.plugins import EvaluatorEntry
 
 MOST = 1_000
-"""Maximum of rows that become traces; failed rows come first."""
+"""The most rows that become traces. Failed rows come first."""
 
 _LONGEST_PREVIEW, _LONGEST_REASON = 1_000, 10_000
 _AS_WRITTEN: Mapping[str, JSON] = {"pass": True, "fail": False}
 
 
 class Traces:
-    """The traces of one run. Their ids are computed from `marker` and the row's id: sent twice, they are the same."""
+    """The traces of one run. Ids are computed from `marker` and the row's id, so a repeated upload adds no traces."""
 
     def __init__(self, run: Run, marker: str, moment_ms: int) -> None:
         self._run, self._marker, self._moment_ms = run, marker, moment_ms
@@ -33,7 +33,7 @@ class Traces:
         self._readers = [VerdictReader(*each) for each in counted_metrics(run.rows(), primaries).items()]
 
     def rows(self) -> list[ResultRow]:
-        """The rows that become traces."""
+        """Return the rows that become traces, failed rows first."""
         failed: list[ResultRow] = []
         others: list[ResultRow] = []
         for row in self._run.rows():
@@ -44,9 +44,10 @@ class Traces:
         return [*failed, *others][:MOST]
 
     def spans(self, rows: Sequence[ResultRow]) -> JSON:
-        """The body of an OTLP request: one span a row.
+        """Return the body of an OTLP request with one span per row.
 
-        OpenTelemetry protocol 1.7, "JSON Protobuf Encoding"; the attributes are MLflow's, JSON texts each.
+        It follows the OpenTelemetry protocol 1.7, "JSON Protobuf Encoding". The attributes are MLflow's, with JSON
+        texts as values.
         """
         spans: list[JSON] = [self._span(row) for row in rows]
         return {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "tunecheck"}, "spans": spans}]}]}
@@ -76,7 +77,7 @@ class Traces:
         }
 
     def info(self, row: ResultRow, experiment: str, run_id: str) -> JSON:
-        """The body that describes a trace, with its assessments: `TraceInfo` of MLflow's REST API, version 3."""
+        """Return the description of a trace with its assessments: `TraceInfo` of MLflow's REST API, version 3."""
         trace: dict[str, JSON] = {
             "trace_id": f"tr-{self._trace(row)}",
             "client_request_id": str(row["row_id"])[:50],
@@ -129,7 +130,7 @@ class Traces:
 
 
 def _feedback(verdict: Verdict, error: JSON) -> dict[str, JSON] | None:
-    """The evaluator's verdict: pass or fail, else its score, or its error; None if it has none of them."""
+    """Return a verdict as MLflow's feedback: pass or fail, else the score or the error; None if it has none of them."""
     if verdict.word == "error":
         told = error if isinstance(error, dict) else {}
         said: JSON = {"error_code": str(told.get("type") or "Error"), "error_message": str(told.get("message") or "")}
@@ -151,7 +152,7 @@ def _inputs(row: ResultRow) -> dict[str, JSON]:
 
 
 def _within_64_bits(value: JSON) -> JSON:
-    """Larger whole numbers as text: MLflow takes them, and then fails to read the trace."""
+    """Return a value with integers beyond 64 bits as text: MLflow accepts them, and then cannot read the trace."""
     if isinstance(value, dict):
         return {key: _within_64_bits(each) for key, each in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""A finished run into any MLflow server, through MLflow's own client: parameters, metrics, the table and traces."""
+"""The upload to an MLflow server, with MLflow's own client: parameters, metrics, files, the data set and traces."""
 
 import contextlib
 import hashlib
@@ -36,21 +36,24 @@ from tunecheck_upload import (
     value_at,
 )
 
-# -- what is logged
+# -- contents
 
 TABLE = "eval_results.json"
 
 _PARTS = ("dataset", "target", "evaluators", "mapping", "group_by", "command", "versions")
 
 _NOT_LOGGED = frozenset({"metrics", "primary"})
-"""Keys of an evaluator's entry that are no arguments."""
+"""Keys of an evaluator's entry that are not logged as parameters."""
 
 _MOST_CHARACTERS = 500
-"""Longest value that servers of all ages take; `run.json`, which is uploaded too, has them whole."""
+"""The longest value that all versions of the server take. The uploaded `run.json` has the full values."""
 
 
 def parameters(manifest: Mapping[str, JSON]) -> dict[str, str]:
-    """The run's arguments, flat: `dataset.path`, `evaluators.bleu.threshold`; secrets are masked in them already."""
+    """Return the run's arguments as flat keys, such as `dataset.path` and `evaluators.bleu.threshold`.
+
+    The manifest already masks secrets.
+    """
     flat = {"name": str(manifest.get("name"))}
     for part in _PARTS:
         flat.update(_flat(part, manifest.get(part)))
@@ -71,7 +74,7 @@ def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
 
 
 def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
-    """Return figures that repeat another one: the mean of passes and the pass rate, a score under two names."""
+    """Return the metrics that repeat another one, such as the mean of passes, which is the pass rate."""
     evaluators = run.manifest().evaluators
     repeated = {f"{name}{ending}" for name in metrics for ending in REPEATED} & metrics.keys()
     binary = {
@@ -84,7 +87,7 @@ def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
 
 
 def mlflow_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
-    """The table as MLflow shows tables, manifest and metrics, logs of conversations, and the report."""
+    """Yield the files: the table in MLflow's format, manifest, metrics, logs of conversations, and the report."""
     columns = ["row_id", *table_columns(run.rows())]
     with (folder / TABLE).open("wb") as file:
         file.write(b'{"columns": ' + dumps(columns) + b', "data": [')
@@ -110,26 +113,27 @@ TRACES = UploadStep("send the traces")
 
 _REST = "/api/2.0/mlflow/"
 _MOST_PARAMETERS, _MOST_METRICS, _MOST_TAGS = 100, 1000, 100
-"""Limits of one request."""
+"""The most parameters, metrics and tags in one request."""
 
 _PERHAPS_DONE = (408, 500, 502, 503, 504)
 _WITHOUT_TRACES = frozenset({404, 405, 501})
-"""How a server answers that takes no traces: one from before version 3.6, or without a database."""
+"""Statuses of a server that takes no traces, because it is older than 3.6 or has no database."""
 _SPANS, _DIGEST = 50, 36
 
 T = TypeVar("T")
 
 
 class MlflowUploader(Uploader):
-    """Logs runs to one MLflow server, signed in as MLflow's own client is, by the environment's MLFLOW_… variables.
+    """The uploader to one MLflow server. Like MLflow's client, it signs in with the environment's MLFLOW_… variables.
 
     Args:
         uri: the server's address.
-        experiment: by default the one of MLFLOW_EXPERIMENT_NAME, else `tunecheck`; it is created if it does not exist.
-        allow_simulated: log runs that no model answered; they are tagged as such.
+        experiment: the experiment's name, by default that in MLFLOW_EXPERIMENT_NAME, else `tunecheck`. The experiment
+            is created if it does not exist.
+        allow_simulated: upload runs with simulated answers, too; they are tagged as simulated.
 
     Raises:
-        ConfigurationError: that is not a server's address, or a password would go over a plain line.
+        ConfigurationError: `uri` is not a server's address, or a password would be sent without encryption.
     """
 
     def __init__(self, uri: str, *, experiment: str | None = None, allow_simulated: bool = False) -> None:
@@ -141,7 +145,7 @@ class MlflowUploader(Uploader):
             raise ConfigurationError("MLFLOW_TRACKING_TOKEN and _PASSWORD need https: use it, or unset them")
 
     def check(self, *, simulated: bool) -> None:
-        """Refuse before the run what an upload would refuse after it."""
+        """Raise an error before a run if the upload after it would be refused or a package is missing."""
         super().check(simulated=simulated)
         _check_installed()
 
@@ -162,7 +166,7 @@ class MlflowUploader(Uploader):
 class _MlflowUpload(RunUpload):
     def __init__(self, uri: str, experiment: str, record: UploadRecord, contents: Contents) -> None:
         super().__init__(record, contents)
-        # MLflow's package would tell its makers that it is used.
+        # By default, MLflow's package reports its use to its makers.
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         from mlflow import MlflowClient
 
@@ -187,7 +191,7 @@ class _MlflowUpload(RunUpload):
         self._send_traces()
         self._write_tags()
         end: JSON = {"run_id": self._run_id, "status": "FINISHED", "end_time": time.time_ns() // 1_000_000}
-        self._post(FINISH, f"{_REST}runs/update", end)  # the client's method would print
+        self._post(FINISH, f"{_REST}runs/update", end)  # the client's method prints to stdout
 
     def is_there(self) -> bool:
         try:
@@ -199,14 +203,14 @@ class _MlflowUpload(RunUpload):
         return bool(run.info.lifecycle_stage != "deleted")
 
     def close(self) -> None:
-        """The client keeps nothing open."""
+        """Do nothing: the client keeps no connection open."""
 
     def _experiment_id(self) -> str:
         from mlflow.exceptions import MlflowException
 
         found = self._client.get_experiment_by_name(self._experiment)
         if found is None:
-            # Another client, or an attempt with a lost answer, may have created it meanwhile.
+            # Another client, or an attempt with a lost reply, may have created it meanwhile.
             with contextlib.suppress(MlflowException):
                 return str(self._client.create_experiment(self._experiment))
             found = self._client.get_experiment_by_name(self._experiment)
@@ -220,7 +224,7 @@ class _MlflowUpload(RunUpload):
         return bool(found)
 
     def _create_run(self) -> None:
-        # Not with the client's own method: that sends it again when an answer is lost.
+        # Not with the client's own method, which would send the request again if the reply is lost.
         body: JSON = {
             "experiment_id": self._known.experiment_id,
             "run_name": self._contents.name,
@@ -251,7 +255,7 @@ class _MlflowUpload(RunUpload):
             self._call(METRICS, self._client.log_batch, self._run_id, metrics=batch)
 
     def _log_dataset(self) -> None:
-        """The data as an input of the run, by which MLflow groups runs on the same rows."""
+        """Log the data set as an input of the run. MLflow groups runs with the same input."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         data = self._contents.run.manifest().dataset
@@ -264,7 +268,7 @@ class _MlflowUpload(RunUpload):
         self._client.log_inputs(self._run_id, [DatasetInput(dataset, [tag])])
 
     def _send_traces(self) -> None:
-        """Send rows as traces, unless they are there, or the server takes none."""
+        """Send rows as traces, unless they were sent before or the server takes no traces."""
         table = next(each for each in self._contents.artifacts if each.name == TABLE)
         if self._known.traces_of == table.sha256:
             return
@@ -298,7 +302,7 @@ class _MlflowUpload(RunUpload):
     # -- calls
 
     def _call(self, step: UploadStep, action: Callable[..., T], *given: Any, **options: Any) -> T:  # noqa: ANN401 - the action's
-        """Call MLflow's package. Its errors, and those of the storage of its files, become UploadErrors."""
+        """Call MLflow's package. Raise its errors, and those of the file storage, as UploadErrors."""
         from mlflow.exceptions import MlflowException
 
         try:
@@ -306,11 +310,11 @@ class _MlflowUpload(RunUpload):
         except MlflowException as error:
             status = error.get_http_status_code()
             raise step.failed(self._reason_text(error), status=status, unsure=status in _PERHAPS_DONE) from None
-        except Exception as error:  # noqa: BLE001 - whatever storage it is
+        except Exception as error:  # noqa: BLE001 - the file storage may raise any error
             raise step.failed(self._reason_text(error), unsure=True) from None
 
     def _post(self, step: UploadStep, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
-        """Send a request for which the client has no fitting method, with the client's sign-in and retries."""
+        """Send a request with the client's sign-in and retries, for which it has no suitable method."""
         from mlflow.utils.credentials import get_default_host_creds
         from mlflow.utils.rest_utils import http_request
 
@@ -350,6 +354,6 @@ def _read_uri(text: str) -> str:
 
 
 def _secrets() -> list[str]:
-    """The secrets in the environment that sign in."""
+    """Return the secrets in the environment with which MLflow signs in."""
     names = ("MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
     return [value for name in names if (value := os.environ.get(name))]

@@ -1,8 +1,8 @@
-"""Many machines: Ray tasks answer and judge the rows of a run, and the driver journals them.
+"""Runs on many machines: Ray tasks answer and judge the rows of a run, and the driver writes the journal.
 
-_driver    the driver of a run on tasks: rows out, records in, lost tasks, rows that kill their process
-_runner    Ray on the driver: chunks in flight
-_tasks     Ray workers: one chunk per task
+_driver    the driver without Ray: chunks of rows, records, lost tasks, rows that kill their process
+_runner    the driver with Ray: connects to a cluster and keeps chunks in flight
+_tasks     the code in Ray workers: one chunk per task
 _services  the actor with limits, budget and judges' answers, and its clients in tasks
 """
 

@@ -29,10 +29,10 @@ from tunecheck.pipeline import (
 from tunecheck.plugins import JSON, dumps
 
 _SUSPECT = 2
-"""Rows that may have been in flight when their process died for the second time run one by one."""
+"""A row runs alone after it may have been in flight when a process died this many times."""
 
 _ONE_BY_ONE = 16
-"""Rows that share a process."""
+"""The most suspect rows in one chunk. They run one by one."""
 
 _MOST_DEATHS = 8
 """A row whose Ray worker is lost runs again, until the row has lost this many workers alone."""
@@ -40,14 +40,14 @@ _MOST_DEATHS = 8
 
 @dataclass(eq=False)
 class Flight:
-    """A chunk that a task works on, and the news from the task."""
+    """A chunk on which a task works, and the task's progress so far."""
 
     chunk: Chunk
     finished: set[int] = field(default_factory=set)
     known: dict[int, list[bytes]] = field(init=False)
     """Journal records of rows that are not finished, for the task that gets them next."""
     stage: str = ""
-    """What an isolated row has begun."""
+    """The stage that an isolated row has begun, such as the target or an evaluator."""
 
     def __post_init__(self) -> None:
         self.known = {index: [*records] for index, records in self.chunk.known.items()}
@@ -58,7 +58,7 @@ class Flight:
         return [row for row in self.chunk.rows if row.index not in self.finished]
 
     def take(self, portion: Portion) -> None:
-        """Note what the task has done."""
+        """Add a portion of the task's results to the flight's progress."""
         for rows, record in portion.records:
             for index in rows:
                 self.known.setdefault(index, []).append(record)
@@ -79,7 +79,7 @@ class Flight:
 
 
 class ChunkDriver:
-    """The engine of a run on tasks. A subclass runs the tasks."""
+    """The engine of a run on tasks: hands out chunks and writes the journal. A subclass runs the tasks."""
 
     def __init__(self, plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> None:
         self.plan = plan
@@ -95,7 +95,7 @@ class ChunkDriver:
         self._stop: BaseException | None = None
 
     def portions(self) -> AsyncIterator[Portion]:
-        """Run chunks as tasks and yield what comes back, until no row is left or the run is stopped."""
+        """Run chunks as tasks and yield their portions, until no row is left or the run is stopped."""
         raise NotImplementedError
 
     async def run(self) -> None:
@@ -132,7 +132,7 @@ class ChunkDriver:
         return None
 
     def waiting_for(self) -> str:
-        """Return a remark on the tasks for the progress line."""
+        """Return a text about the tasks for the progress line."""
         return ""
 
     def spent(self) -> float:
@@ -148,15 +148,15 @@ class ChunkDriver:
                     calls.count_target(target, row, found.value)
         return budget.spent
 
-    # -- rows out
+    # -- chunks
 
     @property
     def left(self) -> int:
-        """Return the most rows that are still to be handed out."""
+        """Return an upper limit of the rows that are still to be handed out."""
         return max(0, (self.plan.row_count or 0) - self._handed_out - self.tally.reused)
 
     def next_chunk(self, size: int) -> Chunk | None:
-        """Return the rows of a lost task, or else about `size` other rows; None if no row is left."""
+        """Return the next chunk: rows of a lost task, else about `size` new rows; None if no row is left."""
         if self._again:
             return self._again.popleft()
         rows: list[Row] = []
@@ -175,7 +175,7 @@ class ChunkDriver:
         return Chunk(tuple(rows), {index: records for index, records in known.items() if records}) if rows else None
 
     def _known_records(self, row: Row) -> list[bytes] | None:
-        """Return the records of a row; None if the row is finished."""
+        """Return a row's journal records from before a resume, or None if the row is finished."""
         target, columns, records = self.plan.target, dict[str, JSON](), list[object]()
         if target is not None:
             input_hash = target.input_hash(row)
@@ -189,7 +189,7 @@ class ChunkDriver:
         for evaluator in self.plan.evaluators:
             try:
                 input_hash = evaluator.input_hash(evaluator.bind(row.values, columns))
-            except Exception:  # noqa: BLE001 - the task says what is wrong with the row
+            except Exception:  # noqa: BLE001 - the task reports the row's error
                 break
             if (verdict := self._cached.verdict(evaluator.name, row.index, input_hash)) is not None:
                 verdicts[evaluator.name] = (input_hash, verdict.value)
@@ -201,9 +201,9 @@ class ChunkDriver:
     # -- lost tasks
 
     def hand_on(self, flight: Flight, how: str, *, died: bool = False) -> Iterator[Portion]:
-        """Queue the rows of a lost task again; yield the error of a row that is to blame.
+        """Queue the unfinished rows of a lost task again, and yield the error of a row that killed its process.
 
-        `died` is true if the process of an isolated row died, and not the task above it.
+        `died` is true if the process of an isolated row died, false if the whole task was lost.
         """
         rest = flight.rest
         if not rest:
@@ -234,7 +234,7 @@ class ChunkDriver:
         return portion
 
     def _in_flight(self, flight: Flight, rest: list[Row]) -> list[Row]:
-        """Return the rows that a lost task may have been working on, also those that it had no time to report."""
+        """Return the rows that may have been in flight in a lost task, also rows that it had not reported yet."""
         asked = [row.index for row in rest if not flight.is_answered(row)][: UNREAD * self.plan.concurrency]
         return [row for row in rest if row.index in asked or flight.is_answered(row)]
 
@@ -242,7 +242,7 @@ class ChunkDriver:
         return group_of(row, self.plan.target, self.plan.group_column)
 
     def _units(self) -> Iterator[list[Row]]:
-        """Yield rows that must stay together; the rows of groups are held until all data is read."""
+        """Yield lists of rows that must run in the same task. Groups come last, after all data is read."""
         groups: dict[str, list[Row]] = {}
         for row in self.plan.rows():
             if (group := self._group(row)) is None:

@@ -1,7 +1,7 @@
 """The driver's side of `--on ray`: keeps chunks in flight, and gives the rows of a lost task to a new one.
 
-Ray's own retries stay off: they would run a task from its start. A lost task that still runs changes nothing: the
-driver ignores its portions, and the services grant it nothing more.
+Ray's own retries stay off, because they would run a task from its start. A task that was given up but still runs does
+no harm: the driver ignores its portions, and the services grant it no more calls.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from tunecheck_ray._services import RayJob, TaskServer
 from tunecheck_ray._tasks import SILENCE_S, TaskEnd, run_chunk
 
 CPUS_PER_TASK = 0.25
-"""Share of a CPU that a task asks Ray for: it mostly waits for answers."""
+"""Share of a CPU that a task requests from Ray. It is small because a task mostly waits for answers."""
 
 _MOST_ROWS = 1_000
 _ROUNDS = 4
-"""A chunk has at least this many rows for each call that its task makes at once: the last ones leave places empty."""
+"""A chunk has at least this many rows per concurrent call of a task, because the last rows do not use all calls."""
 
 _TOGETHER = 1.5
-"""The remaining rows are shared among this many times the tasks that fit, so that all tasks end together.
+"""The remaining rows are divided by this many times the number of parallel tasks, so that all tasks end together.
 
-Between two chunks a task stands still for about 0.1 s: fewer and larger chunks cost less of it.
+Between two chunks, a worker is idle for about 0.1 s, so fewer and larger chunks are faster.
 """
 
 _AHEAD = 2
-"""Tasks beyond those that fit: a node that joins finds work, and an autoscaler sees demand."""
+"""Tasks to queue beyond those that fit, so that a joining node finds work and an autoscaler sees demand."""
 
 _LOOKED_EVERY_S = 1.0
 _WAIT_S = 0.2
 _PAUSE_S = 0.01
-"""Between two looks at the streams: what comes meanwhile is read together."""
+"""Seconds between two reads of the streams, so that several portions are read together."""
 
 _GRACE_S = 12.0
 
@@ -57,7 +57,9 @@ _NOT_SHIPPED = ["eval_results", ".git", "node_modules", "azureml", ".env", ".env
 
 
 def open_runner(address: str | None, options: object, recipe: Callable[[], Execution]) -> RunsElsewhere:
-    """Return the maker of the engine of `--on ray` or `--on ray:ADDRESS`; `recipe` makes the execution in a task.
+    """Return a function that makes the engine for `--on ray` or `--on ray:ADDRESS`.
+
+    `recipe` makes the run's execution in a task.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -71,7 +73,7 @@ def open_runner(address: str | None, options: object, recipe: Callable[[], Execu
 
 
 def _check_reachable(address: str) -> None:
-    """Refuse an address without a listener; Ray itself would try for minutes.
+    """Refuse an address that does not accept connections, because Ray itself would try for minutes.
 
     Raises:
         RunError: There is no connection within five seconds.
@@ -94,7 +96,7 @@ class _RayFlight(Flight):
 
 
 class RayDriver(ChunkDriver):
-    """Runs the chunks of one run on Ray."""
+    """The driver that runs the chunks of one run on Ray."""
 
     def __init__(
         self,
@@ -116,7 +118,7 @@ class RayDriver(ChunkDriver):
         self._stopping: float | None = None
 
     async def portions(self) -> AsyncIterator[Portion]:
-        """As `ChunkDriver.portions`."""
+        """Connect to Ray, run chunks as tasks and yield their portions."""
         connecting = asyncio.create_task(asyncio.to_thread(self._connect))
         try:
             await asyncio.shield(connecting)
@@ -132,7 +134,7 @@ class RayDriver(ChunkDriver):
             await asyncio.to_thread(self._ray.shutdown)
 
     def stop(self, reason: BaseException) -> None:
-        """As `ChunkDriver.stop`."""
+        """Start nothing more, and tell the tasks to stop."""
         super().stop(reason)
         if self._stopping is None:
             self._stopping = time.monotonic()
@@ -140,7 +142,7 @@ class RayDriver(ChunkDriver):
                 self._services.stop.remote()
 
     def waiting_for(self) -> str:
-        """As `ChunkDriver.waiting_for`."""
+        """Return a text about the tasks for the progress line."""
         if not self._nodes:
             return "connecting to Ray"
         return f"{plural(min(len(self._flights), self._fits), 'task')} on {plural(self._nodes, 'node')}"
@@ -165,7 +167,7 @@ class RayDriver(ChunkDriver):
             raise RunError(f"Ray{hint}: {clean(error, 500)}") from None
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        # On the driver's node, so that it lives as long as the run. Calls are repeated if a connection breaks.
+        # The actor is on the driver's node, so that it lives as long as the run. Broken calls to it are retried.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         kind = ray.remote(num_cpus=0, max_concurrency=100_000)(TaskServer)
         self._services = kind.options(name="services", scheduling_strategy=here, max_task_retries=5).remote(job)
@@ -198,7 +200,7 @@ class RayDriver(ChunkDriver):
     # -- tasks
 
     def _submit(self) -> bool:
-        """Start tasks for which there is room; return whether any is in flight."""
+        """Start tasks while there is room, and return whether any task is in flight."""
         self._look()
         while self._stopping is None and len(self._flights) < self._fits + _AHEAD:
             chunk = self.next_chunk(self._size())
@@ -218,7 +220,7 @@ class RayDriver(ChunkDriver):
         return max(1, min(_MOST_ROWS, max(fair, min(_ROUNDS * self.plan.concurrency, 2 * fair))))
 
     def _next_portions(self) -> list[Portion]:
-        """Wait for news; return the portions that have come."""
+        """Wait briefly for portions, and return those that have arrived."""
         streams = {flight.stream: flight for flight in self._flights}
         time.sleep(_PAUSE_S)
         self._ray.wait([*streams], num_returns=1, timeout=_WAIT_S, fetch_local=False)
@@ -240,7 +242,7 @@ class RayDriver(ChunkDriver):
         return list(self._ray.wait(streams, num_returns=len(streams), timeout=0, fetch_local=False)[0])
 
     def _read(self, flight: _RayFlight) -> Iterator[Portion]:
-        """Take the portions of a task; if the task has ended, handle its rows."""
+        """Yield the portions that a task has sent. If the task has ended, handle the rows that it left."""
         errors = self._ray.exceptions
         try:
             while self._ready([flight.stream]):
@@ -259,7 +261,7 @@ class RayDriver(ChunkDriver):
             yield from self._end_task(flight, "Ray lost the worker")
 
     def _end_task(self, flight: _RayFlight, how: str, *, stop: bool = False, died: bool = False) -> Iterator[Portion]:
-        """Handle the rows that a task has left; `how` is the reason of an early end."""
+        """Handle the unfinished rows of a task that has ended. `how` describes an early end."""
         self._flights.remove(flight)
         if stop:
             self.stop(RunError(how))
@@ -269,7 +271,7 @@ class RayDriver(ChunkDriver):
 
 
 def _left_out(workspace: Path) -> list[str]:
-    """Return the files of the workspace that are not sent to a cluster: runs, environments, secrets."""
+    """Return the names of files and folders that are not sent to a cluster: runs, environments, secrets."""
     found = list(_NOT_SHIPPED)
     for folder in filter(Path.is_dir, workspace.iterdir()):
         is_environment = (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
@@ -279,7 +281,7 @@ def _left_out(workspace: Path) -> list[str]:
 
 
 def _take_signals_back() -> None:
-    """Remove the signal handlers that Ray sets below Python's: they would end the driver at once."""
+    """Set Python's signal handlers again, because Ray's own handlers would end the driver at once."""
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.getsignal(number))

@@ -1,7 +1,7 @@
 """Services for all tasks of a run: request and token limits, the budget, and the judges' answers.
 
-One named actor on the driver's node holds them. Before a call is sent, it waits there for its place in the limits and
-reserves its expected cost. A task that was given up gets nothing more.
+One named actor on the driver's node provides them. Before a task sends a call, it waits in the actor for room in the
+limits and reserves the call's expected cost. The actor grants nothing more to a task that the driver has given up.
 """
 
 from __future__ import annotations
@@ -26,24 +26,25 @@ if TYPE_CHECKING:
     from ray.actor import ActorHandle
 
 _MOST_ANSWERS = 20_000
-"""Judges' answers that are kept for tasks that make an equal call."""
+"""The most judges' answers that are kept for equal calls of other tasks."""
 
 REQUESTS, TOKENS = 0, 1
 
 _TOGETHER_S = 0.005
-"""Calls of one task that ask together are granted together if there is room within this many seconds."""
+"""Calls that one task requests together are granted together if there is room within this many seconds."""
 
 _ARRIVED_S = 5.0
-"""A request arrives within this many seconds after its grant, if its call has not ended before."""
+"""A request is assumed to arrive at the service within this many seconds after its grant."""
 
 
 @dataclass(frozen=True)
 class RayJob:
     """The input of every task of a run, without secrets.
 
-    `make` builds the run's execution in a task. `facts` are known facts about the endpoints' APIs, `rates` their
-    requests and tokens a minute. `spent` is the cost before this start; `max_cost` None: no limit. `namespace` is that
-    of the actor; `workspace` is the working folder, or None for the one that Ray has unpacked.
+    `make` builds the run's execution in a task. `facts` are known facts about the endpoints' APIs, and `rates` gives
+    each endpoint's limits in requests and tokens per minute. `spent` is the cost before this start. If `max_cost` is
+    None, there is no budget. `namespace` is the actor's namespace. `workspace` is the working folder, or None for the
+    folder that Ray has unpacked.
     """
 
     run_id: str
@@ -59,10 +60,10 @@ class RayJob:
 
 
 class RequestWindow:
-    """At most `per_minute` requests in any 60 seconds, counted where they arrive, and spread evenly.
+    """A limit of `per_minute` requests in any 60 seconds, counted by their arrival at the service, and spread evenly.
 
-    A request arrives between its grant and the end of its call, or within five seconds of a longer call. It holds its
-    place until 60 seconds after that. The minute before the start counts as used up.
+    A request arrives between its grant and the end of its call, and at most five seconds after the grant. It uses the
+    limit until 60 seconds after the latest possible arrival. The minute before the start counts as used up.
     """
 
     def __init__(self, per_minute: float, *, clock: Clock) -> None:
@@ -70,12 +71,12 @@ class RequestWindow:
         self._pace = TokenBucket(per_minute, clock=clock)
         self._clock = clock
         self._begun: OrderedDict[object, float] = OrderedDict()
-        """When the calls were granted that may not have arrived."""
+        """The times of grants whose requests may not have arrived yet."""
         self._free_at = deque(clock.now() + 60 * place / self._most for place in range(1, self._most + 1))
         self._turn = asyncio.Lock()
 
     async def take(self, units: float) -> EndCall:
-        """As `Bucket.take`."""
+        """Wait for room; see `Bucket.take`."""
         async with self._turn:
             await self._pace.take(units)
             while (wait_s := self._wait_s()) > 0:
@@ -89,7 +90,7 @@ class RequestWindow:
             self._free_at.append(self._clock.now() + 60)
 
     def _wait_s(self) -> float:
-        """Return the seconds until a place may become free; 0: one is."""
+        """Return the seconds until a request may be granted, 0 if it may be granted now."""
         now = self._clock.now()
         while self._begun and next(iter(self._begun.values())) + _ARRIVED_S <= now:
             self._end(next(iter(self._begun)))
@@ -121,11 +122,11 @@ class TaskServer:
         self._given_up: set[str] = set()
         self._answers: OrderedDict[str, asyncio.Future[dict[str, JSON] | None]] = OrderedDict()
         self._getting: dict[str, str] = {}
-        """The tasks that are making calls, by the key of the call."""
+        """The task that makes each call, by the call's key."""
         self._stopped = asyncio.Event()
 
     async def take(self, task: str, name: str, kind: int, wanted: list[float]) -> list[int]:
-        """Wait for room in an endpoint's limit for the first of several calls, at least; return their tickets."""
+        """Wait for room in an endpoint's limit. Return tickets for at least the first of the calls."""
         ends = [await self._buckets[name, kind].take(wanted[0])]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_TOGETHER_S):
@@ -144,7 +145,8 @@ class TaskServer:
     async def reserve(self, task: str, name: str, expected: float) -> tuple[int, float, float] | str:
         """Reserve the expected cost of a call.
 
-        Return the call's ticket, the reserved amount and the run's spending so far; a text says why it is refused.
+        Return the call's ticket, the reserved amount and the run's spending so far, or a text with the reason of a
+        refusal.
         """
         await self._while_wanted(task)
         held = self._budget.reserved(name, expected)
@@ -157,7 +159,7 @@ class TaskServer:
         return ticket, reservation.amount, self._budget.spent
 
     async def settle(self, ticket: int, cost: float | None) -> None:
-        """Set the actual cost of a call; None: nothing."""
+        """Replace a call's reservation by the actual cost, or by nothing if `cost` is None."""
         if ticket in self._reserved:
             _, held, reservation = self._reserved.pop(ticket)
             reservation.cost = cost
@@ -165,7 +167,7 @@ class TaskServer:
             await held.__aexit__(None, None, None)
 
     async def answer(self, task: str, key: str) -> dict[str, JSON] | None:
-        """Return a judge's answer that a task has or is getting. None: the caller makes the call."""
+        """Return a judge's answer that another task has or is waiting for, or None if the caller must make the call."""
         while (known := self._answers.get(key)) is not None:
             if (found := await asyncio.shield(known)) is not None:
                 return found
@@ -177,14 +179,14 @@ class TaskServer:
         return None
 
     async def share(self, key: str, answer: dict[str, JSON] | None) -> None:
-        """Keep a judge's answer for the other tasks; None: the call failed."""
+        """Store a judge's answer for the other tasks. `answer` is None if the call failed."""
         self._getting.pop(key, None)
         known = self._answers.get(key) if answer is not None else self._answers.pop(key, None)
         if known is not None and not known.done():
             known.set_result(answer)
 
     async def give_up(self, task: str) -> None:
-        """Give nothing more to a lost task. The expected cost of its calls in flight counts as spent."""
+        """Grant nothing more to a lost task. The expected cost of the task's calls in flight counts as spent."""
         self._given_up.add(task)
         for ticket, (holder, _, reservation) in list(self._reserved.items()):
             if holder == task:
@@ -194,15 +196,15 @@ class TaskServer:
             await self.share(key, None)
 
     async def lost(self) -> float:
-        """Return the expected cost of calls of lost tasks whose answers never came."""
+        """Return the expected cost of the calls of lost tasks without an answer."""
         return self._lost
 
     async def stop(self) -> None:
-        """Tell all tasks to stop in order."""
+        """Tell all tasks to finish their calls and stop."""
         self._stopped.set()
 
     async def stopped(self) -> None:
-        """Return when the tasks are to stop."""
+        """Wait until the tasks must stop."""
         await self._stopped.wait()
 
     async def _while_wanted(self, task: str) -> None:
@@ -211,7 +213,7 @@ class TaskServer:
 
 
 class _SharedBucket:
-    """A limit in the actor. Callers that wait in one task ask together."""
+    """A task's client of a limit in the actor. Calls that wait in the task are requested together."""
 
     def __init__(self, services: TaskServices, name: str, kind: int) -> None:
         self._services, self._name, self._kind = services, name, kind
@@ -219,7 +221,7 @@ class _SharedBucket:
         self._asking: asyncio.Task[None] | None = None
 
     async def take(self, units: float) -> EndCall:
-        """As `Bucket.take`."""
+        """Wait for room; see `Bucket.take`."""
         granted: asyncio.Future[EndCall] = asyncio.get_running_loop().create_future()
         self._waiting.append((units, granted))
         if self._asking is None or self._asking.done():
@@ -237,10 +239,10 @@ class _SharedBucket:
 
 
 class _SharedBudget(Budget):
-    """The budget of the run, which the actor keeps.
+    """A task's client of the run's budget, which the actor keeps.
 
-    The actor grants each call. Between a call's attempts the task checks by itself: by the run's spending at the last
-    grant, plus its own since.
+    The actor grants each call. Before further attempts of a call, the task itself checks the budget with the run's
+    spending at the last grant plus the task's own spending since then.
     """
 
     def __init__(self, services: TaskServices, most: float) -> None:
@@ -249,7 +251,7 @@ class _SharedBudget(Budget):
 
     @contextlib.asynccontextmanager
     async def reserved(self, name: str, expected: float) -> AsyncIterator[Reservation]:
-        """As `Budget.reserved`."""
+        """Reserve the cost of a call in the actor; see `Budget.reserved`."""
         granted = await self._services.actor.reserve.remote(self._services.task, name, expected)
         if isinstance(granted, str):
             raise StopRunError(granted)
@@ -265,7 +267,7 @@ class _SharedBudget(Budget):
 
 
 class TaskServices:
-    """The actor, as tasks reach it; `task` is the name of the task that this process runs now."""
+    """The services of a run in a task's process. `task` is the name of the task that this process runs now."""
 
     def __init__(self, actor: ActorHandle[TaskServer], job: RayJob) -> None:
         self.actor, self.task = actor, ""
@@ -281,14 +283,14 @@ class TaskServices:
         )
 
     async def answer(self, key: str) -> dict[str, JSON] | None:
-        """As `SharedCalls.answer`."""
+        """Return a judge's answer that another task has or is waiting for; see `SharedCalls.answer`."""
         found: dict[str, JSON] | None = await self.actor.answer.remote(self.task, key)
         return found
 
     async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
-        """As `SharedCalls.settle`."""
+        """Share a judge's answer with the other tasks; see `SharedCalls.settle`."""
         self.actor.share.remote(key, answer)
 
     async def stopped(self) -> None:
-        """Return when the run is to stop."""
+        """Wait until the run must stop."""
         await self.actor.stopped.remote()

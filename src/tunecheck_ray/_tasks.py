@@ -1,7 +1,7 @@
 """The code in a Ray worker: one chunk per task, with its portions streamed to the driver.
 
-Rows that may have killed a task run one by one in a process below the next task. So the task can report the signal that
-ended that process.
+Rows that may have killed a task run one by one in a child process of the next task. The task can then report how that
+process ended.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from tunecheck.plugins import how_it_ended
 from tunecheck_ray._services import RayJob, TaskServices
 
 SILENCE_S = 30.0
-"""A process that shows no sign of life for so long is taken for hung: they send one every two seconds."""
+"""A process is treated as hung if it sends nothing for this long. Processes report every two seconds."""
 
 
 @dataclass(frozen=True)
 class TaskEnd:
-    """The last item of a task that ended early: `stop` ends the run; else the process of an isolated row died."""
+    """The last item of a task that ended early.
+
+    If `stop` is true, the run must end. Otherwise the process of an isolated row died.
+    """
 
     message: str
     stop: bool
@@ -58,7 +61,7 @@ def _open_job(job: bytes) -> tuple[ChunkRunner, TaskServices]:
     """Return the objects that the tasks of one run share in this process.
 
     Raises:
-        TunecheckError: A file or package of the run is missing here, or differs from that on the driver.
+        TunecheckError: A file or package of the run is missing on this node, or differs from that of the driver.
     """
     import ray
 
@@ -82,7 +85,7 @@ def _open_job(job: bytes) -> tuple[ChunkRunner, TaskServices]:
     return ChunkRunner(plan, facts.known, services.budget, services, services.stopped), services
 
 
-# -- rows in a process of their own
+# -- isolated rows
 
 
 def _run_isolated_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
@@ -108,7 +111,7 @@ def _run_isolated_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion
 
 
 def _serve_isolated(address: str, job: bytes, task: str, chunk: Chunk, connection: Connection) -> None:
-    """Run a chunk in the process below the task, which joins Ray for the services."""
+    """Run a chunk in the task's child process, which connects to Ray to use the services."""
     import ray
 
     threading.Thread(target=_end_with_the_task, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Similarity of texts by embeddings and BERTScore: by a local model, run here, or by an embeddings endpoint."""
+"""Similarity of texts by embeddings and BERTScore, with a local model or an embeddings endpoint."""
 
 from tunecheck.plugins import attach_stub
 

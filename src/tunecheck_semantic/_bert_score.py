@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 class BertScoreEvaluator(SemanticEvaluator):
     """BERTScore of Zhang et al. (2020), from -1 to 1: the F1 of precision and recall, which are in the properties.
 
-    Each token of the response is matched with the most similar token of the ground truth (precision), and the other
-    way round (recall), by the cosine of their states in a local model. The marks at a text's ends may be matched, but
-    do not count. Tokens are not weighted and scores are not rescaled. `model` is a folder, the name of an installed
-    package that contains a model, or a name in the Hugging Face cache. `layer` selects the compared states
-    (default: the last layer).
+    Each token of the response is matched with the most similar token of the ground truth (precision), and each token of
+    the ground truth with the most similar token of the response (recall). Similarity is the cosine of the tokens'
+    states in a local model. Special tokens at a text's ends may be matched, but do not count. Tokens are not weighted
+    and scores are not rescaled. `model` is a folder, the name of an installed package that contains a model, or a name
+    in the Hugging Face cache. `layer` selects the compared states (default: the last layer).
 
     Raises, when made:
         ConfigurationError: there is no such model, or it has no such layer.
@@ -71,7 +71,7 @@ class BertScoreEvaluator(SemanticEvaluator):
 
 
 def _match_tokens(candidate: EncodedText, reference: EncodedText) -> tuple[float, float]:
-    """Precision and recall: the mean of each word token's best cosine, in the other text (equation 1 of the paper)."""
+    """Return precision and recall: the mean of each token's best cosine in the other text (equation 1 of the paper)."""
     import numpy as np
 
     given, wanted = (

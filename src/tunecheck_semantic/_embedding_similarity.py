@@ -1,4 +1,4 @@
-"""Embedding similarity: how near the embeddings of two texts are, by a local model or an embeddings endpoint."""
+"""Embedding similarity: the cosine of two texts' embeddings, from a local model or an embeddings endpoint."""
 
 import asyncio
 import os
@@ -60,7 +60,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
 
     @property
     def arguments(self) -> dict[str, JSON]:
-        """The constructor's arguments, and the model's content or settings that its embeddings depend on."""
+        """The constructor's arguments, and the digest of the model or the settings that affect its embeddings."""
         if self._embeddings is not None:
             return {**super().arguments, "model_config": self._embeddings.answer_settings()}
         return {**super().arguments, "model_digest": digest(self._local)}
@@ -72,17 +72,17 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
 
     @property
     def concurrency(self) -> int | None:
-        """Rows at once: enough to fill batches for all the calls that the endpoint takes at once."""
+        """The number of rows at once: enough to fill a batch for each concurrent call of the endpoint."""
         endpoint = self._embeddings
         return None if endpoint is None else min(_MOST_ROWS, (endpoint.concurrency or 1) * EmbeddingEndpoint.most_texts)
 
     def __call__(self, *, response: object, ground_truth: object) -> Verdict:
-        """The verdict on one row: the metric's eight keys.
+        """Return the verdict on one row, with the metric's eight keys.
 
         Raises:
             ValueError: there is no ground truth.
-            TypeError: a value is neither text nor a call nor a message.
-            EndpointError: a call failed for good.
+            TypeError: a value is not a text, a call or a message.
+            EndpointError: a call failed, also after retries.
         """
         if self._embeddings is None:
             return super().__call__(response=response, ground_truth=ground_truth)
@@ -91,9 +91,9 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
 
     @property
     def call_with(self) -> _CallWith:
-        """`call_with(calls, response=…, ground_truth=…)`: the verdict, where `calls` asks the endpoint.
+        """A coroutine function `call_with(calls, response=…, ground_truth=…)` that calls the endpoint through `calls`.
 
-        A local model has none: it is run in worker processes instead.
+        An evaluator with a local model has no such attribute, because it runs in worker processes instead.
         """
         if self._embeddings is None:
             raise AttributeError("call_with")
@@ -150,7 +150,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
 
 
 def _is_definition(path: Path) -> bool:
-    """Whether a model's name is that of an endpoint's definition; a folder is always a model."""
+    """Return whether a name is that of an endpoint's definition. A folder is always a model."""
     if os.path.isdir(path):  # noqa: PTH112 - any text may be given as a model's name
         return False
     files = (Path("endpoints", path.name + ending) for ending in _DEFINITIONS)

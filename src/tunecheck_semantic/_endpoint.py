@@ -1,8 +1,8 @@
-"""An embeddings endpoint behind the interface of a chat endpoint: a text goes in, its vector comes out.
+"""An embeddings endpoint with the interface of a chat endpoint: it takes a text and returns the text's vector.
 
-So a run's journal, cache, budget and limits hold for embeddings as for judgements. Each text is a call of its own
-there; on the wire, simultaneous texts share a request. Vectors are kept as 32-bit numbers in base64;
-what is none raises UnreadableReplyError.
+So a run's journal, cache, budget and limits apply to embeddings as they do to judges' calls. For the run, each text is
+a call; on the network, simultaneous texts share a request. Vectors are recorded as 32-bit numbers in base64. Other
+content raises UnreadableReplyError.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def packed_vector(vector: Vector) -> str:
-    """Encode a vector of 32-bit numbers as base64, little-endian: a quarter of the length of decimals."""
+    """Encode a vector of 32-bit numbers as little-endian base64, which takes a quarter of the length of decimals."""
     return base64.b64encode(vector.tobytes()).decode("ascii")
 
 
@@ -104,10 +104,10 @@ def _check_vector(vector: Vector) -> Vector:
 
 _MOST_CHARACTERS = 200_000
 _GATHER_S = 0.005
-"""How long the first text of a batch waits for others."""
+"""Seconds that the first text of a batch waits for further texts."""
 
 _OF_CONTENT = frozenset({400, 413, 422, 500})
-"""Statuses for a text, or a number of texts, that a service does not accept; llama.cpp answers 500."""
+"""Statuses of a service that does not accept a text or the number of texts. llama.cpp replies 500."""
 
 _CHARACTERS_PER_TOKEN = 4
 
@@ -117,7 +117,7 @@ def text_request(text: str) -> ChatRequest:
 
 
 class _Embedded(Completion):
-    """A completion with a packed vector as text. The record leaves out `response`, which would repeat it."""
+    """A completion with a packed vector as text. The record omits `response`, which would repeat the vector."""
 
     __slots__ = ()
 
@@ -145,19 +145,19 @@ class _Batch:
 
 
 class EmbeddingEndpoint(Endpoint):
-    """Posts to `/embeddings` where a chat endpoint posts to `/chat/completions`, with its sign-in, limits and retries.
+    """An endpoint that posts to the `/embeddings` path of a chat endpoint, with the same sign-in, limits and retries.
 
-    `complete` takes the last message's content as the text; the completion's `text` is the packed vector (see
-    `vectors`). A batch that the service refuses for its content is sent again text by text, so that one text never
-    costs another its embedding.
+    `complete` takes the last message's content as the text; the completion's `text` is the vector (see
+    `packed_vector`). If the service refuses the content of a batch, each text is sent again alone, so that a bad text
+    does not fail the others.
 
     Raises:
-        ConfigurationError: the endpoint is of no kind that has embeddings, or has a request template.
+        ConfigurationError: this kind of endpoint has no embeddings, or the endpoint has a request template.
     """
 
     kind = "embeddings"
     most_texts: ClassVar[int] = 64
-    """How many texts go together at most."""
+    """The most texts in one request."""
 
     def __init__(self, chat: Endpoint) -> None:
         if not isinstance(chat, ChatEndpoint):
@@ -187,7 +187,7 @@ class EmbeddingEndpoint(Endpoint):
         return await asked.answer
 
     def settings(self) -> dict[str, JSON]:
-        """Return the definition with the address of the embeddings."""
+        """Return the endpoint's definition with the address of `/embeddings`."""
         return {**self._chat.settings(), "url": self._chat.shown_address(self._operation.url)}
 
     def answer_settings(self) -> dict[str, JSON]:
@@ -231,12 +231,12 @@ class EmbeddingEndpoint(Endpoint):
         except asyncio.CancelledError:
             _fail(wanted, EndpointError(f"endpoint {self.name!r} was closed"))
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who wait
+        except Exception as error:  # noqa: BLE001 - the waiting callers get the error
             if len(wanted) > 1 and isinstance(error, EndpointError) and error.status in _OF_CONTENT:
                 await asyncio.gather(*(self._deliver([one]) for one in wanted))
                 answers = [one.answer for one in wanted]
                 if all(answer.done() and not answer.cancelled() and not answer.exception() for answer in answers):
-                    self._most = max(1, len(wanted) // 2)  # it was none of the texts: there were too many
+                    self._most = max(1, len(wanted) // 2)  # each text alone is fine: there were too many
             else:
                 _fail(wanted, error)
             return
@@ -278,7 +278,7 @@ def _fail(asked: Sequence[_PendingText], error: Exception) -> None:
 
 
 def _share_tokens(total: int | None, texts: Sequence[str]) -> list[int | None]:
-    """Divide a batch's tokens among its texts by their characters; whole numbers that add up to the total."""
+    """Divide a batch's tokens among the texts in proportion to their characters, as integers with the same total."""
     if total is None:
         return [None] * len(texts)
     sizes = [len(text) + 1 for text in texts]

@@ -1,4 +1,4 @@
-"""A local embedding model, run by sentence-transformers. Each process loads it once, for its first text."""
+"""A local embedding model, run by sentence-transformers. Each process loads a model once, for the first text."""
 
 import functools
 import threading
@@ -16,14 +16,14 @@ from transformers import AutoModel, AutoTokenizer
 from tunecheck import ConfigurationError
 
 _MOST_CHARACTERS = 100_000
-"""Longer texts are cut here first; the limit in tokens is much lower."""
+"""Longer texts are cut to this length before tokenizing. The limit in tokens is much lower."""
 
 _MOST_TOKENS = 2048
-"""Attention takes memory by the square of a text's tokens."""
+"""The most tokens of a text, because attention needs memory in the square of their number."""
 
 
 class EncodedText(NamedTuple):
-    """A text's tokens: their states (a row each), which of them are words of the text, and whether it was cut."""
+    """A text's tokens, with a row of `states` per token. `is_word` is false for special tokens."""
 
     states: npt.NDArray[np.float32]
     is_word: npt.NDArray[np.bool_]
@@ -39,7 +39,7 @@ class LocalModel:
     """A loaded model. Threads may share it.
 
     Raises:
-        ConfigurationError: it cannot be loaded.
+        ConfigurationError: the model cannot be loaded.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,9 +54,9 @@ class LocalModel:
             raise ConfigurationError(f"the embedding model in {folder} cannot be loaded: {text}") from error
         self._model: Any = model.float().eval()
         self._encoder: Any = self._model[0].auto_model
-        # The prompt that the model wants before each text.
+        # sentence-transformers puts the model's default prompt before each text.
         self._prompt = self._model.prompts.get(self._model.default_prompt_name) or ""
-        # Marks at a text's ends, as BERT's [CLS] and [SEP].
+        # Special tokens at a text's ends, such as BERT's [CLS] and [SEP].
         self._marks = torch.tensor(self._tokenizer("")["input_ids"], dtype=torch.long)
         self._lock = threading.Lock()
 
@@ -99,7 +99,7 @@ class LocalModel:
 
 
 def _check_weights(folder: Path) -> None:
-    """Raise ValueError if the file lacks weights: transformers would only log it, and make up random ones."""
+    """Raise ValueError if the file lacks weights: transformers would only log this and use random weights."""
     _, found = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True, output_loading_info=True)
     missing = [name for name in found["missing_keys"] if not name.startswith("pooler.")]  # the pooler is not used
     if missing:
@@ -107,7 +107,7 @@ def _check_weights(folder: Path) -> None:
 
 
 def _encodable(text: str) -> str:
-    # Half of a surrogate pair has no encoding.
+    # Half of a surrogate pair cannot be encoded.
     return text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode()
 
 
@@ -115,10 +115,10 @@ _LOADING = threading.Lock()
 
 
 def load_model(folder: Path) -> LocalModel:
-    """Return the model, loaded once in this process.
+    """Return the model in a folder, loaded once in this process.
 
     Raises:
-        ConfigurationError: it cannot be loaded.
+        ConfigurationError: the model cannot be loaded.
     """
     with _LOADING:
         return _loaded(folder)

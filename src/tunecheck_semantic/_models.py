@@ -17,7 +17,7 @@ _PICKLED = "pytorch_model.bin"
 _PACKAGE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
 _USUAL_OWNER = "sentence-transformers"
 _LAYER_KEYS = ("num_hidden_layers", "n_layers")
-"""What model families call their number of layers: DistilBERT has the second name."""
+"""Keys for the number of layers in a model's configuration: DistilBERT uses the second."""
 
 
 def check_installed(feature: str) -> None:
@@ -31,7 +31,7 @@ def find_model(name: str) -> Path:
     Raises:
         ConfigurationError: there is no such model, or it lacks a file.
     """
-    # os.path takes names that no folder can have: too long, or with a null character.
+    # os.path.isdir returns False for names that are too long or contain a null character; Path.is_dir may raise.
     folder = next(filter(os.path.isdir, _places(name)), None)
     if folder is None:
         raise ConfigurationError(
@@ -40,7 +40,7 @@ def find_model(name: str) -> Path:
         )
     missing = [pattern for pattern in (_CONFIGURATION, _WEIGHTS) if not any(folder.glob(pattern))]
     if missing:
-        # A pickled file may run code when it is read.
+        # Pickled weights are not accepted, because reading them may run code.
         hint = f"; convert {_PICKLED} to safetensors" if (folder / _PICKLED).is_file() else ""
         raise ConfigurationError(f"the embedding model {name!r} lacks {', '.join(missing)} in {folder}{hint}")
     return folder.resolve()
@@ -77,7 +77,7 @@ def layer_count(folder: Path) -> int:
     """Return the number of layers in the model's configuration.
 
     Raises:
-        ConfigurationError: the configuration is unreadable or does not say.
+        ConfigurationError: the configuration is unreadable or does not give the number of layers.
     """
     path = folder / _CONFIGURATION
     try:
@@ -92,7 +92,7 @@ def layer_count(folder: Path) -> int:
 
 
 def digest(folder: Path) -> str:
-    """16 hex digits that stand for the model's content. Reads all of it."""
+    """Return a hash of the model's content as 16 hex digits. All files are read unless the hash is cached."""
     files = sorted([*folder.rglob("*.json"), *folder.rglob(_WEIGHTS)])
     return _digest(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files))
 

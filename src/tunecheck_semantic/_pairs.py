@@ -1,4 +1,4 @@
-"""The base of the semantic evaluators: the texts of a row that they compare, and rows that need no model."""
+"""The base of the semantic evaluators: it reads the texts of a row, and scores rows that need no model."""
 
 from typing import ClassVar
 
@@ -33,7 +33,7 @@ class SemanticEvaluator(TextEvaluator):
         return self._verdict(0.0, pair.fault or Fault(code="empty_text", message=words), {})
 
     def _verdict(self, score: float, fault: Fault | None, properties: dict[str, JSON]) -> Verdict:
-        # Six digits are what 32-bit arithmetic is good for; beyond, numbers depend on what else is computed with them.
+        # 32-bit arithmetic gives about six reliable digits; further digits depend on the other texts of a batch.
         return self._make_verdict(round(score, 6), fault, properties)
 
 

@@ -1,6 +1,6 @@
-"""`tunecheck serve`: local servers with recorded or simulated answers, and services of other plug-ins.
+"""`tunecheck serve`: local servers with recorded or simulated answers, and services of plug-ins.
 
-A plug-in that brings a service registers a subclass of Service under `own_kinds={"services": …}`.
+A plug-in with a service registers a subclass of Service under `own_kinds={"services": …}`.
 """
 
 from tunecheck.plugins import attach_stub

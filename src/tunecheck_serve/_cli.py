@@ -1,4 +1,4 @@
-"""`tunecheck serve`: a local server with a model's answers, or a service of a plug-in, for trying things out."""
+"""`tunecheck serve`: a local server with a model's answers or with a plug-in's service, for tests and trials."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _rows(endpoint: Endpoint, dataset: str) -> ChatSource:
 
 
 def _bfcl_rows(path: Path) -> str | None:
-    """The data set that BFCL result files answer; None if these are no such files."""
+    """Return the name of the data set that BFCL result files answer, or None for other files."""
     from tunecheck_bfcl import find_results
 
     if not (path.is_dir() or path.name.endswith("_result.json")):

@@ -1,4 +1,4 @@
-"""Rows behind a local server: which row, turn and step a request asks is seen from its messages, nothing is kept."""
+"""Rows behind a local server. A request's messages identify the row, turn and step; the server keeps no state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _SYSTEM = ("system", "developer")
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A row that can be asked for, with the keys of its turns' messages; one of a single question has no `scenario`."""
+    """A row that the server can answer. `turns` has the keys of each turn's messages, to compare with requests.
+
+    `scenario` is None for a row with a single question.
+    """
 
     row: Row
     messages: Sequence[Message]
@@ -25,7 +28,7 @@ class _Known:
     scenario: Scenario | None = None
 
     def tools(self, turn: int) -> list[Tool]:
-        """The tools that are offered in a turn."""
+        """Return the tools that the model gets in a turn."""
         if self.scenario is None:
             column = self.row.values.get("tools")
             return openai_tools(column if column is not None else self.row.values.get("tool_definitions")) or []
@@ -33,9 +36,10 @@ class _Known:
         return [*self.scenario.offer.tools, *(tool for tools in added for tool in tools)]
 
     def place(self, request: ChatRequest, steps: Sequence[int]) -> tuple[int, int] | None:
-        """The turn and step (counted from 0) that a request asks; None where it is not of this row.
+        """Return the turn and step of a request, both counted from 0, or None if it does not belong to this row.
 
-        `steps`: the number of answers in each turn, for requests with results in messages of the role user.
+        `steps` is the number of answers in each turn. It decides whether a user message is a new turn or contains
+        results of calls, which clients without tools send as user messages.
         """
         turns, turn, step = self.turns, 0, 0
         spoken = _spoken_messages(request.messages)
@@ -53,23 +57,23 @@ class _Known:
                 left = left[1:]
             elif following and content_key([message]) == following[0]:
                 turn, step, left = turn + 1, 0, following[1:]
-            elif role == "user" and (request.tools or step >= _at(steps, turn)):  # else it may hold results
+            elif role == "user" and (request.tools or step >= _at(steps, turn)):  # else it may contain results of calls
                 if following is None or following:
                     return None
-                turn, step = turn + 1, 0  # it says that functions were added
+                turn, step = turn + 1, 0  # the message announces added functions
         return turn, step
 
 
 class RowAnswers(ChatSource):
-    """Answers of an endpoint that goes by rows, simulated or replayed: questions, and conversations step by step.
+    """The answers of a simulated or replayed endpoint to the rows of a data set, also to conversations step by step.
 
-    If several rows have the same messages, the first one with the tools of the request answers.
+    If several rows have the same messages, the row with the best match of tools and system message is used.
 
     Args:
-        endpoint: what is asked.
-        rows: the rows that can be asked for. Those from which no request can be made are left out.
+        endpoint: the endpoint that answers.
+        rows: the rows that can be answered. Rows from which no request can be built are skipped.
         backends: finds the simulators of conversations.
-        target: makes the request of a row; by default, as when a run asks the endpoint.
+        target: builds the request of a row; by default as in a run of the endpoint.
     """
 
     def __init__(
@@ -127,9 +131,10 @@ class RowAnswers(ChatSource):
         try:
             return self._endpoint.recorded_result(known.row)
         except NoAnswerError:
-            return None  # it may still be recorded by its messages
+            return None  # an answer may still be recorded for the messages
 
     def _steps(self, known: _Known) -> Sequence[int]:
+        """Return the number of answers in each turn, from the record or else estimated from the ground truth."""
         if known.scenario is None:
             return [1]
         record = self._record(known)
@@ -149,7 +154,7 @@ def _know_row(row: Row, backends: Backends, target: EndpointTarget) -> _Known:
 
 
 def _shown_tools(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
-    """The functions that the model was told of: in the prompt, where the request offers no tools."""
+    """Return the functions that the model knows. If the request offers no tools, the prompt describes them."""
     functions = known.row.values.get("functions")
     if known.scenario is not None:
         return known.scenario.all_tools()
@@ -159,11 +164,11 @@ def _shown_tools(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
 
 
 def _likeness(known: _Known, turn: int, request: ChatRequest) -> int:
-    """Return how well a row fits a request. Equal tools count more than an equal system message."""
+    """Return a score of how well a row matches a request. Equal tools count more than an equal system message."""
     same = _keys(request.messages[: len(known.messages)]) == _keys(known.messages)
     if request.tools:
         return same + 2 * (_tool_names(request.tools) == _tool_names(known.tools(turn)))
-    names = _tool_names(known.tools(0))  # the user's messages name those of later turns
+    names = _tool_names(known.tools(0))  # functions of later turns are announced in user messages
     prompt = "\n".join(str(message.get("content")) for message in request.messages if message.get("role") in _SYSTEM)
     told = all(f"'{name}'" in prompt or f'"{name}"' in prompt for name in names)
     return same + 2 * len(names) * told

@@ -1,4 +1,4 @@
-"""An evaluator that Azure AI Foundry calls, row by row: what its endpoint-based evaluators send and expect back.
+"""A service that scores rows for endpoint-based evaluators of Azure AI Foundry. Request and reply:
 
 {"schema_version": "0.0.1", "data": {"item": {"query": …}, "sample": {"output_text": …}}, …}
 
@@ -44,20 +44,20 @@ _MOST_ROWS = 64
 
 
 class ServedEvaluator(Service):
-    """Scores each row that is posted to /evaluate.
+    """A service that scores each row posted to /evaluate.
 
-    The evaluator's parameters are taken from the row's `sample` and `item`; `response` is the sample's `output_text`
-    where neither has one. A row that it cannot score has the status `Error`, with the reason; one that it does not
-    apply to is `Skipped`.
+    The evaluator's parameters are taken from the row's `sample` and `item`. If neither has a `response`, the sample's
+    `output_text` is used. A row that fails gets the status `Error` and the reason. A row to which the evaluator does
+    not apply gets the status `Skipped`.
 
     Raises:
-        ConfigurationError: it cannot be called by parameters' names.
+        ConfigurationError: the evaluator cannot be called with named parameters.
     """
 
     paths = "/evaluate"
 
     def __init__(self, name: str, evaluator: object, limit_s: float = DEFAULT_TIMEOUT_S) -> None:
-        """`limit_s` is how long one call may take."""
+        """Prepare the evaluator. `limit_s` is the timeout of one call."""
         self.name, self.about = name, f"the evaluator {name}"
         self._bound = bound = bind_evaluator(name, evaluator, {})
         self._executor: Executor = (
@@ -66,7 +66,7 @@ class ServedEvaluator(Service):
             else ThreadExecutor([bound], _MOST_ROWS, limit_s)
         )
         self._process: ProcessExecutor | None = None
-        if is_of_workspace(bound) and can_be_sent(bound):  # as in runs: its crash ends that process, not the server
+        if is_of_workspace(bound) and can_be_sent(bound):  # as in runs: a crash ends only that process
             self._process = ProcessExecutor([bound], limit_s, workers=1, threads=_MOST_ROWS)
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
@@ -89,7 +89,7 @@ class ServedEvaluator(Service):
         app.add_routes([web.post(PATH, evaluate), *(web.get(path, health) for path in ("/", "/health"))])
 
     async def reply(self, asked: Mapping[str, JSON]) -> dict[str, JSON]:
-        """The reply to a row.
+        """Score a row and return the reply.
 
         Raises:
             BadRequestError: the request has no row.

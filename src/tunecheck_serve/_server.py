@@ -1,6 +1,6 @@
-"""`tunecheck serve`: a local server that speaks Azure ML's scoring call and chat completions, for trying things out.
+"""The local server of `tunecheck serve`, with Azure ML's scoring protocol and OpenAI's chat completions.
 
-An agent with its own memory, or an evaluator, is a `Service` with paths of its own.
+Other services, such as an agent with memory or an evaluator, are a `Service` with their own paths.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tunecheck_serve._wire import BadRequestError, ChatSource, Problem, ProblemE
 REQUEST_ID = "x-request-id"
 
 REPLAYED = "Idempotent-Replayed"
-"""The header of a reply that was given before, as payment services call it."""
+"""The header of a repeated reply. The name is common among payment services."""
 
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 T = TypeVar("T")
@@ -40,7 +40,7 @@ _OPEN_TO_ALL = ("/", "/health")
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One answered request, for a log line. `repeated`: with the answer to an earlier request."""
+    """One answered request, for a log line. `repeated` is true if the reply was stored for an earlier request."""
 
     method: str
     path: str
@@ -51,11 +51,11 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How the server behaves.
+    """The server's settings.
 
-    every request but the health check needs the `key`; `latency_ms` is waited before each answer; `faults` gives
-    the rate of error replies by status, drawn with `seed`; `on_request` is called after each request. A server that is
-    not `local_only` answers to other names than this machine's, too.
+    If a `key` is set, every request except the health check needs it. The server waits `latency_ms` before each
+    answer. `faults` gives the rate of error replies by status, drawn with `seed`. `on_request` is called after each
+    request. If `local_only`, the server refuses requests with a host name that is not this machine's.
     """
 
     key: str | None = field(default=None, repr=False)
@@ -67,7 +67,7 @@ class ServerOptions:
 
 
 class Middleware:
-    """The middleware of a server, and what its handlers share."""
+    """The middleware of a server, and the state that its handlers share."""
 
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
@@ -77,7 +77,7 @@ class Middleware:
     async def once(
         self, request: web.Request, replies: ReplyStore[T], question: bytes, ask: Callable[[], Awaitable[T]]
     ) -> tuple[T, dict[str, str]]:
-        """The answer, asked for once for each idempotency key, and the headers that say whether it was given before."""
+        """Return the answer and extra headers, which mark a repeated answer. Ask only once per idempotency key."""
         if self._options.latency_ms:
             await asyncio.sleep(self._options.latency_ms / 1000)
         key = request.headers.get("Idempotency-Key")
@@ -110,7 +110,7 @@ class Middleware:
         if key and not open_to_all and not key_is_right(key, request.headers):
             self._counts["refusals"] += 1
             return _problem(Problem(401, "the key is missing or wrong", "authentication_error", "invalid_api_key"))
-        # Only what asks for an answer fails: health checks draw nothing, so that they do not shift the sequence.
+        # Only POST requests fail on purpose. Health checks must not shift the random sequence of faults.
         fault = self._faults.draw() if request.method == "POST" else None
         if fault:
             self._counts["faults"] += 1
@@ -125,12 +125,12 @@ class Middleware:
             return _problem(error.problem)
         except EndpointError as error:
             return _problem(_problem_of_endpoint(error))
-        except Exception as error:  # noqa: BLE001 - a source is anybody's code; the server goes on
+        except Exception as error:  # noqa: BLE001 - a source may be user code; the server goes on
             return _problem(Problem(500, f"{type(error).__name__}: {error}", "server_error"))
 
 
 class Service(ABC):
-    """A server with paths of its own; `about` and `paths` say what it is when it starts."""
+    """A service with its own paths. `about` and `paths` are shown when the server starts."""
 
     name: str
     about: str
@@ -138,7 +138,7 @@ class Service(ABC):
 
     @abstractmethod
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
-        """Add the handlers of requests."""
+        """Add the service's request handlers to the application."""
 
 
 def _problem_of_endpoint(error: EndpointError) -> Problem:
@@ -154,7 +154,7 @@ def _problem_of_endpoint(error: EndpointError) -> Problem:
 def json_reply(
     body: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    """A reply with an id of its own, unless the headers bring one."""
+    """Return a JSON reply. It gets a new request id unless the headers contain one."""
     headers = {REQUEST_ID: uuid.uuid4().hex, **(headers or {})}
     return web.Response(body=dumps(body), status=status, headers=headers, content_type="application/json")
 
@@ -166,18 +166,18 @@ def _problem(problem: Problem) -> web.Response:
 
 
 MAX_STORED = 10_000
-"""Answers kept for repeated idempotency keys; the oldest are dropped."""
+"""The most answers that are kept for repeated idempotency keys. The oldest are dropped first."""
 
 
 def key_is_right(key: str, headers: Mapping[str, str]) -> bool:
-    """Whether a request carries the key: as a bearer token, or as Azure's `api-key`, compared in constant time."""
+    """Return whether the headers contain the key as bearer token or as Azure's `api-key`, compared in constant time."""
     scheme, _, token = headers.get("Authorization", "").partition(" ")
     offered = token.strip() if scheme.lower() == "bearer" else headers.get("api-key", "")
     return hmac.compare_digest(offered.encode("utf-8", "surrogateescape"), key.encode())
 
 
 def parse_faults(texts: list[str]) -> dict[int, float]:
-    """Faults as a person writes them, `429=0.05`, by status."""
+    """Parse faults written as `429=0.05`, and return the rates by status."""
     faults: dict[int, float] = {}
     for text in texts:
         status, _, rate = text.partition("=")
@@ -189,7 +189,7 @@ def parse_faults(texts: list[str]) -> dict[int, float]:
 
 
 class FaultInjection:
-    """Fault injection: error replies at given rates; with the same seed, the n-th request fails in the same way."""
+    """Fault injection: error replies at given rates. With the same seed, the n-th request fails in the same way."""
 
     def __init__(self, rates: Mapping[int, float], seed: int = 0) -> None:
         for status, rate in rates.items():
@@ -203,7 +203,7 @@ class FaultInjection:
         self._rng = Random(seed)
 
     def draw(self) -> int | None:
-        """The status that the next request fails with."""
+        """Return the status with which the next request fails, or None if it does not fail."""
         at = self._rng.random() if self._rates else 1.0
         for status, rate in self._rates.items():
             at -= rate
@@ -213,7 +213,7 @@ class FaultInjection:
 
 
 class ReplyStore(Generic[T]):
-    """Replies by idempotency key: one question is answered once, however often and at once it is sent."""
+    """A store of replies by idempotency key. A question is answered once, also if it is sent many times at once."""
 
     def __init__(self, most: int = MAX_STORED) -> None:
         self._most = most
@@ -232,18 +232,18 @@ class ReplyStore(Generic[T]):
         if asked != question:
             raise BadRequestError("this Idempotency-Key was used with another request")
         try:
-            return await asyncio.shield(task)  # a client that hangs up leaves the answer to the one that repeats
+            return await asyncio.shield(task)  # if the client hangs up, its repeated request gets the answer
         except Exception:  # noqa: BLE001 - every failure is tried again
             self._stored.pop(key, None)
             raise
 
 
 MAX_BODY_BYTES = 16 << 20
-"""Largest request that is read."""
+"""The largest request body in bytes."""
 
 
 def make_app(source: ChatSource | Service, options: ServerOptions | None = None) -> web.Application:
-    """The server of a model's answers, or of another service, as an aiohttp application."""
+    """Return an aiohttp application that serves a model's answers or another service."""
     middleware = Middleware(options or ServerOptions())
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[middleware.outermost])
     service = source if isinstance(source, Service) else ModelServer(source)
@@ -260,9 +260,9 @@ async def run_server(
     on_ready: Callable[[str], None] | None = None,
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Serve until `stop` is set or a signal ends the process (SIGINT, SIGTERM); requests in flight are finished.
+    """Serve until `stop` is set or SIGINT or SIGTERM arrives, then finish the requests in flight.
 
-    `on_ready` is called with the address once it answers.
+    `on_ready` is called with the server's address when it is ready.
     """
     options = options or ServerOptions()
     if not is_loopback(host) and not options.key:
@@ -277,7 +277,7 @@ async def run_server(
 
 
 def key_from(variable: str | None) -> str | None:
-    """The key in this environment variable; None if no variable is named."""
+    """Return the key in this environment variable, or None if `variable` is None."""
     if variable is None:
         return None
     key = os.environ.get(variable, "").strip()
@@ -287,7 +287,7 @@ def key_from(variable: str | None) -> str | None:
 
 
 class ModelServer(Service):
-    """A model's answers, as a scoring endpoint and as chat completions."""
+    """A service that offers a model's answers as a scoring endpoint and as chat completions."""
 
     paths = "/score, /v1/chat/completions"
 
@@ -333,10 +333,10 @@ class ModelServer(Service):
         await self._source.close()
 
     async def completion(self, request: web.Request, asked: wire.Asked) -> tuple[Completion, dict[str, str]]:
-        """The answer, and the headers of its reply."""
+        """Return the answer to a question, and the headers of the reply."""
         ask = functools.partial(self._source.answer, asked.request)
         completion, headers = await self._middleware.once(request, self._replies, asked.digest, ask)
-        # A recorded id, as a header can carry it.
+        # A recorded id may contain characters that a header cannot.
         recorded = (completion.request_id or "")[:200]
         id_ = "".join(letter for letter in recorded if letter.isascii() and letter.isprintable()).strip()
         return completion, {REQUEST_ID: id_ or uuid.uuid4().hex, **headers}
@@ -348,7 +348,7 @@ async def _stream(
     about = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
     response = web.StreamResponse(headers={**about, **headers})
     await response.prepare(request)
-    with contextlib.suppress(ConnectionError):  # the client has heard enough
+    with contextlib.suppress(ConnectionError):  # the client has hung up
         for piece in pieces:
             await response.write(b"data: " + dumps(piece) + b"\n\n")
         await response.write(b"data: [DONE]\n\n")

@@ -1,4 +1,4 @@
-"""The local server's protocol: what it asks, reading requests, writing replies whole and streamed, errors."""
+"""The local server's protocols: sources of answers, request parsing, whole and streamed replies, error replies."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ from tunecheck.plugins import JSON, canonical, loads
 
 _WORD = re.compile(r"\s*\S+|\s+")
 _ARGUMENT_PIECE = 24
-"""Characters of a call's arguments in one piece of a stream."""
+"""Characters of a call's arguments in one chunk of a stream."""
 
 _NOT_PARAMETERS = {"messages", "tools", "functions", "model", "stream", "stream_options", "n"}
 
@@ -28,9 +28,9 @@ class ChatSource(ABC):
         """Answer one chat.
 
         Raises:
-            NoAnswerError: nothing is known about these messages.
-            EndpointError: the answer is an error; its status and text are passed on.
-            ProblemError: the answer is this error reply.
+            NoAnswerError: the source has no answer to these messages.
+            EndpointError: the server replies with this error's status and text.
+            ProblemError: the server replies with this problem.
         """
 
     async def close(self) -> None:
@@ -38,7 +38,7 @@ class ChatSource(ABC):
 
 
 class EndpointSource(ChatSource):
-    """Answers of an endpoint that goes by messages."""
+    """The answers of an endpoint that needs only the messages, not a row."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.name = endpoint.name
@@ -53,7 +53,7 @@ class EndpointSource(ChatSource):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question. `digest` is equal for equal requests."""
+    """A parsed request. `digest` is equal for equal requests."""
 
     request: ChatRequest
     digest: bytes
@@ -63,7 +63,7 @@ class Asked:
 
 
 def chat_question(body: bytes) -> Asked:
-    """A chat completion's request."""
+    """Parse the body of a chat completions request."""
     asked = read_object(body)
     if asked.get("n") not in (None, 1):
         raise BadRequestError("n: only one choice is offered")
@@ -82,7 +82,10 @@ def chat_question(body: bytes) -> Asked:
 
 
 def score_question(body: bytes) -> Asked:
-    """A scoring call's request: `input_data` is the messages, or holds them as `messages` or `input_string`."""
+    """Parse the body of a scoring request.
+
+    `input_data` is the messages, or contains them under `messages` or `input_string`.
+    """
     asked = read_object(body)
     data = asked.get("input_data")
     inner = data if isinstance(data, dict) else {}
@@ -94,7 +97,7 @@ def score_question(body: bytes) -> Asked:
 
 
 def read_object(body: bytes) -> dict[str, JSON]:
-    """A request's body, which must be a JSON object."""
+    """Parse a request's body, which must be a JSON object."""
     try:
         value = loads(body)
     except ValueError as error:
@@ -136,7 +139,7 @@ def _objects(value: JSON, where: str) -> list[dict[str, JSON]]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as OpenAI's API words it."""
+    """An error in the format of OpenAI's API."""
 
     status: int
     message: str
@@ -149,7 +152,7 @@ class Problem:
         return {"error": error}
 
     def headers(self) -> dict[str, str]:
-        """When to come back, as services say it: in whole seconds."""
+        """Return Retry-After, in whole seconds, for the statuses that clients should retry."""
         return {"Retry-After": "1"} if self.status in (429, 503) else {}
 
 
@@ -169,7 +172,7 @@ def model_list(name: str) -> dict[str, JSON]:
 
 
 def score_reply(completion: Completion) -> dict[str, JSON]:
-    """The reply of a scoring script: `result` holds the calls where the model called, else its text."""
+    """Return the reply of a scoring request. `result` contains the model's calls, or its text if it made none."""
     return {"result": completion.columns()["response"], **_mark_simulated(completion)}
 
 
@@ -184,7 +187,7 @@ def chat_completion(completion: Completion, *, model: str, request_id: str) -> d
 
 
 def chat_pieces(completion: Completion, *, model: str, request_id: str, with_usage: bool) -> Iterator[dict[str, JSON]]:
-    """The same as the pieces of a stream: the role, the text word by word, each call's name and arguments, the end."""
+    """Yield a completion as the chunks of a stream: role, text word by word, calls in pieces, finish reason, usage."""
     body = {**_envelope("chat.completion.chunk", model, request_id), **_mark_simulated(completion)}
     if with_usage:
         body["usage"] = None
@@ -213,7 +216,7 @@ def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
 
 
 def _beside(completion: Completion) -> Mapping[str, JSON]:
-    """Return the fields of a message except text and calls: the recorded reasoning."""
+    """Return the message fields with the recorded reasoning."""
     fields = {name: value for name, value in completion.reasoning_fields.items() if name != "content"}
     return fields or ({"reasoning_content": completion.reasoning} if completion.reasoning else {})
 

@@ -1,4 +1,4 @@
-"""`tunecheck upload`: a finished run into Azure AI Foundry or onto an MLflow server."""
+"""`tunecheck upload`: the upload of a finished run to Azure AI Foundry or an MLflow server."""
 
 from __future__ import annotations
 

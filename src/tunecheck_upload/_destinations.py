@@ -1,4 +1,4 @@
-"""Destinations of uploads: options of `tunecheck upload`, and those that `evaluate` gets."""
+"""Destinations of uploads: the options of `tunecheck upload`, and the options that `evaluate` gets."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class EvaluateUploadOptions(DestinationOptions, AddedOptions):
 def open_uploaders(
     options: DestinationOptions, project: str | None, *, allow_simulated: bool
 ) -> list[plugins.UploaderLike]:
-    """Return uploaders to this project and to what else the options name."""
+    """Return uploaders to this project and to the MLflow server that the options name."""
     if options.foundry is not None and project is None:
         raise ConfigurationError("--foundry chooses the API of a Foundry project: name the project with --project")
     uploaders: list[plugins.UploaderLike] = []
@@ -82,7 +82,7 @@ def open_uploaders(
 def upload_all(
     uploaders: Iterable[UploaderLike], run: Run, *, again: bool = False
 ) -> tuple[list[Uploaded], TunecheckError | None]:
-    """Upload a run to each destination. Return what was done, and the first failure, which stops no other upload."""
+    """Upload a run to each destination, also after a failure. Return the finished uploads and the first failure."""
     done: list[Uploaded] = []
     failure: TunecheckError | None = None
     for uploader in uploaders:

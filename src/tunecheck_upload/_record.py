@@ -1,4 +1,4 @@
-"""`upload.json` in a run's folder: what was sent where, so that an upload is resumed, not done a second time."""
+"""`upload.json` in a run's folder: the state of the run's uploads, from which an interrupted upload resumes."""
 
 import contextlib
 import uuid
@@ -23,16 +23,16 @@ from tunecheck.plugins import (
 from tunecheck.runs import dumps_readably
 
 MARKER = "tunecheck.upload"
-"""The tag or property of a run at its destination that holds the record's marker."""
+"""The tag or property that holds the record's marker in the run at its destination."""
 
 
 class Destination(msgspec.Struct, omit_defaults=True):
     """The state of the upload to one destination.
 
-    `marker` is a fresh id that the run at the destination carries, too. It finds a run after the answer to its creation
-    was lost (`run_asked_for`). `fingerprint` is the hash of the contents at the destination, `result_of` of the
-    contents in a Foundry project's result. `artifacts` has the SHA-256 of each file at the destination, `traces_of`
-    that of the table with the rows sent as traces.
+    `marker` is a random id, which the run at the destination carries, too. `run_asked_for` is true while the reply to
+    the run's creation is missing; the marker then finds the run if it was created. `fingerprint` is the hash of the
+    contents at the destination, and `result_of` the hash of those in a Foundry project's result. `artifacts` has the
+    SHA-256 of each file at the destination. `traces_of` is the SHA-256 of the table with the rows sent as traces.
     """
 
     marker: str
@@ -51,14 +51,18 @@ class Destination(msgspec.Struct, omit_defaults=True):
 
 
 class UploadFile(msgspec.Struct):
-    """`signature` proves that this user uploaded the run: later uploads change the runs that this file names."""
+    """Content of `upload.json`.
+
+    `signature` proves that this user uploaded the run. It is needed because later uploads change the runs that this
+    file names.
+    """
 
     format_version: int = FORMAT_VERSION
     uploads: dict[str, Destination] = {}
     signature: str | None = None
 
     def content(self, run: Run) -> JSON:
-        """The signed content."""
+        """Return the content for the signature."""
         return [str(run.folder.resolve()), plain(self.uploads)]
 
 
@@ -73,7 +77,7 @@ class UploadRecord:
         self.known = self._file.uploads.setdefault(destination, _fresh())
 
     def renew(self) -> None:
-        """Forget what was sent, as it was deleted at the destination."""
+        """Start anew after the run was deleted at the destination."""
         self.known = self._file.uploads[self._destination] = _fresh()
         self.save()
 
@@ -92,7 +96,7 @@ def _fresh() -> Destination:
 def _read(run: Run, path: Path) -> UploadFile:
     read = _parse(path)
     content = read.content(run)
-    # A user without a key file has no signature to compare.
+    # Without a key file, this user has no signature to compare.
     if read.uploads and not is_signed(content, read.signature) and signature(content) is not None:
         raise ConfigurationError(
             f"{path}: you did not upload this run from here, and this file says what to change over there; "
@@ -114,7 +118,7 @@ def _parse(path: Path) -> UploadFile:
 
 @contextlib.contextmanager
 def one_at_a_time(run: Run) -> Iterator[None]:
-    """Hold the lock of a run during its upload; a second upload of the run is refused."""
-    run.manifest()  # refuse a run that cannot be read before a lock file is made
+    """Lock a run during its upload, and refuse a second upload of the run."""
+    run.manifest()  # an unreadable run is refused before a lock file is written
     with lock(run.folder / ".upload.lock", f"run {run.id} is being uploaded by another process"):
         yield

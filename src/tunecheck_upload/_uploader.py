@@ -1,4 +1,4 @@
-"""The base of uploads of finished runs: checked first, done step by step, repeatable, resumed after a failure."""
+"""The base of uploads of finished runs. An upload is checked first, done in steps, and can be repeated or resumed."""
 
 import abc
 import contextlib
@@ -23,14 +23,14 @@ _LOGS, _REPORT = "multi_turn_logs.jsonl", "report.html"
 
 _CAUSE = "cause"
 LOG_COLUMN = "outputs.inference_log"
-"""A conversation's whole log: too long for a cell of a table, so it goes into a file of its own."""
+"""The column with a conversation's whole log. It is too long for a table's cell and gets its own file."""
 
 _BYTES = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A file to upload: its name at the destination, its place here, its type, size and SHA-256."""
+    """A file to upload, with its name at the destination, local path, media type, size in bytes and SHA-256."""
 
     name: str
     path: Path
@@ -44,7 +44,7 @@ def artifact(name: str, path: Path, kind: str = _BYTES) -> Artifact:
 
 
 def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
-    """The logs of conversations, where there are any, and the report, where it was made."""
+    """Yield the file with the conversations' logs, if there are any, and the report, if it was written."""
     written = 0
     with (folder / _LOGS).open("wb") as file:
         for number, row in enumerate(run.rows()):
@@ -59,9 +59,10 @@ def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
 
 
 def table_columns(rows: Iterable[Mapping[str, JSON]]) -> list[str]:
-    """The columns of the table: inputs, outputs, why rows failed, and `outputs.error.<stage>` where rows have errors.
+    """Return the columns of the uploaded table: inputs, outputs, causes of failures, and `outputs.error.<stage>`.
 
-    Every row of the table has every column, null where it has no value: readers take the columns from any row.
+    Every row of the table gets every column, with null for missing values, because readers take the columns from any
+    row.
     """
     names = dict.fromkeys(name for row in rows for name in row)
     shown = [name for name in names if name.startswith(("inputs.", "outputs.")) and name != LOG_COLUMN]
@@ -70,28 +71,29 @@ def table_columns(rows: Iterable[Mapping[str, JSON]]) -> list[str]:
 
 
 def cell(row: Mapping[str, JSON], name: str) -> JSON:
+    """Return a row's value in a column of the table. Errors become text."""
     if name in row or not (name.startswith("outputs.error.") or name == f"outputs.{_CAUSE}"):
         return row.get(name)
     error = row.get(name.removeprefix("outputs."))
     return f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else error
 
 
-# -- the whole
+# -- contents
 
-_MOST_CODES = 100  # of one evaluator: a user's own may make codes of data
+_MOST_CODES = 100  # per evaluator: a user's evaluator may return a different code for each row
 
 _PORTAL_IDS = """bleu_score code_vulnerability coherence content_safety document_retrieval f1_score fluency gleu_score
     groundedness groundedness_pro hate_unfairness indirect_attack intent_resolution meteor_score protected_material qa
     relevance response_completeness retrieval rouge_score self_harm sexual similarity task_adherence tool_call_accuracy
     ungrounded_attributes violence"""
-"""The portal's ids of the evaluators that it knows: Azure's own, and ours that return the same keys."""
+"""Ids of the evaluators that the portal knows. Tunecheck's evaluators with the same keys use them, too."""
 
 _BY_CLASS = {f"{id_.replace('_', '')}evaluator": id_ for id_ in _PORTAL_IDS.split()}
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """All that is uploaded of a run. `left_out` names metrics that are not finite numbers."""
+    """The contents of an upload. `left_out` names the metrics that are not finite numbers."""
 
     run: Run
     name: str
@@ -105,19 +107,19 @@ class Contents:
 
     @property
     def moment_ms(self) -> int:
-        """When the metrics were written: a metric that is logged twice at the same time counts once."""
+        """The time when the metrics were written. A metric that is logged twice with the same time counts once."""
         return self.run.metrics_file.stat().st_mtime_ns // 1_000_000
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all of it: an upload with the same one has nothing new."""
+        """A hash of the contents. It is equal if there is nothing new to upload."""
         files: list[JSON] = [[artifact.name, artifact.sha256] for artifact in self.artifacts]
         parts: list[JSON] = [self.name, dict(self.tags), dict(self.metrics), dict(self.name_map), files]
         return hashlib.sha256(canonical(parts)).hexdigest()
 
 
 def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -> Contents:
-    """Collect what is uploaded of a run. The files are made only if the run may be uploaded."""
+    """Collect the contents of an upload. The files are written only if the run may be uploaded."""
     manifest = run.manifest_data()
     if manifest.get("status") != "finished":
         raise ConfigurationError(f"run {run.id} has not finished: finish it with --resume {run.id}, then upload it")
@@ -145,13 +147,13 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
 
 
 def _marks(run: Run, simulated: bool) -> dict[str, str]:
-    """Tags that readers of a run's metrics need: simulated answers, an early stop."""
+    """Return tags that mark a run with simulated answers or an early stop."""
     marks = {"stopped_early": stopped_text(run.manifest().stopped), "simulated": "true" if simulated else ""}
     return {name: said for name, said in marks.items() if said}
 
 
 def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
-    """`failed.<evaluator>.<code>`: the rows that failed, by fault code, the commonest codes of each evaluator."""
+    """Return the number of failed rows as `failed.<evaluator>.<code>`, for the commonest fault codes."""
     primaries = {name: entry.primary for name, entry in run.manifest().evaluators.items()}
     passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
     failures = read_failures(run.rows(), passing)
@@ -174,7 +176,7 @@ def finite_metrics(metrics: JSON) -> tuple[dict[str, float], tuple[str, ...]]:
 
 
 def name_map(evaluators: JSON) -> dict[str, str]:
-    """`{"my_f1": "f1_score"}`: the portal's ids of the run's evaluators; those it does not know are left out."""
+    """Return the portal's ids of the run's evaluators that it knows, such as `{"my_f1": "f1_score"}`."""
     entries = evaluators if isinstance(evaluators, dict) else {}
     known = {}
     for name, entry in entries.items():
@@ -186,7 +188,7 @@ def name_map(evaluators: JSON) -> dict[str, str]:
 
 
 def metric_keys(names: Iterable[str]) -> dict[str, str]:
-    """The metrics' names in MLflow, each its own: letters, digits and `_-. :` only, and at most 250 characters."""
+    """Return a unique MLflow name for each name, of letters, digits and `_-. :`, with at most 250 characters."""
     keys: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
@@ -202,10 +204,10 @@ def metric_keys(names: Iterable[str]) -> dict[str, str]:
 
 
 class UploadError(RunError):
-    """An upload that did not get through.
+    """The error of a failed upload.
 
-    `step` says where, `status` is the service's HTTP status and `request_id` its own id of the call, where there are
-    any. `unsure`: it is unknown whether the service did what it was asked.
+    `step` is the step that failed. `status` and `request_id` are the service's HTTP status and id of the request, if
+    known. `unsure` is true if the service may have carried out the request.
     """
 
     def __init__(
@@ -226,7 +228,7 @@ class UploadError(RunError):
 
 @dataclass(frozen=True, slots=True)
 class UploadStep:
-    """One step of an upload, in words that an error begins with. `repeatable`: safe to do twice."""
+    """A step of an upload. Error texts begin with `words`. `repeatable` is true if the step is safe to do twice."""
 
     words: str
     repeatable: bool = True
@@ -246,10 +248,10 @@ GONE = UploadStep("the run")
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
-    """The outcome of an upload.
+    """The result of an upload.
 
-    `url`: the run's page, if there is one. `left_out`: metrics that are not finite numbers. `unchanged`: everything
-    was there already and nothing was sent.
+    `url` is the address of the run's page, if there is one. `left_out` names the metrics that are not finite numbers.
+    `unchanged` is true if the destination had everything already and nothing was sent.
     """
 
     to: str
@@ -262,7 +264,7 @@ class Uploaded:
 
 
 class RunUpload(abc.ABC):
-    """One run on its way to one destination, with the one step that must not happen twice: creating it there."""
+    """The upload of one run to one destination. It makes sure that the run is created only once."""
 
     def __init__(self, record: UploadRecord, contents: Contents) -> None:
         self._record = record
@@ -271,11 +273,11 @@ class RunUpload(abc.ABC):
 
     @abc.abstractmethod
     def send(self) -> str | None:
-        """Do the steps that are not done yet, and return the run's page if the service names it."""
+        """Do the remaining steps, and return the address of the run's page if the service gives it."""
 
     @abc.abstractmethod
     def is_there(self) -> bool:
-        """Whether the run that was created is still there."""
+        """Return whether the created run still exists at the destination."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -283,18 +285,18 @@ class RunUpload(abc.ABC):
 
     @abc.abstractmethod
     def _find_run(self) -> bool:
-        """Look for the run that carries the record's marker; note its id if it is there."""
+        """Look for the run with the record's marker; save its id and return whether it exists."""
 
     @abc.abstractmethod
     def _create_run(self) -> None:
-        """Create the run, and note its id."""
+        """Create the run and set its id in the record."""
 
     @property
     def _run_id(self) -> str:
         return str(self._known.run_id)
 
     def _ensure_run(self) -> None:
-        """Create the run unless it exists. If a creation was sent and never answered, look for its run first."""
+        """Create the run unless it exists. If the reply to an earlier creation was lost, look for that run first."""
         if self._known.run_id is not None:
             return
         exists = self._find_run() if self._known.run_asked_for else False
@@ -321,10 +323,10 @@ class RunUpload(abc.ABC):
 
 
 class Uploader(abc.ABC):
-    """Uploads runs to one destination, which a subclass knows how to reach.
+    """An uploader of runs to one destination. A subclass implements the calls to the destination.
 
-    Making one checks what can be checked beforehand, so that an evaluation of hours does not end at a wrong name.
-    `destination` is what the record calls it; `option` is how the command line names it.
+    The constructor checks what can be checked beforehand, so that a long evaluation does not end with a wrong name.
+    `destination` is the key in the upload record; `option` is the part of the command line that names the destination.
     """
 
     def __init__(
@@ -336,7 +338,7 @@ class Uploader(abc.ABC):
         self._allow_simulated = allow_simulated
 
     def check(self, *, simulated: bool) -> None:
-        """Refuse before the run what an upload would refuse after it."""
+        """Raise ConfigurationError before a run if the upload after it would be refused."""
         if simulated and not self._allow_simulated:
             raise ConfigurationError(
                 "the answers are simulated and would not be uploaded: "
@@ -344,13 +346,13 @@ class Uploader(abc.ABC):
             )
 
     def upload(self, run: Run | str | os.PathLike[str], *, again: bool = False) -> Uploaded:
-        """Upload a finished run (or the one in this folder), resume its upload, or update what is there.
+        """Upload a finished run, given itself or by its folder. Resume an earlier upload, or update the uploaded run.
 
-        `again`: create the run anew if it was deleted at the destination.
+        If `again`, create the run anew if it was deleted at the destination.
 
         Raises:
             ConfigurationError: the run cannot be uploaded.
-            UploadError: a step failed, or the run was deleted at the destination; the run's folder is whole, and the
+            UploadError: a step failed, or the run was deleted at the destination. The run's folder is intact, and the
                 upload can be repeated.
         """
         run = run if isinstance(run, Run) else Run(Path(run))
@@ -374,11 +376,11 @@ class Uploader(abc.ABC):
 
     @abc.abstractmethod
     def _artifacts(self, run: Run, folder: Path) -> Iterator[Artifact]:
-        """The files to upload; those that are not in the run's folder are made in `folder`."""
+        """Yield the files to upload. Files that are not in the run's folder are written to `folder`."""
 
     @abc.abstractmethod
     def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
-        """The run on its way."""
+        """Return the upload of one run, which `send` then carries out."""
 
     def _metric_count(self, contents: Contents) -> int:
         return len(contents.metrics)
@@ -387,7 +389,7 @@ class Uploader(abc.ABC):
         return known.url
 
     def _send(self, record: UploadRecord, contents: Contents, *, again: bool) -> bool:
-        """Do the steps that are not done yet, and return whether there were none."""
+        """Do the remaining steps, and return whether there were none."""
         with contextlib.closing(self._upload_of(record, contents)) as upload:
             if record.known.run_id is not None and not upload.is_there():
                 if not again:
@@ -417,7 +419,7 @@ class Uploader(abc.ABC):
 
 
 def value_at(value: JSON, *path: str | int) -> JSON:
-    """The value under these keys and positions, None if there is none."""
+    """Return the value under these keys and positions, or None if there is none."""
     for key in path:
         if isinstance(key, int):
             value = value[key] if isinstance(value, list) and key < len(value) else None

@@ -32,10 +32,11 @@ _DATA_INPUT, _RESULTS_OUTPUT = "dataset", "results"
 class CommandJob:
     """A job that runs `tunecheck evaluate` in a copy of the workspace.
 
-    `arguments` are those of evaluate, without --dataset; `dataset` is a path in the workspace, a file elsewhere, or
-    what Azure ML calls by an address (`azureml:val:3`). `requirements` are installed into the environment; a `wheel`
-    takes the place of the published package. `output` is a path of a datastore for the results, or of blob storage
-    (`az://…`). Several `instances` are a Ray cluster: the command runs on its head, the rows on all machines.
+    `arguments` are the arguments of `evaluate` without --dataset. `dataset` is a path in the workspace, a file outside
+    it, or an address that Azure ML resolves (`azureml:val:3`). `requirements` are installed into the environment. If a
+    `wheel` is given, it replaces the published package. `output` is a path in a datastore or in blob storage
+    (`az://…`) for the results. Several `instances` form a Ray cluster: the command runs on the head node, and rows run
+    on all machines.
     """
 
     name: str
@@ -52,10 +53,10 @@ class CommandJob:
     instances: int = 1
 
     def yaml_text(self, folder: Path, workspace: Path) -> str:
-        """The job's YAML, with paths as seen from the folder in which it will stand.
+        """Return the job's YAML, with paths relative to the folder of the YAML file.
 
         Raises:
-            ConfigurationError: a word of the command, or an identity, is none that Azure ML takes.
+            ConfigurationError: Azure ML cannot take an argument of the command, or does not know the identity.
         """
         import yaml
 
@@ -81,7 +82,7 @@ class CommandJob:
         )
 
     def dockerfile(self) -> str:
-        """The Docker file of the environment: a Python image, and what the job needs in it."""
+        """Return the Dockerfile of the environment: a Python image with the job's requirements."""
         lines = [f"FROM {self.image}"]
         if self.wheel is not None:
             lines.append(f"COPY {self.wheel.name} ./")
@@ -89,7 +90,7 @@ class CommandJob:
         return "\n".join(lines) + "\n"
 
     def _command(self, workspace: Path) -> str:
-        # For the shell of a Linux container, whatever system this one is.
+        # The shell of a Linux container reads the command, also if it is written on Windows.
         words = [shlex.quote(_check_word(word)) for word in self.arguments]
         dataset = f"${{{{inputs.{_DATA_INPUT}}}}}"
         if not is_input(self.dataset, workspace):
@@ -107,23 +108,23 @@ class CommandJob:
         return {_DATA_INPUT: {"type": "uri_file", "mode": "download", "path": path}}
 
     def _results(self) -> JSON:
-        # Not a mount: what a run appends and syncs would not be kept there as on a disk.
+        # Not a mount, because a mounted output does not reliably keep what a run appends and syncs.
         results: dict[str, JSON] = {"type": "uri_folder", "mode": "upload"}
         return results if self.output is None else {**results, "path": self.output}
 
 
 def is_storage(output: str | None) -> bool:
-    """Whether results go to blob storage as the run writes them, not to an output of the job."""
+    """Return whether the run writes its results to blob storage, and not to an output of the job."""
     return output is not None and output.startswith("az://")
 
 
 def is_remote(name: str) -> bool:
-    """Whether a name is an address that Azure ML follows."""
+    """Return whether a name is an address that Azure ML resolves."""
     return _REMOTE.match(name) is not None
 
 
 def is_input(dataset: str, workspace: Path) -> bool:
-    """Whether data do not come with the workspace."""
+    """Return whether the data are an input of the job, because they are not in the workspace."""
     return is_remote(dataset) or not (workspace / dataset).resolve().is_relative_to(workspace.resolve())
 
 
@@ -216,10 +217,10 @@ def job(options: JobOptions, invocation: Invocation) -> int:
 
 
 def _evaluate_options(arguments: list[str]) -> Options:
-    """Return the options of `evaluate` for these arguments; options that make no sense in a job are refused."""
+    """Return the options of `evaluate` for these arguments. Refuse options that cannot be used in a job."""
     from tunecheck.cli import evaluate
 
-    # A word that evaluate does not take is refused here, not by a job that waited for its machine.
+    # Wrong arguments are refused here, before a job waits for its machine.
     options = evaluate.parse("tunecheck evaluate", arguments)
     wrong = next((name for name in _NOT_IN_A_JOB if name in options.given()), None)
     if wrong is not None:
@@ -257,7 +258,7 @@ def _describe(options: JobOptions, given: Options, name: str) -> CommandJob:
 
 
 def _checked_data(dataset: str | None) -> str:
-    """Data that are there, if they are of this machine, and lose nothing on the way."""
+    """Return the data set's name. Refuse local data that are missing or have a sidecar file outside the workspace."""
     from tunecheck.datasets import open_dataset, sidecar_path
 
     if dataset is None:
@@ -294,7 +295,7 @@ def _variables(entries: list[str] | None) -> dict[str, str]:
 
 
 def _variables_read(given: Options) -> Iterator[str]:
-    """The variables that the endpoints of the command take values from."""
+    """Yield the environment variables that the definitions of the endpoint and the judge read."""
     from tunecheck.cli import is_embedded
     from tunecheck.endpoints import read_definition
 
@@ -309,7 +310,7 @@ def _name(dataset: str | None) -> str:
 
 
 def _write(job: CommandJob, folder: Path, *, overwrite: bool) -> Path:
-    """Write the job's folder; gives the YAML's path."""
+    """Write the job's folder, and return the path of the YAML file."""
     file = folder / "job.yml"
     if file.exists() and not overwrite:
         raise ConfigurationError(f"{file} is there already: give --overwrite to replace it, or another --name")
@@ -325,12 +326,12 @@ def _write(job: CommandJob, folder: Path, *, overwrite: bool) -> Path:
     return file
 
 
-# -- handing it over: by `az`, or by azure-ai-ml where that is installed
+# -- submitting: by `az`, or by azure-ai-ml if `az` is not installed
 
 
 @dataclass(frozen=True, kw_only=True)
 class AzureWorkspace:
-    """The workspace of a job. Fields that are None come from the defaults of `az`."""
+    """The Azure ML workspace of a job. For fields that are None, the defaults of `az` are used."""
 
     workspace: str | None = None
     resource_group: str | None = None
@@ -347,16 +348,16 @@ class AzureWorkspace:
 
 
 def az_command(job: Path, where: AzureWorkspace) -> Sequence[str]:
-    """The command that submits a job's file."""
+    """Return the command that submits a job's file."""
     return ["az", "ml", "job", "create", "--file", str(job), *where.arguments()]
 
 
 def submit(job: Path, where: AzureWorkspace) -> str:
-    """Submit a job; gives what there is to say of it: where it can be watched.
+    """Submit a job, and return the address of its page in the studio.
 
     Raises:
-        ConfigurationError: neither `az` nor azure-ai-ml is there, or azure-ai-ml needs to be told the workspace.
-        TunecheckError: the job was not taken.
+        ConfigurationError: neither `az` nor azure-ai-ml is installed, or azure-ai-ml needs the workspace.
+        TunecheckError: Azure ML refused the job.
     """
     az = shutil.which("az")
     if az is not None:
@@ -400,5 +401,5 @@ def _submit_by_package(job: Path, where: AzureWorkspace) -> str:
 
 
 def by_hand(job: Path, where: AzureWorkspace) -> str:
-    """The command to type where it is not submitted here."""
+    """Return the command with which the user can submit the job."""
     return command_line(az_command(job, where))

@@ -1,1 +1,1 @@
-"""Upload to Azure AI Foundry, projects of both kinds."""
+"""Upload to Azure AI Foundry: to Foundry projects and to hub projects."""

@@ -1,4 +1,4 @@
-"""The upload to a Foundry project: its endpoint takes the results first, then the run that shows them."""
+"""The upload to a Foundry project: first the results, then the run that refers to them."""
 
 import contextlib
 import uuid
@@ -20,10 +20,10 @@ _MOST_VERSIONS = 100
 
 
 class FoundryUpload(RunUpload):
-    """One run into one Foundry project: reserve, upload, register, create, complete.
+    """The upload of one run to one Foundry project: reserve, upload, register, create, complete.
 
-    The results are a version of a result with a random name; a run refers to that version. Changed results become the
-    next version, and the same run refers to it.
+    The results become a version of a result with a random name, and the run refers to that version. Changed results
+    become the next version, to which the same run then refers.
     """
 
     def __init__(self, endpoint: str, service: AzureService, record: UploadRecord, contents: Contents) -> None:
@@ -57,7 +57,7 @@ class FoundryUpload(RunUpload):
         self._register(version, address)
 
     def _reserve(self) -> tuple[int, ServiceReply]:
-        """A place for the next version that does not exist yet."""
+        """Reserve an upload for the next free version. Return the version and the service's reply."""
         version = 1 + self._known.version
         body: JSON = {"pendingUploadType": "TemporaryBlobReference"}
         for candidate in range(version, version + _MOST_VERSIONS):
@@ -65,7 +65,7 @@ class FoundryUpload(RunUpload):
             try:
                 reply = self._service.json(RESERVE, "POST", url, body)
             except UploadError as error:
-                if error.status != 409:  # an earlier attempt registered that version, and its answer was lost
+                if error.status != 409:  # 409: an earlier attempt registered that version, and the reply was lost
                     raise
                 continue
             return candidate, reply
@@ -99,7 +99,7 @@ class FoundryUpload(RunUpload):
                     self._known.run_id = _run_name(run)
                     return self._known.run_id is not None
             link = value_at(reply.body, "nextLink")
-            # The token is sent there: only where the list goes on at the same service.
+            # The token goes with the request, so a link to another service is not followed.
             if not isinstance(link, str) or not link.startswith(self._endpoint.split("/api/", 1)[0] + "/"):
                 break
             url = link

@@ -1,4 +1,4 @@
-"""The upload to a Foundry project's evals API: a run of an evaluation, next to runs made in the portal."""
+"""The upload to a Foundry project's evals API: a run of an evaluation, listed with runs made in the portal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REPLACE = UploadStep("delete the run's earlier results")
 COMPLETE = UploadStep("wait for the run")
 
 MOST_INLINE = 1 << 20
-"""Most bytes of rows that go in the request that creates the run; more go into a dataset of the project first."""
+"""The most bytes of rows in the request that creates the run. More rows are first uploaded as a dataset."""
 
 API_VERSION = "v1"
 
@@ -40,14 +40,14 @@ _MOST_PAGES = 50
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, *[15.0] * 100)
 
 _MOST_METADATA, _KEY, _VALUE = 16, 64, 512
-"""Limits of the API for metadata: pairs, characters of a key and of a value."""
+"""Limits of the API for metadata: number of pairs, characters of a key, characters of a value."""
 
 
 class EvalsUpload(RunUpload):
-    """One run: find or create its evaluation, create the run, wait until the service has read our verdicts.
+    """The upload of one run: find or create the evaluation, create the run, wait until the service has read it.
 
-    An evaluation is found by the hash of its definition, so that runs of the same data and evaluators stand in one.
-    Runs cannot be changed there: changed results become a new run, and the old one is deleted.
+    The evaluation is found by the hash of its definition, so that runs with the same data and evaluators share it.
+    The service cannot change a run: for changed results, the old run is deleted and a new run is created.
     """
 
     def __init__(self, endpoint: str, service: AzureService, record: UploadRecord, contents: Contents) -> None:
@@ -106,7 +106,7 @@ class EvalsUpload(RunUpload):
         return {"type": "file_id", "id": self._known.result_id}
 
     def _send_rows(self, items: Artifact) -> str:
-        """Put the rows into a dataset of the project and return its id. Each attempt uses a new name."""
+        """Upload the rows as a dataset of the project and return the dataset's id. Each attempt uses a new name."""
         place = f"{self._project}/datasets/tunecheck-{uuid.uuid4()}/versions/1"
         version = f"?api-version={API_VERSION}"
         asked: JSON = {"pendingUploadType": "BlobReference"}
@@ -130,7 +130,7 @@ class EvalsUpload(RunUpload):
         try:
             self._service.json(REPLACE, "DELETE", self._run_url)
         except UploadError as error:
-            if error.status != 404:  # an attempt before got through unanswered
+            if error.status != 404:  # 404: an earlier attempt deleted the run, and the reply was lost
                 raise
         self._known.run_id = self._known.result_id = None
         self._record.save()
@@ -143,14 +143,14 @@ class EvalsUpload(RunUpload):
                 page = value_at(reply.body, "report_url")
                 return page if isinstance(page, str) and page.startswith("https://") else None
             if status in ("failed", "canceled"):
-                self._known.run_id = None  # the next upload makes another one
+                self._known.run_id = None  # the next upload creates another run
                 self._record.save()
                 raise COMPLETE.failed(f"it {status}: {value_at(reply.body, 'error', 'message')}")
             time.sleep(wait_s)
         raise COMPLETE.failed(f"it is still {status}", unsure=True)
 
     def _list_entries(self, step: UploadStep, url: str) -> Iterator[JSON]:
-        """The entries of a list of the API, newest first, page by page."""
+        """Yield the entries of a list of the API, newest first, page by page."""
         after: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
             query = urlencode({"limit": "100", "order": "desc", **after})

@@ -1,7 +1,8 @@
-"""A finished run as the evals API of a Foundry project takes it: testing criteria, and an item of each row.
+"""A finished run in the form of the evals API of a Foundry project: testing criteria, and an item per row.
 
-That API computes results and takes none. So an item holds inputs, outputs and verdicts, and each criterion is a Python
-grader that reads its verdict from the item: Foundry shows the scores of the run without another model call.
+That API computes results itself and accepts no finished results. So an item contains inputs, outputs and verdicts, and
+each criterion is a Python grader that reads its verdict from the item. Foundry then shows the run's scores without
+another model call.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tunecheck_upload import LOG_COLUMN, Artifact, artifact
 DEFINITION, ITEMS = "evaluation.json", "evaluation_items.jsonl"
 
 HASH = "tunecheck.evaluation"
-"""The key of an evaluation's metadata under which the hash of its definition stands."""
+"""The key of the definition's hash in an evaluation's metadata."""
 
 _MOST_NAME = 200
 _PASSED = {"pass": True, "fail": False}
@@ -41,7 +42,7 @@ _GRADER = """def grade(sample, item):
 
 
 def as_verdict(reader: VerdictReader, row: Mapping[str, JSON]) -> dict[str, JSON]:
-    """A row's verdict by the names that Foundry has: score and passed are null where the row was not scored."""
+    """Return a row's verdict with Foundry's names. `score` and `passed` are None if the row was not scored."""
     verdict = reader.read(row)
     error, scored = row.get(f"error.{reader.name}"), verdict.word in ("pass", "fail", "scored")
     return {
@@ -55,7 +56,7 @@ def as_verdict(reader: VerdictReader, row: Mapping[str, JSON]) -> dict[str, JSON
 
 @dataclass
 class _Criterion:
-    """One metric of one evaluator, and whether its verdicts follow from score and one threshold."""
+    """A metric of an evaluator. `by_score` is true while all verdicts follow from the score and one threshold."""
 
     name: str
     reader: VerdictReader
@@ -64,6 +65,7 @@ class _Criterion:
     by_score: bool = True
 
     def look_at(self, row: Mapping[str, JSON]) -> None:
+        """Check with a row whether verdicts follow from the score and the threshold."""
         verdict = self.reader.read(row)
         if verdict.word not in _PASSED:
             return
@@ -86,7 +88,7 @@ class _Criterion:
 
 
 def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
-    """The evaluation's definition, and the items of a run of it, a line each."""
+    """Write the evaluation's definition and the run's items, one per line, and yield the two files."""
     criteria = _criteria(run)
     if not criteria:
         raise ConfigurationError(f"run {run.id} has no verdicts and no numbers that could be an evaluation's results")
@@ -103,7 +105,7 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
 
 
 def _criteria(run: Run) -> list[_Criterion]:
-    """The counted metric of each evaluator; every number of an evaluator without pass or fail."""
+    """Return a criterion for the metric that each evaluator counts, or for all numbers of one without pass or fail."""
     found: list[_Criterion] = []
     evaluators = run.manifest().evaluators
     metrics = run.metrics().get("metrics")
@@ -119,7 +121,7 @@ def _criteria(run: Run) -> list[_Criterion]:
 
 
 def _definition(run: Run, criteria: list[_Criterion]) -> dict[str, JSON]:
-    """The definition of an evaluation in the evals API. Runs with equal definitions are compared there."""
+    """Return an evaluation's definition for the evals API. Foundry compares the runs of equal definitions."""
     title = f"{run.manifest().dataset.name}: {', '.join(criterion.name for criterion in criteria)}"
     definition: dict[str, JSON] = {
         "name": title[:_MOST_NAME],
@@ -148,7 +150,7 @@ def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluators: tuple
 
 
 def read_definition(path: Path) -> dict[str, JSON]:
-    """The definition that was written."""
+    """Read a definition from its file."""
     definition = loads(path.read_bytes())
     assert isinstance(definition, dict)
     return definition

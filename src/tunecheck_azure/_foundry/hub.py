@@ -1,4 +1,4 @@
-"""The upload to a project in a hub: a run in the workspace's MLflow service, its files in the workspace's storage."""
+"""The upload to a hub project: a run in the workspace's MLflow service, with files in the workspace's storage."""
 
 import contextlib
 import os
@@ -36,10 +36,11 @@ PROPERTIES = UploadStep("write the run's properties")
 
 
 class HubUpload(RunUpload):
-    """One run into one hub project: workspace, run, storage, files and their registration, properties, metrics, end.
+    """The upload of one run to one hub project.
 
-    All but creating the run can be done again: files are replaced, and a metric that is logged twice with the same time
-    is one metric.
+    The steps are: find the workspace, create the run, find the storage, upload and register files, write properties,
+    log metrics, end the run. Every step except creating the run can be repeated: files are replaced, and a metric that
+    is logged twice with the same time counts once.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class HubUpload(RunUpload):
         sort = value_at(store.body, "properties", "credentials", "credentialsType")
         address = f"https://{account}.blob.{end}/{container}"
         prefix = f"promptflow/PromptFlowArtifacts/{self._run_id}/"
-        if isinstance(sort, str) and sort.lower() == "none":  # keys are switched off: the identity itself has the right
+        if isinstance(sort, str) and sort.lower() == "none":  # no keys: the identity itself has access
             opened = BlobFolder(self._service, address, SignIn(self._credential), prefix)
         else:
             opened = self._with_secret(name, account, address, prefix)
@@ -160,7 +161,7 @@ class HubUpload(RunUpload):
         try:
             self._service.json(step, "POST", self._tracking_url("artifact/v2.0", "artifacts/register"), body)
         except UploadError as error:
-            if error.status != 409:  # an attempt before got through unanswered
+            if error.status != 409:  # 409: an earlier attempt registered it, and the reply was lost
                 raise
 
     # -- figures

@@ -1,4 +1,4 @@
-"""Data of a run for the Foundry portal: properties that name its table, and the table itself."""
+"""Data of a run for the Foundry portal: the table of rows, and the properties that point to it."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ _SEGMENT, _MOST_SEGMENTS = 950, 10
 
 
 def properties(contents: Contents, marker: str) -> dict[str, JSON]:
-    """Properties by which the portal knows that a run is an evaluation, and where its table is."""
+    """Return properties that tell the portal that a run is an evaluation, and where the run's table is."""
     from tunecheck import __version__
 
     table: list[JSON] = [{"path": _TABLE, "type": "table"}]
@@ -28,7 +28,7 @@ def properties(contents: Contents, marker: str) -> dict[str, JSON]:
 
 
 def _name_map_properties(names: Mapping[str, str]) -> dict[str, JSON]:
-    """The map as JSON in segments of at most 950 characters; of a longer one the portal gets the length -1."""
+    """Return a map as JSON in at most ten segments of 950 characters. If it is longer, only send the length -1."""
     text = dumps(dict(names)).decode()
     segments = [text[start : start + _SEGMENT] for start in range(0, len(text), _SEGMENT)]
     key = "_azureml.evaluation_name_map"
@@ -38,11 +38,11 @@ def _name_map_properties(names: Mapping[str, str]) -> dict[str, JSON]:
 
 
 def portal_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
-    """The files that the portal is given. Files that the run's folder lacks are written to `folder`, row by row."""
+    """Yield the files for the portal. Files that are not in the run's folder are written to `folder`."""
     columns = table_columns(run.rows())
     with (folder / _TABLE).open("wb") as file:
         for number, row in enumerate(run.rows()):
-            # A line's number is what the portal tells its rows apart by.
+            # The portal identifies rows by their line number.
             file.write(dumps_line({**{name: cell(row, name) for name in columns}, "line_number": number}))
     yield artifact(_TABLE, folder / _TABLE)
     yield from common_artifacts(run, folder)

@@ -1,4 +1,4 @@
-"""Which project of Azure AI Foundry is meant: one with an endpoint of its own, or one in a hub."""
+"""Projects of Azure AI Foundry, with their own endpoint or in a hub, and the reader of their names."""
 
 import os
 import re
@@ -28,19 +28,19 @@ _ARM_ID = re.compile(
 _PART = re.compile(r"[\w().-]+\Z")
 _Part = Annotated[str, msgspec.Meta(pattern=r"^[\w().-]+$")]
 _OTHER_NAMES = {"resource_group": "resource_group_name", "workspace_name": "project_name"}
-"""The names of these keys in Azure ML's config.json."""
+"""Keys of Azure ML's config.json, with the names used here."""
 
 _KEYS = ("subscription_id", "resource_group_name", "project_name")
 
 
 class FoundryProject(Written, frozen=True):
-    """A project with an endpoint of its own."""
+    """A project with its own endpoint."""
 
     endpoint: str
 
     @property
     def text(self) -> str:
-        """It as `--project` takes it."""
+        """The project in the form of the option `--project`."""
         return self.endpoint
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class FoundryProject(Written, frozen=True):
 
 
 class HubProject(Written, frozen=True):
-    """A project in a hub, which is an Azure ML workspace. `resource_manager` is another one in sovereign clouds."""
+    """A project in a hub, which is an Azure ML workspace. Sovereign clouds have another `resource_manager`."""
 
     subscription_id: _Part
     resource_group_name: _Part
@@ -65,7 +65,7 @@ class HubProject(Written, frozen=True):
 
     @property
     def text(self) -> str:
-        """It as `--project` takes it."""
+        """The project in the form of the option `--project`."""
         return f"{self.subscription_id}/{self.resource_group_name}/{self.project_name}"
 
     def __str__(self) -> str:
@@ -76,13 +76,14 @@ Project: TypeAlias = FoundryProject | HubProject
 
 
 def read_project(value: object) -> Project:
-    """The project that is meant.
+    """Return the project that a value names.
 
-    `value`: an endpoint's URL; `subscription/group/project`; the project's ARM id; the name of a YAML or JSON file that
-    says `endpoint: …`, or `subscription_id`, `resource_group_name` and `project_name`; a dict of these.
+    `value` is the URL of an endpoint, a text `subscription/group/project`, or a project's ARM id. It may also be a dict
+    with the key `endpoint`, or with `subscription_id`, `resource_group_name` and `project_name`, or the path of a YAML
+    or JSON file with these keys.
 
     Raises:
-        ConfigurationError: it is none of them.
+        ConfigurationError: the value names no project.
     """
     if isinstance(value, (FoundryProject, HubProject)):
         return value
@@ -119,7 +120,7 @@ def _endpoint(text: str) -> str:
         _ = parts.port
     except ValueError:
         host = None
-    # A query or a password is not shown: it may be a secret.
+    # The error does not show the address: a query or a password may be a secret.
     if host is None or parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise ConfigurationError(f"the project's endpoint is not a plain address; expected {_SHOWN}")
     if parts.scheme != "https":

@@ -1,4 +1,4 @@
-"""Calls to an Azure service through azure-core: signed in, and repeated only if the service cannot do a thing twice."""
+"""Calls to an Azure service through azure-core: with sign-in, and with retries only if repeating is safe."""
 
 import hashlib
 import os
@@ -21,12 +21,12 @@ from tunecheck_upload import Artifact, UploadError, UploadStep, value_at
 
 _CONNECT_S, _READ_S = 30, 100
 _RETRIES = 6
-"""About a minute of waiting, if a service names no time of its own."""
+"""Six retries wait about a minute in all, if the service sends no Retry-After."""
 
 _ANY_METHOD = ("GET", "POST", "PATCH", "PUT", "DELETE")
 _RETRY_AFTER, _REQUEST_ID = "Retry-After", "x-ms-request-id"
 _PERHAPS_DONE = (408, 500, 502, 504)
-"""Statuses after which the service may have done what it was asked."""
+"""Statuses after which the service may have carried out the request."""
 
 _ADVICE = {
     401: " (sign in with `az login`, or check the credential's tenant)",
@@ -38,13 +38,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ServiceReply:
-    """A service's reply to a step: `body` is None if it is not JSON."""
+    """A service's reply to a step. `body` is None if the reply is not JSON."""
 
     step: UploadStep
     status: int
     body: JSON
 
     def text(self, *path: str | int) -> str:
+        """Return the text at this path of the body; raise UploadError if there is none."""
         text = value_at(self.body, *path)
         if not isinstance(text, str) or not text:
             reason = f"the service's answer has no {'.'.join(map(str, path))}"
@@ -53,11 +54,11 @@ class ServiceReply:
 
 
 class AzureService:
-    """Sends JSON to one service. Close it after use.
+    """A client that sends JSON to one service. Close it after use.
 
     Args:
-        credential: an object with `get_token`; it gives tokens for `scope`.
-        user_agent: how requests introduce themselves.
+        credential: an object with `get_token`, which returns tokens for `scope`.
+        user_agent: the User-Agent header of requests.
     """
 
     def __init__(self, credential: Any, scope: str, *, user_agent: str) -> None:  # noqa: ANN401 - duck-typed
@@ -79,18 +80,18 @@ class AzureService:
         self._client.close()
 
     def transport(self) -> RequestsTransport:
-        """Connections for one of Azure's clients."""
-        # requests itself knows only REQUESTS_CA_BUNDLE.
+        """Return a transport for one of Azure's clients."""
+        # requests itself reads only REQUESTS_CA_BUNDLE.
         verify = os.environ.get("SSL_CERT_FILE") or True
         return RequestsTransport(connection_timeout=_CONNECT_S, read_timeout=_READ_S, connection_verify=verify)
 
     def json(
         self, step: UploadStep, method: str, url: str, body: JSON = None, *, kind: str = "application/json"
     ) -> ServiceReply:
-        """Send JSON (nothing, if it is None) and read the reply.
+        """Send JSON, or no body if `body` is None, and read the reply.
 
         Raises:
-            UploadError: the step failed for good.
+            UploadError: the step failed, also after retries.
         """
         content: dict[str, Any] = {"content": dumps(body), "headers": {"Content-Type": kind}}
         request = HttpRequest(method, url, **({} if body is None else content))
@@ -104,7 +105,7 @@ class AzureService:
         return self.attempt(step, send)
 
     def found(self, step: UploadStep, url: str) -> JSON:
-        """Read a resource; None if it does not exist."""
+        """Return the body of a resource, or None if it does not exist."""
         try:
             return self.json(step, "GET", url).body
         except UploadError as error:
@@ -113,10 +114,10 @@ class AzureService:
             return None
 
     def attempt(self, step: UploadStep, action: Callable[[], T]) -> T:
-        """Do something with Azure's packages.
+        """Call an action that uses Azure's packages, and return its result.
 
         Raises:
-            UploadError: it failed.
+            UploadError: the action failed.
         """
         try:
             return action()
@@ -133,11 +134,11 @@ class AzureService:
             raise self._failure(step, reason, unsure=not isinstance(error, ServiceRequestError)) from None
 
     def hide(self, secret: str) -> None:
-        """Mask a secret wherever an error would show it."""
+        """Mask a secret in every error text."""
         self._redactor.add(Secret(secret))
 
     def hide_signature(self, address: str) -> None:
-        """Mask a shared access signature, and the address's whole query."""
+        """Mask a shared access signature and the whole query of its address in every error text."""
         query = urlsplit(address).query if "://" in address else address.lstrip("?")
         self.hide(query)
         for name, value in parse_qsl(query):
@@ -148,10 +149,10 @@ class AzureService:
         response: Any = error.response
         self.hide(response.request.headers.get("Authorization", "").removeprefix("Bearer "))
         status, headers = int(response.status_code), response.headers
-        # The lines after the first repeat the code, or name the time; without a code, one has the service's text.
+        # The lines after the first repeat the code or give the time. Without a code, the line "Content:" has the text.
         first, *others = str(error.message).splitlines()
         text = " ".join([first, *(line for line in others if line.startswith("Content:"))])
-        code = getattr(error, "error_code", None)  # the storage's, which its text leaves out
+        code = getattr(error, "error_code", None)  # the storage's code, which is not in its text
         code = f"({getattr(code, 'value', code)}) " if code and not first.startswith("(") else ""
         request_id = headers.get(_REQUEST_ID)
         told = f" (request id {request_id})" if request_id else ""
@@ -159,26 +160,26 @@ class AzureService:
         unsure = status in _PERHAPS_DONE or (status == 503 and _RETRY_AFTER not in headers)
         return self._failure(step, reason, status=status, request_id=request_id, unsure=unsure)
 
-    def _failure(self, step: UploadStep, reason: str, **details: Any) -> UploadError:  # noqa: ANN401 - those of UploadError
+    def _failure(self, step: UploadStep, reason: str, **details: Any) -> UploadError:  # noqa: ANN401 - UploadError's
         return step.failed(clean(self._redactor.text(reason), 600), **details)
 
 
 class SignIn:
-    """The user's credential; what it raises becomes an error of Azure's packages."""
+    """A wrapper of the user's credential that turns every error into a ClientAuthenticationError."""
 
     def __init__(self, credential: Any) -> None:  # noqa: ANN401 - duck-typed
         self._credential = credential
 
     def get_token(self, *scopes: str, **options: Any) -> Any:  # noqa: ANN401 - the signature is azure-core's
-        """A token for these scopes."""
+        """Return a token for these scopes."""
         try:
             return self._credential.get_token(*scopes, **options)
-        except Exception as error:  # noqa: BLE001 - whatever the credential is
+        except Exception as error:  # noqa: BLE001 - the credential may be any object
             raise ClientAuthenticationError(f"no Microsoft Entra token: {error}") from None
 
 
 class SafeRetryPolicy(policies.RetryPolicy):  # type: ignore[type-arg]
-    """Repeats a request of any of `retry_on_methods`. Without any, only if the service certainly did not do it."""
+    """A policy that retries requests of `retry_on_methods`, or others only if the service certainly did nothing."""
 
     def is_retry(self, settings: dict[str, Any], response: Any) -> bool:  # noqa: ANN401 - the signature is azure-core's
         if settings["methods"]:
@@ -188,7 +189,7 @@ class SafeRetryPolicy(policies.RetryPolicy):  # type: ignore[type-arg]
         return undone and settings["total"] > 0
 
     def increment(self, settings: dict[str, Any], response: Any = None, error: Any = None) -> bool:  # noqa: ANN401
-        # Waiting makes no certificate valid.
+        # An invalid certificate stays invalid, so retries would only wait.
         if isinstance(getattr(error, "inner_exception", None), SSLError):
             return False
         return bool(super().increment(settings, response=response, error=error))
@@ -197,14 +198,14 @@ class SafeRetryPolicy(policies.RetryPolicy):  # type: ignore[type-arg]
 # -- files
 
 BLOCK_BYTES = 8 << 20
-"""Size of a block, and of the largest file that goes whole."""
+"""Size of a block, and of the largest file that is sent in one request."""
 
 
 class BlobFolder:
-    """A container of the storage account, or a folder in it, that artifacts are put into.
+    """A container of a storage account, or a folder in it, to which artifacts are uploaded.
 
-    `container` is its address, with its signature if that is the credential. Else `credential` is the sign-in, or
-    `account_name` and `account_key`.
+    `container` is the container's address. It includes a shared access signature if `credential` is None. Otherwise
+    `credential` is a SignIn, or a dict with `account_name` and `account_key`.
     """
 
     def __init__(self, service: AzureService, container: str, credential: Any = None, prefix: str = "") -> None:  # noqa: ANN401 - duck-typed
@@ -220,11 +221,11 @@ class BlobFolder:
         )
 
     def put(self, artifact: Artifact) -> None:
-        """Upload a file. One of that name is replaced: an attempt before may have got through unanswered."""
+        """Upload a file. Replace a file of that name, because it may come from an earlier attempt."""
         with artifact.path.open("rb") as file:
             md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).digest()
             file.seek(0)
-            # The service itself computes the MD5 only of a file that comes whole.
+            # The service computes the MD5 itself only for a file that is sent in one request.
             settings = ContentSettings(content_type=artifact.kind, content_md5=bytearray(md5))
             self._service.attempt(
                 UploadStep(f"upload {artifact.name}"),

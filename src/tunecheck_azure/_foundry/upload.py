@@ -1,7 +1,7 @@
-"""The upload of a finished run to Azure AI Foundry, projects of both kinds.
+"""The upload of a finished run to a Foundry project or a hub project of Azure AI Foundry.
 
-azure-ai-evaluation offers no public way to do this: only its `evaluate()` uploads, what it has just computed itself,
-with floats cut to ten decimals. The calls here are those that it makes.
+azure-ai-evaluation has no public function for this: only its `evaluate()` uploads, and only its own results, with
+floats cut to ten decimals. This package makes the same calls as that function.
 """
 
 from collections.abc import Iterator
@@ -19,17 +19,18 @@ _SCOPE = "https://ai.azure.com/.default"
 
 
 class FoundryUploader(Uploader):
-    """Uploads runs to one project.
+    """The uploader to one project.
 
     Args:
         project: see `read_project`.
-        api: "evals" for a run of the project's evals API, instead of a result as azure-ai-evaluation uploads it.
-        credential: any object with `get_token`, of azure-identity or not; by default `DefaultAzureCredential`.
-        allow_simulated: upload runs that no model answered; they are tagged as such.
-        user_agent: appended to ours.
+        api: "evals" for a run in the project's evals API, or None for a result as azure-ai-evaluation uploads it.
+        credential: an object with `get_token`, of azure-identity or another package; by default
+            `DefaultAzureCredential`.
+        allow_simulated: upload runs with simulated answers, too; they are tagged as simulated.
+        user_agent: text to append to Tunecheck's User-Agent header.
 
     Raises:
-        ConfigurationError: the project cannot be read.
+        ConfigurationError: `project` names no project, or has no such API, or the credential has no `get_token`.
         MissingExtraError: a package is missing.
     """
 
@@ -73,7 +74,7 @@ class FoundryUploader(Uploader):
         return len(criteria) if isinstance(criteria, list) else 0
 
     def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
-        # Azure's packages are imported only now: they take time, and belong to the extra.
+        # Azure's packages are imported only now: importing takes time, and they belong to an extra.
         from tunecheck_azure._foundry.endpoint import FoundryUpload
         from tunecheck_azure._foundry.evals import EvalsUpload
         from tunecheck_azure._foundry.hub import HubUpload

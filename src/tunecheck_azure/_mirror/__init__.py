@@ -1,1 +1,1 @@
-"""Run folders in Azure blob storage (`az://container/prefix`): a folder on this machine mirrors them."""
+"""Run folders in Azure blob storage (`az://container/prefix`), mirrored in a folder on this machine."""

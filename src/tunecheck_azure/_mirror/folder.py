@@ -49,9 +49,10 @@ class StoredBlob:
 
 
 class BlobStore:
-    """Blobs below `az://container/prefix`. Each call is whole or did nothing, also when many machines call at once.
+    """Blobs below `az://container/prefix`. Each call is atomic, also if many machines call at once.
 
-    Every method raises RunError if the storage cannot be reached or refuses. The text says why, and holds no secret.
+    Every method raises RunError if the storage cannot be reached or refuses the call. The text gives the reason and
+    contains no secret.
     """
 
     def __init__(self, address: str) -> None:
@@ -61,7 +62,7 @@ class BlobStore:
             ConfigurationError: The address is wrong, or the environment names no account.
         """
         parts = _PLACE.fullmatch(address)
-        if parts is None:  # text behind a question mark may be a secret
+        if parts is None:  # not shown, because text behind a question mark may be a secret
             raise ConfigurationError(
                 "storage is az://container/prefix, nothing behind it: credentials are read from AZURE_STORAGE_… "
                 "variables"
@@ -84,7 +85,7 @@ class BlobStore:
         return service.get_container_client(self._name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a blob that does not exist yet; return whether the blob now holds this content."""
+        """Write a blob unless it exists. Return whether the blob now has this content."""
         with self._errors_of(name, "cannot be written"):
             try:
                 self._container.upload_blob(self._prefix + name, content)
@@ -94,12 +95,12 @@ class BlobStore:
         return True
 
     def put(self, name: str, content: bytes | BinaryIO) -> None:
-        """Write a blob or replace it; only a few MB of a file are in memory at once."""
+        """Write or replace a blob. Only a few MB of a file are in memory at once."""
         with self._errors_of(name, "cannot be written"):
             self._container.upload_blob(self._prefix + name, content, overwrite=True)
 
     def read(self, name: str) -> StoredBlob | None:
-        """Return a blob, or None if there is none of that name."""
+        """Return a blob, or None if it does not exist."""
         with self._errors_of(name, "cannot be read"):
             try:
                 found = self._container.download_blob(self._prefix + name)
@@ -110,7 +111,7 @@ class BlobStore:
             return StoredBlob(found.readall(), _without_quotes(found.properties.etag))
 
     def list(self, prefix: str) -> dict[str, str]:
-        """Return the names that begin with a prefix, in order, each with its version."""
+        """Return the names that begin with a prefix, in sorted order, each with the blob's version."""
         with self._errors_of(prefix, "cannot be listed"):
             found = {
                 blob.name.removeprefix(self._prefix): _without_quotes(blob.etag)
@@ -132,7 +133,7 @@ class BlobStore:
 
 
 def account_of_environment() -> tuple[str, str]:
-    """Return the storage account's name and its endpoint, as the environment gives them."""
+    """Return the storage account's name and endpoint from the environment, each empty if it is not set."""
     return os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", ""), os.environ.get("AZURE_STORAGE_ENDPOINT", "")
 
 
@@ -154,17 +155,17 @@ def _credential() -> AzureNamedKeyCredential | AzureSasCredential | TokenCredent
 
 
 def _without_quotes(e_tag: str) -> str:
-    """Return an ETag; replies have it in quotation marks, lists do not."""
+    """Return an ETag without quotation marks: replies have them, lists do not."""
     return e_tag.strip('"')
 
 
 def _code_of(error: HttpResponseError) -> str | None:
-    """Return the service's code of an error; the storage client adds it to its errors."""
+    """Return the error code of the service, which the storage client adds to its errors."""
     return getattr(error, "error_code", None)
 
 
 def _reason(error: Exception) -> str:
-    """Return what went wrong, without the address, which may hold a signature."""
+    """Return the reason of an error without the address, which may contain a signature."""
     if isinstance(error, HttpResponseError) and error.status_code is not None:
         code = _code_of(error)
         return f"{code} ({error.status_code})" if code else f"HTTP {error.status_code}"
@@ -180,11 +181,11 @@ _MANIFEST = "run.json"
 _PART = re.compile(rf"(?P<file>.+/{re.escape(_GROWING)})\.parts/(?P<number>\d{{8}})", re.ASCII)
 _MOST_IN_A_PART = 4 << 20
 _SAFE = re.compile(r"(?:[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*/)+[A-Za-z0-9_@+-][A-Za-z0-9_@+. -]*")
-"""Names of objects that may become files here: below a run, nothing hidden, no way up."""
+"""Blob names that may become files in the folder: below a run, not hidden, and without `..`."""
 
 
 class GoneOnElsewhereError(Exception):
-    """Another machine has written on in a run that has grown here, too."""
+    """The error if this machine and another one have both continued the same run."""
 
     def __init__(self, address: str, journal: str) -> None:
         self.run = journal.partition("/")[0]
@@ -195,14 +196,14 @@ class GoneOnElsewhereError(Exception):
 
 
 class FileStamp(NamedTuple):
-    """A file's size and time: if they change, the file has changed."""
+    """A file's size and modification time: if they change, the file has changed."""
 
     size: int
     mtime_ns: int
 
 
 class SyncedFile(msgspec.Struct, frozen=True):
-    """A file when both sides were last equal: the blob's version, and the file's size and time."""
+    """The blob's version and the file's stamp when the blob and the file were last equal."""
 
     version: str
     size: int
@@ -210,7 +211,7 @@ class SyncedFile(msgspec.Struct, frozen=True):
 
 
 class ShippedParts(msgspec.Struct, frozen=True):
-    """How much of a growing file both sides have."""
+    """The number of parts of a growing file, and their bytes, that both the storage and the folder have."""
 
     number: int = 0
     size: int = 0
@@ -225,7 +226,7 @@ class MirrorState(msgspec.Struct):
 
 
 class MirrorFolder:
-    """The folder that mirrors an address; it is made.
+    """The folder that mirrors an address. It is created if it does not exist.
 
     Raises:
         ConfigurationError: The address is wrong, or the environment names no account.
@@ -238,16 +239,17 @@ class MirrorFolder:
             folder.mkdir(parents=True, exist_ok=True)
 
     def pull(self, wanted: Callable[[str], bool] | None = None) -> list[str]:
-        """Fetch changed files with wanted names, or all; keep files that changed here, too.
+        """Fetch blobs that have changed, and return a note for each journal that cannot be fetched.
 
-        Objects that are no files of a run are ignored. Return a note for each journal that cannot be fetched.
+        `wanted` selects files by name; None fetches all. Files that have changed on this machine, too, are kept.
+        Blobs that are not files of a run are ignored.
 
         Raises:
             RunError: The storage cannot be read.
         """
         with self._state() as state:
             there = self.store.list("")
-            folders = {name.rpartition("/")[0] for name in there}  # some tools leave objects that stand for folders
+            folders = {name.rpartition("/")[0] for name in there}  # some tools leave blobs that represent folders
             parts: dict[str, list[int]] = {}
             for name, version in there.items():
                 part = _PART.fullmatch(name)
@@ -267,10 +269,10 @@ class MirrorFolder:
             return [problem for problem in problems if problem]
 
     def push(self) -> list[str]:
-        """Ship changed files; return their names.
+        """Ship changed files, and return their names.
 
         Raises:
-            GoneOnElsewhereError: Another machine has written to a run; all other runs are shipped.
+            GoneOnElsewhereError: Another machine has continued a run. The other runs are shipped.
             RunError: The storage cannot be written.
         """
         with self._state() as state:
@@ -290,10 +292,11 @@ class MirrorFolder:
             return shipped
 
     def _names(self, state: MirrorState) -> list[str]:
-        """Return the files here, in the order of shipping.
+        """Return the names of the folder's files in the order of shipping.
 
-        A finished `run.json` comes after its results, and a journal after its first `run.json`. A journal that another
-        machine has written to is found before any of its files is overwritten.
+        The storage gets a finished `run.json` after the run's results, and a journal after the run's first `run.json`.
+        Once `run.json` is shipped, the journal comes first: if another machine has continued the run, this is noticed
+        before any file of the run is overwritten.
         """
         found = [
             path.relative_to(self.folder).as_posix()
@@ -334,7 +337,7 @@ class MirrorFolder:
         self._mark_synced(state, name, stored.version)
 
     def _ship(self, state: MirrorState, name: str) -> bool:
-        """Ship a file, if it has changed."""
+        """Ship a file if it has changed; return whether it was shipped."""
         if not self._has_changed(state, name):
             return False
         journal = f"{name.partition('/')[0]}/{_GROWING}"
@@ -344,7 +347,7 @@ class MirrorFolder:
         with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             self.store.put(name, file)
         stored = self.store.list(name).get(name, "")
-        if before is not None:  # as it was before it was read: what changed meanwhile is shipped next
+        if before is not None:  # the stamp before reading: a change during the upload is shipped next time
             state.files[name] = SyncedFile(stored, *before)
         return True
 
@@ -354,7 +357,7 @@ class MirrorFolder:
             state.files[name] = SyncedFile(version, *here)
 
     def _ship_parts(self, state: MirrorState, name: str) -> bool:
-        """Ship the whole lines that a file has grown by."""
+        """Ship the complete lines that a file has grown by; return whether there were any."""
         known = state.growing.get(name, ShippedParts())
         first = known
         with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
@@ -368,7 +371,7 @@ class MirrorFolder:
                     stored = self.store.read(_part(name, known.number))
                     content = b"" if stored is None else stored.content
                     file.seek(known.size)
-                    # Ours all the same, where the reply to an earlier try was lost, and the journal has grown since.
+                    # The part may be this machine's: the reply to an earlier attempt was lost, then the journal grew.
                     if not content or file.read(len(content)) != content:
                         raise GoneOnElsewhereError(self.address, name)
                 known = ShippedParts(known.number + 1, known.size + len(content))
@@ -377,7 +380,7 @@ class MirrorFolder:
         return known != first
 
     def _fetch_parts(self, state: MirrorState, name: str, numbers: list[int]) -> str:
-        """Append the missing parts; return the reason if that is impossible."""
+        """Append missing parts to a growing file. Return an empty text, or the reason why this is impossible."""
         known, path = state.growing.get(name, ShippedParts()), self.folder / name
         here = self._stat(name)
         if len(numbers) <= known.number and here is not None:
@@ -388,7 +391,7 @@ class MirrorFolder:
                 f"{self.address}/{_part(name, max(numbers))}: part {missing} is not there: put it back, or remove the "
                 f"parts behind it, whose rows --resume then asks again"
             )
-        if here is None or here.size != known.size:  # not grown from what is there: both went on, or it was removed
+        if here is None or here.size != known.size:  # both machines continued it, or the file is gone
             if here is not None:
                 self._move_aside(path)
             known = ShippedParts()
@@ -405,10 +408,10 @@ class MirrorFolder:
         return ""
 
     def set_aside(self, run: str) -> Path:
-        """Move the files that only this machine has out of the run; return their place.
+        """Move this machine's copy of a run aside, and return the new path.
 
         Raises:
-            RunError: it cannot be moved.
+            RunError: the run's folder cannot be moved.
         """
         with self._state() as state:
             state.files = {name: known for name, known in state.files.items() if not name.startswith(f"{run}/")}
@@ -425,7 +428,7 @@ class MirrorFolder:
         return aside
 
     def _forget(self, state: MirrorState, there: dict[str, str]) -> None:
-        """Remove files that were removed in the storage and have not changed here."""
+        """Remove files that were removed from the storage and have not changed on this machine."""
         for name in [name for name in state.files if name not in there and not self._has_changed(state, name)]:
             del state.files[name]
             with raise_as(RunError, self.folder / name, "cannot be removed"):
@@ -439,7 +442,7 @@ class MirrorFolder:
 
     @contextlib.contextmanager
     def _state(self) -> Iterator[MirrorState]:
-        """Give the recorded state to one process at a time, and write it at the end, also after an error."""
+        """Lock the folder, yield the recorded state, and write it at the end, also after an error."""
         from filelock import lock_descriptor
 
         with raise_as(RunError, self.folder / _LOCK, "cannot be locked"):
@@ -470,5 +473,5 @@ def _version(state: MirrorState, name: str) -> str | None:
 def _read_state(folder: Path) -> MirrorState | None:
     try:
         return msgspec.json.decode((folder / MIRROR_STATE).read_bytes(), type=MirrorState)
-    except (OSError, msgspec.MsgspecError):  # without it, everything is compared anew
+    except (OSError, msgspec.MsgspecError):  # without the state, every file counts as changed
         return None

@@ -1,4 +1,4 @@
-"""The mirror of `--results-dir az://…`: a thread ships to the storage, every two seconds, what a command writes."""
+"""The mirror of `--results-dir az://…`: every two seconds, a thread ships a command's new files to the storage."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tunecheck_azure._mirror.folder import GoneOnElsewhereError, MirrorFolder
 _EACH_S = 2.0
 _STALE_S = 15.0
 _LISTED = ("run.json", "metrics.json")
-"""Files of every run that a list of runs needs; the others are fetched for a run that a command names."""
+"""The files that a list of runs needs of every run. Other files are fetched if a command names their run."""
 
 
 class BlobMirror:
     """The runs at an `az://` address, mirrored in a folder of the user's cache."""
 
     def __init__(self, address: str) -> None:
-        """Connect to nothing yet.
+        """Prepare the mirror without connecting to the storage.
 
         Raises:
             ConfigurationError: The address is wrong, or the environment names no account.
@@ -40,12 +40,13 @@ class BlobMirror:
 
     @contextlib.contextmanager
     def kept(self, tell: Callable[[str], None], *, whole: bool) -> Iterator[Callable[[str], None]]:
-        """Fetch from the storage, then ship what the command writes into the folder; give what claims a run by its id.
+        """Keep the folder and the storage in step: fetch first, then ship what the command writes.
 
-        `whole` fetches every run, not only what a list of runs needs. `tell` is called with each line for the user.
+        Yield a function that claims a run, given by its id, for this machine. If `whole`, every run is fetched
+        completely, else only the files that a list of runs needs. `tell` gets each line for the user.
 
         Raises:
-            RunError: The storage cannot be read at the beginning or not be written at the end. Files that were not
+            RunError: The storage cannot be read at the beginning, or cannot be written at the end. Files that were not
                 shipped stay in the folder, and the next command with this address ships them.
         """
         self._catch_up(tell)
@@ -59,11 +60,11 @@ class BlobMirror:
             shipping.end()
 
     def _catch_up(self, tell: Callable[[str], None]) -> None:
-        """Ship what an earlier command could not ship, except for runs that other machines have gone on with."""
+        """Ship what an earlier command could not ship. Set aside runs that another machine has continued."""
         try:
             self._mirror.push()
         except GoneOnElsewhereError as error:
-            if is_held(self.folder / error.run / "journal.jsonl"):  # another process here works on it, and will say so
+            if is_held(self.folder / error.run / "journal.jsonl"):  # that process reports it
                 return
             aside = self._mirror.set_aside(error.run)
             tell(f"note: another machine has gone on with {error.run}: what only this one had of it is kept in {aside}")
@@ -79,9 +80,9 @@ class BlobMirror:
             raise RunError(problem)
 
     def running(self, runs: Iterable[str]) -> set[str]:
-        """Return the runs that another machine works on: their owner's mark in the storage changes meanwhile.
+        """Return the runs on which another machine works: their owner blob changes while this method waits.
 
-        It takes seconds if a run has an owner. Clocks of other machines do not matter.
+        If a run has an owner, this takes seconds. It does not depend on the clocks of other machines.
         """
         first = {run: version for run in runs if (version := self._owner_version(run)) is not None}
         found: set[str] = set()
@@ -104,9 +105,9 @@ def _is_listed(name: str) -> bool:
 
 
 class _Shipping(threading.Thread):
-    """Ships every few seconds; if the storage cannot be reached, says so once and tries again.
+    """A thread that ships every two seconds. If this fails, it tells the user once and tries again.
 
-    An object that changes at each turn tells other machines that this one works on a run.
+    Each time it also changes a run's owner blob, which tells other machines that this one works on the run.
     """
 
     def __init__(self, mirror: MirrorFolder, tell: Callable[[str], None]) -> None:
@@ -118,10 +119,10 @@ class _Shipping(threading.Thread):
         self._runs: set[str] = set()
 
     def claim(self, run: str) -> None:
-        """Make this machine the owner of a run that goes on, in place of an owner that stood still.
+        """Make this machine the owner of a run. An owner blob that has stopped changing is replaced.
 
         Raises:
-            RunError: Another machine works on it, or the storage cannot be read.
+            RunError: Another machine works on the run, or the storage cannot be read.
         """
         store, name = self._mirror.store, _owner(run)
         owner = store.read(name)
@@ -148,7 +149,7 @@ class _Shipping(threading.Thread):
                 told = True
 
     def end(self) -> None:
-        """Ship the rest, and give up this machine's runs."""
+        """Stop the thread, ship the rest, and remove the owner blobs of this machine."""
         self._ended.set()
         self.join()
         try:

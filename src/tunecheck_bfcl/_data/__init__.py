@@ -1,1 +1,1 @@
-"""BFCL's data: fetched (`download`), its files and categories, its prompts, and its rows as data sets (`loader`)."""
+"""BFCL's data: download, files, categories and prompts, and the rows as data sets (`loader`)."""

@@ -1,4 +1,4 @@
-"""The categories of BFCL V3: their names, where each one's files are, and the groups that stand for several."""
+"""The categories of BFCL V3, with the names of their files, and the groups of categories."""
 
 import re
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ _UNUSED = Path("unused_datasets")
 
 @dataclass(frozen=True)
 class Category:
-    """One category: how its answers are checked, in which language its functions are, and how many rows it has.
+    """A category: the check of answers, the language of functions, and the number of rows.
 
-    `rows` counts those of the release that is fetched. `scored` is False for the one that was part of V3 as published
-    and is left out of the scores since.
+    `rows` is the number in the release that `tunecheck bfcl get` fetches. `scored` is False for the category that was
+    part of V3 when it was published, but has since been excluded from the scores.
     """
 
     name: str
@@ -39,18 +39,18 @@ class Category:
 
     @property
     def live(self) -> bool:
-        """Return True if its rows are from the live part, which users contributed."""
+        """True if the category belongs to the live part, which users contributed."""
         return self.name.startswith("live_")
 
     @property
     def questions(self) -> Path:
-        """Return the path of its questions below the data folder."""
+        """The path of the category's questions below the data folder."""
         name = f"BFCL_v4_{self.name}.json"
         return Path(name) if self.scored else _UNUSED / "question" / name
 
     @property
     def answers(self) -> Path | None:
-        """Return the path of its ground truth below the data folder; None if only calling or not calling counts."""
+        """The path of the category's ground truth below the data folder; None if only calling or not counts."""
         if self.check in ("irrelevance", "relevance"):
             return None
         folder = Path("possible_answer") if self.scored else _UNUSED / "possible_answer"
@@ -88,14 +88,14 @@ GROUPS = {
     "live": tuple(each.name for each in _ALL if each.live),
     "multi_turn": tuple(each.name for each in _ALL if each.multi_turn and each.scored),
 }
-"""Names that stand for several categories. None of them holds the unscored one, which must be named itself."""
+"""Names for groups of categories. No group contains the category that is not scored, which must be named itself."""
 
 
 def named_categories(text: str) -> list[Category]:
-    """Return the categories that a text names: names and groups between commas, each category once.
+    """Return the categories that a text names by comma-separated categories and groups, each category once.
 
     Raises:
-        DataError: a name that is neither a category nor a group.
+        DataError: a name is neither a category nor a group.
     """
     categories: dict[str, Category] = {}
     for name in text.split(","):
@@ -108,7 +108,10 @@ def named_categories(text: str) -> list[Category]:
 
 
 def category_of(row_id: str) -> Category | None:
-    """Return the category with the longest name that an id begins with: `live_multiple` of `live_multiple_1-0-1`."""
+    """Return the category of a row id, such as `live_multiple` for `live_multiple_1-0-1`.
+
+    If several names are prefixes of the id, the longest one counts.
+    """
     names = [name for name in CATEGORIES if row_id.startswith(f"{name}_")]
     return CATEGORIES[max(names, key=len)] if names else None
 
@@ -118,7 +121,7 @@ _VARIANT_ID = re.compile(r"multi_turn_(?:base|miss_func|miss_param|long_context)
 
 
 def shared_part(row_id: str) -> str:
-    """Return a label that is equal for dependent rows; independent rows have their id.
+    """Return a label that is equal for dependent rows. For an independent row, it is the row's id.
 
     Variants of a conversation (`multi_turn_base_7`, `multi_turn_miss_func_7`) share a scenario. Live rows with an equal
     second number in their ids (`live_simple_0-0-0`, `live_simple_1-0-1`) share a function document.
@@ -128,24 +131,24 @@ def shared_part(row_id: str) -> str:
 
 
 def is_bfcl(category: object, check: object) -> bool:
-    """Return True if a row with these columns is one of BFCL's, as `bfcl:…` gives them."""
+    """Return True if a row with these columns is a row of a data set `bfcl:…`."""
     known = CATEGORIES.get(category) if isinstance(category, str) else None
     return known is not None and known.check == check
 
 
 _GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
 OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "simple_javascript"}
-"""Categories that V3 called otherwise, and so their rows' ids."""
+"""The names of categories in V3 that have changed since, with the present names. Row ids changed in the same way."""
 
 
 def row_id(name: str, category: str) -> str:
-    """Return a row's id as the data has it: V3 called some rows otherwise (`java_5` is `simple_java_5`)."""
+    """Return a row's id as in the present data: V3 had other ids for some rows (`java_5` is now `simple_java_5`)."""
     stem, _, number = name.rpartition("_")
     return f"{OLD_NAMES[stem]}_{number}" if OLD_NAMES.get(stem) == category else name
 
 
 def model_folder_of(path: Path) -> Path:
-    """Return the folder of the model that a result or score file belongs to."""
+    """Return the model's folder that contains a result or score file."""
     folder = path.parent
     while folder.name in _GROUPS:
         folder = folder.parent

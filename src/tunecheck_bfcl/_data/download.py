@@ -1,7 +1,7 @@
-"""`tunecheck bfcl get`: the benchmark's data, fetched from the package index and unpacked; none of it is run.
+"""`tunecheck bfcl get`: fetch the benchmark's data from the package index and unpack it, without running any code.
 
-The package is a wheel; its dependencies are not installed. Only its data and a few files with constants and texts
-(`TEXTS`) are kept, as plain files in a folder outside any import path.
+The package is a wheel, which is downloaded without dependencies. Only the data and a few files with constants and texts
+(`TEXTS`) are kept, as plain files in a folder that is on no import path.
 """
 
 import hashlib
@@ -27,15 +27,15 @@ _CREDENTIALS = re.compile(r"://[^/\s@]+@")
 
 
 def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
-    """Put the data of BFCL into a folder and give its path; a complete copy is kept.
+    """Put the data of BFCL into a folder and return the folder's path. A complete copy is left as it is.
 
     Args:
         to: The folder; by default one in the user's cache, where `bfcl:…` finds it.
         source: The wheel of that release; by default pip downloads it from the configured package index.
 
     Raises:
-        DataError: the data cannot be fetched, is not what it should be, or is not whole.
-        ConfigurationError: `to` holds something else, or cannot be written.
+        DataError: the data cannot be fetched, is incomplete, or has the wrong checksum.
+        ConfigurationError: `to` contains other files, or cannot be written.
     """
     folder = (to or default_folder()).expanduser()
     if source is None and _whole(folder):
@@ -79,7 +79,7 @@ def _whole(folder: Path) -> bool:
 
 
 def _put_in_place(made: Path, folder: Path, old: Path) -> None:
-    """Rename, so that the folder never holds half; another process may have put the same there first."""
+    """Rename the new folder, so that the data is never incomplete. Another process may have done the same first."""
     if folder.exists():
         folder.rename(old)
     try:

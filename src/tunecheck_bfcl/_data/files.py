@@ -1,7 +1,7 @@
-"""The user's copy of BFCL, in the cache or in a folder that they name.
+"""The user's copy of BFCL, in the cache or in a folder that the user names.
 
-A copy is the package's own layout: a folder `bfcl_eval` with `data/` and a few files with constants and texts.
-`tunecheck bfcl get` makes one; an unpacked package or a clone of the repository is one too.
+A copy has the package's layout: a folder `bfcl_eval` with `data/` and a few files with constants and texts.
+`tunecheck bfcl get` makes such a copy. An unpacked package or a clone of the repository can be used, too.
 """
 
 import hashlib
@@ -16,10 +16,10 @@ from tunecheck.plugins import cache_folder, raise_as
 from tunecheck_bfcl._data.categories import CATEGORIES
 
 VERSION = "2026.3.23"
-"""The release of `bfcl-eval` that is fetched, and that our simulators are compared with."""
+"""The release of `bfcl-eval` that is fetched, and with which Tunecheck's simulators were compared."""
 
 ENVIRONMENT = "TUNECHECK_BFCL"
-"""The environment variable that names a copy of the data elsewhere than in the cache."""
+"""The environment variable with the path of a copy of the data outside the cache."""
 
 DATA_SHA256 = "b4a4a860f6ea0555e5cc77623657ca11a65908df90eeaa680a25cb6286b813a4"
 """The digest of that release's data (see `BfclFiles.digest`)."""
@@ -42,17 +42,17 @@ HINTS = Path("utils.py")
 TOOL_HINTS = Path("model_handler", "utils.py")
 
 TEXTS = (LONG_CONTEXT, PROMPTS, HINTS, TOOL_HINTS)
-"""The Python files whose constants and texts are read, never run; relative to the package's folder."""
+"""Python files with constants and texts, relative to the package's folder. They are parsed and never run."""
 
 _PACKAGE = "bfcl_eval"
 
 _PLACES = (Path(_PACKAGE), Path(), Path("berkeley-function-call-leaderboard", _PACKAGE))
-"""Where the package's folder may be below the one given."""
+"""The possible places of the package's folder below the given folder."""
 
 
 @dataclass(frozen=True)
 class BfclFiles:
-    """A copy of BFCL: `package` is the folder of its package, `data` that of the data, normally in it."""
+    """A copy of BFCL: `package` is the package's folder, and `data` the folder of the data, usually in `package`."""
 
     package: Path
     data: Path
@@ -73,12 +73,12 @@ class BfclFiles:
             yield self.function_docs(simulator)
 
     def missing(self) -> list[Path]:
-        """Which files of a whole copy are not there."""
+        """Return the files that the copy lacks."""
         return [path for path in (*self.required(), *(self.package / text for text in TEXTS)) if not path.is_file()]
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 of every required file's name and SHA-256, in order."""
+        """The SHA-256 of the names and SHA-256 hashes of all required files, in order."""
         whole = hashlib.sha256()
         for path in self.required():
             with raise_as(DataError, path):
@@ -87,7 +87,7 @@ class BfclFiles:
 
     @property
     def is_the_release(self) -> bool:
-        """Return True if the data is that of the release which our simulators follow, to the byte."""
+        """True if the data is byte for byte that of the release `VERSION`."""
         return self.digest == DATA_SHA256
 
 
@@ -97,10 +97,10 @@ def default_folder() -> Path:
 
 
 def find_bfcl(folder: Path | None = None) -> BfclFiles:
-    """Return the copy in a folder, by default the one that `TUNECHECK_BFCL` names, else the cache's.
+    """Return the copy of BFCL in a folder, by default in that of `TUNECHECK_BFCL`, else in the cache.
 
     Raises:
-        DataError: there is none; the text says how to get one.
+        DataError: there is no copy. The text tells how to get one.
     """
     given = folder or (Path(os.environ[ENVIRONMENT]).expanduser() if os.environ.get(ENVIRONMENT) else None)
     start = given or default_folder()
@@ -119,5 +119,5 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
 def _is_data(folder: Path) -> bool:
     try:
         return (folder / CATEGORIES["multi_turn_base"].questions).is_file()
-    except (OSError, ValueError):  # a name that is too long, or holds a NUL
+    except (OSError, ValueError):  # a name that is too long or contains a null character
         return False

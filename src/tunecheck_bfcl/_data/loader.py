@@ -19,13 +19,13 @@ _DATA = "?data="
 
 
 def load_bfcl(argument: str) -> Dataset:
-    """Return the rows of the categories that `argument` names: a category, a group, or several between commas.
+    """Return the rows of the categories that `argument` names by comma-separated categories and groups.
 
-    `simple_python?data=FOLDER` takes another copy than the one in the cache or in `TUNECHECK_BFCL`. `RowBuilder`
-    says what a row holds.
+    `simple_python?data=FOLDER` reads the copy of BFCL in FOLDER, instead of that in `TUNECHECK_BFCL` or the cache.
+    `RowBuilder` describes the columns of a row.
 
     Raises:
-        DataError: a name that is not a category; or the data is not there, and then the text says how to get it.
+        DataError: there is no such category, or the data is missing. The text then tells how to get it.
     """
     names, _, folder = argument.partition(_DATA)
     categories = named_categories(names)
@@ -33,7 +33,7 @@ def load_bfcl(argument: str) -> Dataset:
     conversations = any(category.multi_turn for category in categories)
     questions = not all(category.multi_turn for category in categories)
     evaluators = ["multi_turn_state"] * conversations + ["call_check"] * questions
-    # The conversation target asks a single question once.
+    # The conversation target also handles rows with a single question.
     defaults = DatasetDefaults(evaluators=evaluators, target="conversation")
     return Dataset(BfclSource(files, categories, names), defaults=defaults)
 
@@ -41,18 +41,18 @@ def load_bfcl(argument: str) -> Dataset:
 def select_rows(
     categories: str | None, *, ids: Sequence[str] = (), limit: int | None = None, folder: Path | None = None
 ) -> Dataset:
-    """Rows of the user's copy of BFCL, in the data's order.
+    """Return rows of the user's copy of BFCL, in the order of the data.
 
     Args:
-        categories: names of categories and groups between commas; None: those that the ids are of, else all that are
-            scored.
+        categories: comma-separated names of categories and groups; by default the categories of `ids`, or without
+            `ids` all scored categories.
         ids: only these rows.
-        limit: only this many rows of each category.
-        folder: the copy, if not the usual one.
+        limit: at most this many rows of each category.
+        folder: the copy of BFCL; by default as in `find_bfcl`.
 
     Raises:
-        ConfigurationError: a limit below 1.
-        DataError: the copy is not there, a category or an id does not exist.
+        ConfigurationError: the limit is below 1.
+        DataError: the copy is missing, or a category or an id does not exist.
     """
     if limit is not None and limit < 1:
         raise ConfigurationError(f"the limit must be at least 1 row, not {limit}")
@@ -74,7 +74,7 @@ def select_rows(
 class BfclSource(Source):
     """The rows of some categories, read on demand.
 
-    `ids` picks rows, none of them all; `limit` is the most of each category.
+    `ids` selects rows; if it is empty, all rows are read. `limit` is the most rows of each category.
     """
 
     unit = "row"
@@ -98,10 +98,10 @@ class BfclSource(Source):
         return [JsonLinesSource(path).state() for path in self._paths()]
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source. The digest is of the rows as canonical JSON, whatever files they came from.
+        """Yield numbered rows; see Source. The digest is that of the rows as canonical JSON, not of the files.
 
         Raises:
-            DataError: also where an id that was asked for is in no row.
+            DataError: a file cannot be read, or no row has one of `ids`.
         """
         builder = RowBuilder(self._files)
         number = 0
@@ -113,7 +113,7 @@ class BfclSource(Source):
                 if digest is not None:
                     digest.update(canonical(row) + b"\n")
                 yield number, row
-            if self._ids:  # those after the limit are looked at, too: an id that is not there is a mistake
+            if self._ids:  # read on after the limit: an id without a row is an error
                 deque(picked, maxlen=0)
         missing = self._ids.difference(known)
         if missing:

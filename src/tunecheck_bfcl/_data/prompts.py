@@ -1,7 +1,8 @@
-"""BFCL's prompts and hints, read as texts from the user's copy and never run.
+"""BFCL's prompts and hints, read as texts from the user's copy. Its code is never run.
 
-`PromptWording` is what is added to function documents, `read_prompts` what the prompting mode and later functions need.
-If a copy lacks these files (it holds the data alone), function documents get words of ours with the same meaning.
+`PromptWording` has the additions to function documents. `read_prompts` returns the prompts for the prompting mode and
+for functions that later turns add. If a copy has only the data, function documents get Tunecheck's own additions with
+the same meaning.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from tunecheck.plugins import JSON, raise_as
 from tunecheck_bfcl._data.files import HINTS, LONG_CONTEXT, PROMPTS, TOOL_HINTS, BfclFiles, find_bfcl
 
 MAX_BYTES = 4 << 20
-"""Largest file that is parsed: a syntax tree takes a hundred times its source."""
+"""The largest file in bytes that is parsed: a syntax tree needs a hundred times the memory of the source."""
 
 _MAX_TEXT = 4 << 20
 
 
 class _NoLiteralError(Exception):
-    """An expression that is not a constant."""
+    """The error for an expression that is not a constant."""
 
 
 def parse_file(path: Path) -> ast.Module:
     """Return the syntax tree of a Python file.
 
     Raises:
-        DataError: it cannot be read, is too large, or is not Python.
+        DataError: the file cannot be read, is too large, or is not Python.
     """
     with raise_as(DataError, path):
         if path.stat().st_size > MAX_BYTES:
@@ -41,19 +42,19 @@ def parse_file(path: Path) -> ast.Module:
         source = path.read_bytes()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in the benchmark's texts
+            warnings.simplefilter("ignore")  # the benchmark's texts have invalid escapes
             return ast.parse(source, filename=str(path))
     except SyntaxError as error:
         raise DataError(f"{path}, line {error.lineno}: is not Python: {error.msg}") from None
-    except (ValueError, RecursionError, MemoryError, SystemError):  # the last: CPython 3.11, nested too deeply
+    except (ValueError, RecursionError, MemoryError, SystemError):  # CPython 3.11 raises SystemError for deep nesting
         raise DataError(f"{path}: is not Python that can be parsed") from None
 
 
 def read_constants(path: Path) -> dict[str, object]:
-    """Return the constants that a Python file assigns at its top level by name; the last assignment counts.
+    """Return the constants that a Python file assigns at the top level, by name. The last assignment counts.
 
     Raises:
-        DataError: as `parse_file`.
+        DataError: see `parse_file`.
     """
     constants: dict[str, object] = {}
     for name, expression in _assignments(parse_file(path)):
@@ -65,10 +66,10 @@ def read_constants(path: Path) -> dict[str, object]:
 
 
 def text_constants(path: Path) -> Iterator[str]:
-    """Yield every text in a Python file, pieces of f-strings included.
+    """Yield every text in a Python file, including the parts of f-strings.
 
     Raises:
-        DataError: as `parse_file`.
+        DataError: see `parse_file`.
     """
     for node in ast.walk(parse_file(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -88,7 +89,7 @@ def _value(node: ast.expr, known: Mapping[str, object]) -> object:
     try:
         literal: object = ast.literal_eval(node)
         return literal
-    except (ValueError, TypeError):  # not a literal alone: it may name constants that came before
+    except (ValueError, TypeError):  # not a literal: it may refer to constants assigned before
         pass
     match node:
         case ast.Name(id=name) if name in known:
@@ -114,18 +115,18 @@ def _text(node: ast.expr | None, known: Mapping[str, object]) -> str:
 
 
 def _short(text: str) -> str:
-    if len(text) > _MAX_TEXT:  # `A = A + A`, forty times over
+    if len(text) > _MAX_TEXT:  # `A = A + A` forty times would fill the memory
         raise _NoLiteralError
     return text
 
 
 def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
-    """Return the constants in a copy of BFCL that pad states and answers, by name, such as `FILE_CONTENT_EXTENSION`.
+    """Return the constants in a copy of BFCL that make states and results long, such as `FILE_CONTENT_EXTENSION`.
 
-    Only literals are read, nothing is run. Services share the values and copy what they change or hand out.
+    Only literals are read; no code is run. Services share the values, and copy them before they change or return them.
 
     Raises:
-        DataError: There is no such file, or it is not Python, or holds no constants.
+        DataError: The file is missing, is not Python, or contains no constants.
     """
     path = copy.package / LONG_CONTEXT
     if not path.is_file():
@@ -137,7 +138,7 @@ def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
 
 
 def _is_plain(value: object) -> bool:
-    """Return True for JSON and for `...`, which one of the published lists holds and answers show."""
+    """Return True for JSON and for `...`, which one of the published lists contains and results show."""
     if isinstance(value, dict):
         return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     if isinstance(value, list):
@@ -146,10 +147,10 @@ def _is_plain(value: object) -> bool:
 
 
 ADDED_FUNCTIONS = "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC"
-"""The prompt that is the user's message in a turn which adds functions, for models that are given tools."""
+"""The name of the user message in a turn that adds functions, for models with tools."""
 
 ADDED_FUNCTIONS_TEXT = "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_PROMPTING"
-"""The same for models that are given the functions as text, with a place `{functions}` for the new ones."""
+"""The name of that message for models with functions as text. `{functions}` is replaced by the new functions."""
 
 _STYLE = "PROMPT_STYLE_TEMPLATES.classic."
 _TEMPLATE = "PROMPT_TEMPLATE_MAPPING.plaintext"
@@ -161,11 +162,12 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class PromptWording:
-    """Additions to descriptions in function documents; the defaults are ours, for a copy without its own.
+    """Additions to descriptions in function documents. The defaults are Tunecheck's, for a copy without these texts.
 
-    `python`, `java`, `javascript` go behind a function's; the others go behind the description of a parameter that
-    loses its declared type: `…_type` around the type, `…_any` for any, `items` around the type of a list's items,
-    `entries` before the schema of an object; `floating` where a float became a number.
+    `python`, `java` and `javascript` are appended to a function's description. The other texts are appended to the
+    description of a parameter whose declared type is replaced: `…_type` stands before the type and `type_end` after
+    it, and `…_any` is used for the type any. `items` and `items_end` enclose the type of a list's items, and `entries`
+    stands before an object's schema. `floating` is used for a float that became a number.
     """
 
     python: str = " Write calls in Python 3."
@@ -183,7 +185,7 @@ class PromptWording:
 
     @classmethod
     def read(cls, package: Path) -> PromptWording:
-        """Read the words of a copy of BFCL; ours stand in for missing ones."""
+        """Read the additions from a copy of BFCL, with the defaults for missing texts."""
         words: dict[str, str] = {}
         for path in (package / HINTS, package / TOOL_HINTS):
             for text in text_constants(path) if path.is_file() else ():
@@ -192,7 +194,7 @@ class PromptWording:
         return cls(**words)
 
 
-# The words that each text holds, in this order, from its start to its end.
+# Patterns that identify each text in BFCL's files by a few words, without a copy of the text.
 _MARKS = {
     "python": r" \w.*\bPython 3\b.*\bsyntax\.",
     "java": r" \w.*\bJava\b.*\bsyntax\.",
@@ -212,9 +214,9 @@ _LONGEST_WORDING = 300
 
 
 def read_prompts(folder: Path | None = None) -> Mapping[str, str]:
-    """Return the prompts in a copy of BFCL by name; tables have dotted names (`PROMPT_STYLE_TEMPLATES.classic.task`).
+    """Return the prompts in a copy of BFCL by name. Nested ones have dotted names, such as `A.classic.task`.
 
-    `folder` is looked for as `find_bfcl` does. Only literals are read, nothing is run.
+    The copy is found with `find_bfcl`. Only literals are read; no code is run.
 
     Raises:
         DataError: there is no copy, or it has no prompts.
@@ -238,8 +240,8 @@ def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
     """Return the system prompt for a model that gets functions as text and answers with `[f(a=1), …]`.
 
     Args:
-        prompts: as `read_prompts` gives them.
-        functions: function documents, as a row's `functions`.
+        prompts: the prompts from `read_prompts`.
+        functions: function documents, as in a row's `functions`.
     """
     call_format = _fill(
         prompt(prompts, _STYLE + "tool_call_no_tag"),
@@ -267,5 +269,5 @@ def prompt(prompts: Mapping[str, str], name: str) -> str:
 
 
 def _fill(template: str, values: Mapping[str, str]) -> str:
-    """Return the filled template; `str.format` would look into attributes and fail on a brace."""
+    """Return the filled template. `str.format` would allow attribute access and fail on other braces."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)

@@ -1,4 +1,4 @@
-"""Rows of BFCL: an entry of its question files with its answer, functions and tools, one shape for all categories."""
+"""Rows of BFCL: an entry of the question files with its answer, functions and tools, in one form for all categories."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tunecheck_bfcl._data.prompts import PromptWording
 Document = dict[str, JSON]
 
 MAX_DEPTH = 64
-"""Deepest schema that is converted; real ones stay below ten."""
+"""The deepest level of a schema that is converted. Real schemas have fewer than ten levels."""
 
 _JSON_TYPES = {
     "array": ("array", "list", "tuple", "Array", "ArrayList", "Queue", "Stack"),
@@ -24,24 +24,25 @@ _JSON_TYPES = {
     "object": ("object", "dict", "HashMap", "Hashtable"),
 }
 _JSON_TYPE = {name: to for to, names in _JSON_TYPES.items() for name in names}
-"""The documents' names of types as those of JSON Schema; any other stands for text."""
+"""The JSON Schema type for each type name in function documents. Other names become string."""
 
 _LISTS = {"java": ("Array", "ArrayList"), "javascript": ("array",)}
-"""What counts as a list, in each language, when its values are to be given as text."""
+"""The list types of each language, for parameters that take source code as text."""
 
 
 class RowBuilder:
-    """Makes rows of entries; it reads each simulator's function documents once.
+    """A builder of rows from entries. It reads each simulator's function documents once.
 
-    A single-turn row has `id`, `category`, `check`, `language`, `messages`, `tools`, `functions`, `ground_truth` (the
-    possible answers, or None), and for Java and JavaScript `declared`, the documents with the declared types.
+    A single-turn row has `id`, `category`, `check`, `language`, `messages`, `tools`, `functions` and `ground_truth`
+    (the possible answers, or None). For Java and JavaScript, it also has `declared`: the documents with the declared
+    types.
 
-    A multi-turn row has `id`, `category`, `check`, `turns` (messages of each), `tools`, `functions`, `held_out` and
-    `held_out_tools` (by the turn, as text, in which they are added), `initial_config`, `involved_classes`,
-    `ground_truth` (call texts of each turn), `long_context`.
+    A multi-turn row has `id`, `category`, `check`, `turns` (the messages of each turn), `tools`, `functions`,
+    `held_out` and `held_out_tools` (by turn number as text), `initial_config`, `involved_classes`, `ground_truth`
+    (the call texts of each turn) and `long_context`.
 
-    `functions` are the documents as the model is shown them, `held_out` those that it is shown later; `tools` and
-    `held_out_tools` are the same as OpenAI tools.
+    `functions` are the documents that the model gets at first, and `held_out` those that it gets in later turns.
+    `tools` and `held_out_tools` are the same functions as OpenAI tools.
     """
 
     def __init__(self, files: BfclFiles) -> None:
@@ -50,7 +51,7 @@ class RowBuilder:
         self._functions: dict[str, bytes] = {}
 
     def row(self, category: Category, entry: Record, answer: Record | None) -> Record:
-        """Return the row of an entry."""
+        """Return the row of an entry and its answer."""
         if answer is not None and answer.get("id") != entry.get("id"):
             refuse(f"the answer in the same place has the id {answer.get('id')!r}, not {entry.get('id')!r}")
         if category.multi_turn:
@@ -105,20 +106,20 @@ class RowBuilder:
         }
 
     def _class_functions(self, simulator: str) -> list[tuple[Document, JSON, JSON]]:
-        """Return each function's document: as it is, for a model, and as a tool."""
+        """Return a simulator's functions in three forms each: the original document, with hints, and as a tool."""
         if simulator not in self._functions:
             records = JsonLinesSource(self._files.function_docs(simulator)).records()
             documents = _documents([record for _, record in records], "the function documents")
             hinted = with_hints(documents, "python", self._wording)
             self._functions[simulator] = dumps([*zip(documents, hinted, to_tools(hinted, self._wording), strict=True)])
-        # Read anew for each row: rows share nothing, so that a changed row does not change others.
+        # Parsed again for each row, so that a change of one row does not affect others.
         return cast("list[tuple[Document, JSON, JSON]]", loads(self._functions[simulator]))
 
 
 def _held_out(value: JSON, offered: Sequence[Document]) -> dict[str, list[Document]]:
     """Return the documents of the functions that later turns add, by turn.
 
-    A name that no involved class has (the unscored category has some) is passed over: then a turn adds nothing.
+    A name that is not in the involved classes is ignored. The category that is not scored has such names.
     """
     by_name = {document["name"]: document for document in offered}
     return {
@@ -144,7 +145,7 @@ def _documents(value: JSON, what: str) -> list[Document]:
 
 
 def with_hints(documents: Sequence[Document], language: Language, wording: PromptWording) -> list[Document]:
-    """Return the documents for a model: with the language named, and Java and JavaScript values as text."""
+    """Return documents with the language in the description. Java and JavaScript parameters become text."""
     return [_with_hint(document, language, wording) for document in documents]
 
 
@@ -162,7 +163,7 @@ def _with_hint(document: Document, language: Language, wording: PromptWording) -
 
 
 def _as_text(schema: JSON, language: Language, wording: PromptWording) -> JSON:
-    """Return a text parameter for values written in the language; its description names the hidden types."""
+    """Return a parameter as a text with a value in the language. The description names the original type."""
     if not isinstance(schema, dict):
         return schema
     kept = dict(schema)
@@ -182,10 +183,10 @@ def _as_text(schema: JSON, language: Language, wording: PromptWording) -> JSON:
 
 
 def to_tools(documents: Sequence[Document], wording: PromptWording | None = None) -> list[JSON]:
-    """OpenAI tools `{"type": "function", "function": {…}}` for documents, in the same order.
+    """Return documents as OpenAI tools `{"type": "function", "function": {…}}`, in the same order.
 
-    Types become those of JSON Schema at every depth; a float, a `number` with `format: float` and a word about it. All
-    that a document has besides is kept, its `response` too. Names are as `tool_name` makes them.
+    Types are converted to those of JSON Schema at every depth. A float becomes a `number` with `format: float` and an
+    addition to the description. Other keys of a document, such as `response`, are kept. `tool_name` converts names.
     """
     tools: list[JSON] = []
     for document in documents:
@@ -200,7 +201,7 @@ def to_tools(documents: Sequence[Document], wording: PromptWording | None = None
 
 
 def _schema(schema: JSON, wording: PromptWording, depth: int) -> JSON:
-    """Return a schema with the types of its parts converted; the caller converts its own type."""
+    """Return a schema with converted types of its parts. The caller converts the type of the schema itself."""
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return schema
     converted = dict(schema)

@@ -1,7 +1,7 @@
 """Figures and defaults of the built-in services: prices, places, rates, accounts and configurations.
 
-The figures in figures.json are tabulated by scripts/tabulate_bfcl_figures.py. Those who read them do not change them:
-what a service keeps of them, or of its configuration, is a copy.
+scripts/tabulate_bfcl_figures.py writes the figures to figures.json. Services share the loaded figures, so each service
+copies the figures and the configuration that it keeps.
 """
 
 import functools
@@ -33,10 +33,10 @@ def figures() -> Mapping[str, Any]:
 
 
 class ConfiguredService(Simulator):
-    """A service with its configuration as its state: `data` holds all of it but the seed.
+    """A service with the configuration as state. `data` contains the configuration without the seed.
 
-    `exact` names the keys whose values must have the type of their default; others must if that is a list or an object.
-    `padded`: the state says whether answers are padded.
+    Values of the keys in `exact` must have the type of the default. Other values must have this type only if it is a
+    list or an object. If `padded`, the state contains whether answers are padded.
     """
 
     bounded: ClassVar[bool] = True
@@ -46,7 +46,7 @@ class ConfiguredService(Simulator):
     def start(
         self, config: Mapping[str, JSON], defaults: Mapping[str, Any], padding: Mapping[str, JSON] | None = None
     ) -> None:
-        """Start from the configuration, and from the defaults for what it leaves out.
+        """Start from the configuration, with the defaults for missing keys.
 
         Raises:
             DataError: A value has another type.
@@ -63,5 +63,5 @@ class ConfiguredService(Simulator):
         self._padding = padding
 
     def state(self) -> dict[str, object]:
-        """Return all that the configuration holds, and whether answers are padded."""
+        """Return the configuration without the seed, and whether answers are padded."""
         return {**self.data, "long_context": self._padding is not None} if self.padded else self.data

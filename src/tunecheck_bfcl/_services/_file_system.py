@@ -85,7 +85,7 @@ class GorillaFileSystem(Simulator):
             if volume.current.parent is None:
                 raise SimulatorError("cd: this is the root, there is nothing above it")
             volume.current = volume.current.parent
-            return {}  # so says BFCL's file system as well
+            return {}  # BFCL's file system returns no text here, either
         if "/" in name:
             raise SimulatorError(f"cd: '{folder}' is a path; go one directory at a time")
         directory = volume.root if not name else volume.current if name == "." else volume.find(name)
@@ -144,7 +144,7 @@ class GorillaFileSystem(Simulator):
             lines: How many lines to show.
         """
         listed = self._content(file_name, "tail").splitlines()
-        start = -len(listed) if lines > len(listed) else -lines  # a negative number leaves out so many from the start
+        start = -len(listed) if lines > len(listed) else -lines  # a negative number skips lines from the start
         return {"last_lines": "\n".join(listed[start:])}
 
     @tool
@@ -298,7 +298,7 @@ class GorillaFileSystem(Simulator):
         return name
 
     def _target(self, node: Node, source: str, destination: str, command: str) -> tuple[Directory, str, str]:
-        """Return a copied or moved node's directory, its name there, and the place's name in results."""
+        """Return the directory and name for a copied or moved node, and the name of the place for results."""
         there = self._volume.find(destination)
         if "/" in _short(destination):
             raise SimulatorError(f"{command}: the destination must be a name in this directory, not a path")

@@ -1,8 +1,8 @@
-"""The tree that the simulated file system works on: its nodes, how it is read and changed, and its limits.
+"""The tree of the simulated file system: nodes, reading, changes, and limits.
 
-BFCL's data rest on how its file system copies and moves directories, and so does this tree: a moved directory goes on
-sharing its entries with the node it was moved from, a copied one shares the entries' nodes with the original, and both
-keep the parents that these nodes had. So a tree may hold a node in several places, but never inside itself.
+BFCL's data depend on how its file system copies and moves directories, so this tree behaves in the same way. A moved
+directory still shares its dict of entries with the old node. A copied directory has its own dict, but the same nodes in
+it. In both cases, these nodes keep their parents. So a node may be in several places of a tree, but never in itself.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tunecheck.plugins import JSON
 from tunecheck.simulators import SimulatorError
 
 MAX_ENTRIES = 20_000
-"""Most files and directories in a tree; those of BFCL with long context stay below 1,000."""
+"""The most files and directories in a tree. BFCL's trees with long context have fewer than 1,000."""
 
 MAX_CHARACTERS = 20_000_000
-"""Most characters in all files and names together, each counted wherever the tree holds it."""
+"""The most characters in all files and names. A node in several places counts several times."""
 
 MAX_DEPTH = 100
-"""Most directories inside each other."""
+"""The most levels of nested directories."""
 
 
 class File:
@@ -33,7 +33,7 @@ class File:
 
 
 class Directory:
-    """A directory and its entries by name; `parent` is where it was made, None for the root."""
+    """A directory and its entries by name. `parent` is the directory in which it was made, None for the root."""
 
     __slots__ = ("contents", "name", "parent")
 
@@ -73,12 +73,12 @@ def _read_node(name: str, config: JSON, where: str, parent: Directory, depth: in
 
 
 def measure(directory: Directory) -> tuple[int, int, int]:
-    """Entries, characters and depth of a tree, as it looks when it is listed: shared nodes count where they appear."""
+    """Return the number of entries and characters and the depth of a tree. Shared nodes count in every place."""
     return _size(directory, 0, {})
 
 
 def _size(node: Directory, depth: int, known: dict[int, tuple[int, int, int] | None]) -> tuple[int, int, int]:
-    # Not a function inside `measure`: it would hold itself, and what it knows, until the next collection of garbage.
+    # Not a nested function: it would form a reference cycle, which keeps `known` until a garbage collection.
     if id(node.contents) in known:
         return known[id(node.contents)] or _endless()
     if depth > 2 * MAX_DEPTH:
@@ -122,7 +122,7 @@ def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]
 
 
 def plain(directory: Directory) -> dict[str, object]:
-    """Entries by name: a dict is a directory, text a file; `("content", value)` a file that holds something else."""
+    """Return the entries by name: a dict for a directory, a text for a file, `("content", value)` for other content."""
     entries: dict[str, object] = {}
     for name, entry in directory.contents.items():
         if isinstance(entry, Directory):
@@ -142,9 +142,9 @@ def node_text(node: Node) -> str:
 
 
 def pad(directory: Directory, text: str, names: Sequence[str], unpadded: Collection[str]) -> None:
-    """Make a tree longer: `text` after each file's own, and empty files of these names in each lowest directory.
+    """Make a tree longer: append `text` to each file, and add empty files to each directory without subdirectories.
 
-    Files with a name in `unpadded` do not change.
+    `names` are the names of the empty files. Files with a name in `unpadded` do not change.
     """
     entries = list(directory.contents.values())
     for entry in entries:
@@ -160,8 +160,7 @@ def pad(directory: Directory, text: str, names: Sequence[str], unpadded: Collect
 class Volume:
     """A tree and its current directory.
 
-    Every change keeps the tree within its limits: what would break them, or put a directory into itself, is refused
-    and leaves everything as it was.
+    A change that exceeds the limits, or puts a directory into itself, is refused and undone.
     """
 
     def __init__(self, root: Directory) -> None:
@@ -172,13 +171,13 @@ class Volume:
             raise DataError("initial_config.GorillaFileSystem.root is larger than a simulated file system may be")
 
     def plain(self) -> dict[str, object]:
-        """Return the tree as plain data under the root's name; made anew only after a change."""
+        """Return the tree as plain data under the root's name. It is cached until the next change."""
         if self._plain is None:
             self._plain = {self.root.name: plain(self.root)}
         return self._plain
 
     def find(self, name: str) -> Node | None:
-        """Return an entry of the current directory; if one is named ".", that name means the directory itself."""
+        """Return an entry of the current directory, or None. If an entry is named ".", "." is the directory itself."""
         entry = self.current.contents.get(name)
         return self.current if name == "." and entry else entry
 
@@ -189,7 +188,7 @@ class Volume:
         return entry
 
     def at(self, path: str) -> Directory:
-        """Return the directory at a path from here, or from the root for a leading "/"; `..` has no meaning."""
+        """Return the directory at a path, relative to the current directory or absolute. `..` is not supported."""
         directory = self.root if path.startswith("/") else self.current
         if path == "/":
             return directory
@@ -215,7 +214,7 @@ class Volume:
         self.add(copied, directory)
 
     def move(self, name: str, node: Node, directory: Directory, new_name: str) -> None:
-        """Move an entry of the current directory; a moved directory shares its entries with the node that it was."""
+        """Move an entry of the current directory. A moved directory shares its entries with the old node."""
         here, before = self.current.contents, dict(self.current.contents)
         del here[name]
         moved = (
@@ -229,7 +228,7 @@ class Volume:
             raise
 
     def write(self, file: File, content: JSON) -> None:
-        """Put content into a file in place of what it held."""
+        """Replace the content of a file."""
         before, file.content = file.content, content
         self._keep(lambda: setattr(file, "content", before))
 
@@ -239,7 +238,7 @@ class Volume:
         self._plain = None
 
     def _keep(self, undo: Callable[[], object]) -> None:
-        """Keep a change that has just been made, or undo and refuse it if the tree is too large with it."""
+        """Check the tree after a change. If it is too large, call `undo` and refuse the change."""
         self._plain = None
         try:
             if _is_over_limits(*measure(self.root)):

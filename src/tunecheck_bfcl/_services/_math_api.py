@@ -23,7 +23,7 @@ _MAX_LOGARITHM_BITS = 14_000
 
 
 _MAX_ROOT_DIGITS = 10_000
-_MAX_BITS = 14_300  # a larger whole number has more digits than Python writes as text, and is not a result either way
+_MAX_BITS = 14_300  # Python does not convert larger integers to text, so they cannot be results
 _TWO = "both must be numbers"
 _VALUE = "the value must be a number"
 
@@ -44,7 +44,7 @@ _FACTORS = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A number known only by how it is written; `repr` gives that text."""
+    """A number that is known only as text. `repr` returns this text."""
 
     text: str
 
@@ -55,7 +55,7 @@ class Shown:
 class MathAPI(Simulator):
     """Configuration: none. State: none.
 
-    Numbers may be whole or floating; what comes out follows Python's rules for them.
+    Numbers may be integers or floats. Results follow Python's rules for numbers.
     """
 
     bounded: ClassVar[bool] = True
@@ -263,7 +263,7 @@ def _number(value: float, refusal: str) -> float:
 
 
 def _try(work: Callable[[], _Result], refusal: str) -> _Result:
-    """Return what the work gives; a TypeError becomes a refusal."""
+    """Return the result of `work`, and raise a TypeError in it as a refusal."""
     try:
         return work()
     except TypeError:
@@ -293,13 +293,13 @@ def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
     """Return the logarithm of a number, complex if the number or the base is negative.
 
     Raises:
-        SimulatorError: no number, the base is 1, or more digits than `MAX_PRECISION`.
+        SimulatorError: a value is not a number, the base is 1, or the precision exceeds `MAX_PRECISION`.
     """
-    from mpmath import MPContext  # takes a while to load, and few conversations need it
+    from mpmath import MPContext  # slow to import, and few conversations need it
 
     if digits > MAX_PRECISION:
         raise SimulatorError(f"the precision may be {MAX_PRECISION} digits at most")
-    context = MPContext()  # one for the call, so that no precision outlives it
+    context = MPContext()  # a context per call, so that the precision does not affect later calls
     context.dps = digits
     number, of_base = _check_number(value), _check_number(base)
     try:
@@ -309,7 +309,7 @@ def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
 
 
 def _check_number(value: JSON) -> int | float | str:
-    """Return the value if it is a number that is read quickly."""
+    """Return the value if it is a number that is not too long to process."""
     if isinstance(value, int) and value.bit_length() > _MAX_LOGARITHM_BITS:
         raise SimulatorError("a number of thousands of digits is too large")
     if isinstance(value, str) and _NUMBER.fullmatch(value):

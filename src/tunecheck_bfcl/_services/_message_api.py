@@ -12,7 +12,7 @@ from tunecheck_bfcl._services._figures import ConfiguredService
 Fields: TypeAlias = dict[str, JSON]
 
 _FIRST_ID, _LAST_ID = 10_000, 99_999
-_MOST_MESSAGES = 50_000  # message ids are drawn until a new one comes, which would never end if all were taken
+_MOST_MESSAGES = 50_000  # ids are drawn until one is free, which would never end if all were taken
 _DEFAULTS: dict[str, JSON] = {
     "generated_ids": [],
     "user_count": 4,
@@ -108,7 +108,7 @@ class MessageAPI(ConfiguredService):
         self._check_login()
         for message in reversed(self.data["inbox"]):
             if next(iter(message)) == receiver_id:
-                self.data["inbox"].remove(message)  # of equal messages the oldest goes, as in BFCL
+                self.data["inbox"].remove(message)  # as in BFCL, the oldest of equal messages is deleted
                 said = f"Receiver {receiver_id}'s latest message deleted successfully."
                 return {"deleted_status": True, "receiver_id": receiver_id, "message": said}
         raise SimulatorError(f"there is no message to '{receiver_id}'")

@@ -1,4 +1,4 @@
-"""TicketAPI: support tickets that are opened, edited, resolved and closed by whoever is logged in."""
+"""TicketAPI: support tickets that the logged-in user opens, edits, resolves and closes."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias, TypedDict

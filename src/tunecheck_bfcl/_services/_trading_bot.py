@@ -10,7 +10,7 @@ from tunecheck_bfcl._services._figures import ConfiguredService, figures
 
 _SEED = 1053520
 _DAY_S = 86_400
-_OPENING = datetime(2024, 9, 1, 10, 30)  # noqa: DTZ001 - the exchange has one clock and names no zone
+_OPENING = datetime(2024, 9, 1, 10, 30)  # noqa: DTZ001 - the exchange has no time zone
 _DATE = "%Y-%m-%d"
 _TIME = "%Y-%m-%d %H:%M:%S"
 

@@ -26,7 +26,7 @@ _EXTENSIONS = {"credit_card_list": "CREDIT_CARD_EXTENSION", "booking_record": "B
 _ADULT_YEARS = 18
 TravelClass = Literal["economy", "business", "first"]
 Currency = Literal["USD", "RMB", "EUR", "JPY", "GBP", "CAD", "AUD", "INR", "RUB", "BRL", "MXN"]
-_LONGEST_TEXT = 1000  # characters of a text that is multiplied, as one is where a model gives an amount as text
+_LONGEST_TEXT = 1000  # characters of a text that is multiplied, which happens if a model gives an amount as text
 
 
 class TravelAPI(ConfiguredService):
@@ -348,7 +348,7 @@ class TravelAPI(ConfiguredService):
         if isinstance(value, (str, list)) and len(value) > _LONGEST_TEXT:
             raise SimulatorError("the amount must be a number")
         if base_currency == "USD" and target_currency in rates:
-            # BFCL multiplies before it makes a number of the result: "5" at a rate of 7 is 5,555,555.
+            # BFCL multiplies before it converts the result to a number: "5" at a rate of 7 is 5,555,555.
             return {"exchanged_value": float(value * rates[target_currency])}
         if target_currency == "USD" and base_currency in rates:
             return {"exchanged_value": round(value / rates[base_currency], 2)}
@@ -375,7 +375,7 @@ class TravelAPI(ConfiguredService):
         return found
 
     def _number(self, digits: int) -> str:
-        """Return a random number of so many digits, for ids and tokens."""
+        """Return a random number with this many digits, for ids and tokens."""
         return str(self._random.randint(10 ** (digits - 1), 10**digits - 1))
 
     def _require_token(self, access_token: str) -> None:
@@ -391,7 +391,7 @@ class TravelAPI(ConfiguredService):
         return found
 
     def _unfit(self, first_name: str, last_name: str, date_of_birth: str, passport_number: str) -> str:
-        """Return why a traveller is not verified, or empty text."""
+        """Return the reason why a traveller is not verified, or an empty text."""
         failures: dict[str, str] = figures()["travel"]["verification_failures"]
         if (first_name, last_name) != (self.data["user_first_name"], self.data["user_last_name"]):
             return failures["another"].format(
@@ -436,7 +436,7 @@ def _fare(travel_from: str, travel_to: str, travel_date: str, travel_class: str)
 
 
 def _factor(travel_date: str, travel_class: str) -> float:
-    """Return the factor of a class; days whose digits add up to an even number cost more."""
+    """Return the fare's factor for a class and a day. Days with an even sum of digits cost more."""
     if travel_class not in figures()["travel"]["class_factors"]:
         raise SimulatorError("the travel class must be economy, business or first")
     factor = figures()["travel"]["class_factors"][travel_class]

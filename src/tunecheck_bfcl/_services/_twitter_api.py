@@ -24,7 +24,7 @@ _DEFAULTS: dict[str, JSON] = {
 
 
 class TwitterAPI(ConfiguredService):
-    """Configuration: any of the state's parts; what it lacks is an account "john" that has posted nothing.
+    """Configuration: any of the state's parts. The defaults are an account "john" without posts.
 
     State: `username`, `password`, `authenticated`, `tweets` (by id, a number), `comments` (lists by id), `retweets`
     (lists of ids by user), `following_list`, `tweet_counter` (the next id).
@@ -34,7 +34,7 @@ class TwitterAPI(ConfiguredService):
     padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`. Comments of the configuration keep its keys, which are text, as BFCL's data need."""
+        """See `Simulator.load`. The keys of the configuration's comments stay text, because BFCL's data need this."""
         self.start(config, _DEFAULTS)
         for key, tweet in self.data["tweets"].items():
             if not key.isdecimal() or not isinstance(tweet, dict):

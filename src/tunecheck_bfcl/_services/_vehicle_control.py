@@ -21,7 +21,7 @@ _MILES_PER_GALLON = 20.0
 _TEMPERATURES_C = (-10, 40)
 _SPEEDS_KMH = (0, 120)
 _KEPT = ("parkingBrakeForce", "slopeAngle", "brakePedalForce")
-"""What the configuration holds and the state does not."""
+"""Keys of the configuration that are not in the state."""
 
 
 class VehicleControlAPI(ConfiguredService):
@@ -238,7 +238,7 @@ class VehicleControlAPI(ConfiguredService):
         speed, distance = float(speed), float(distanceToNextVehicle)
         if self.data["engine_state"] == "stopped":
             raise SimulatorError("start the engine before you set the cruise control")
-        self.data["distanceToNextVehicle"] = distance  # kept even where the speed is refused
+        self.data["distanceToNextVehicle"] = distance  # set even if the speed is refused
         if activate and (not 0 <= speed <= _CRUISE_LIMIT or speed % _CRUISE_STEP):
             raise SimulatorError(f"the speed must lie between 0 and {_CRUISE_LIMIT}, in steps of {_CRUISE_STEP}")
         self.data["cruiseStatus"] = "active" if activate else "inactive"
