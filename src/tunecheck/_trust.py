@@ -86,7 +86,7 @@ class Trust:
         """Return the error for a name that the user did not type; it says how to allow it."""
         by, shown = self._short_path(self.named_by or path), command_line([self._short_path(path)])
         return UntrustedError(
-            f"{by} {wants}, which nobody typed: allow it for this command with --trust {shown}, "
+            f"{by} {wants}, which you did not type: allow it for this command with --trust {shown}, "
             f"or as long as its content stays the same with `tunecheck trust {shown}`"
         )
 

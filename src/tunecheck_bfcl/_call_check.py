@@ -169,7 +169,7 @@ def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowV
             _check_passable(answer, documents)
         return _strict_failure(decoded, answers, documents, language) or _PASSED
     except UnusableAnswerError as error:
-        return RowVerdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
+        return RowVerdict(None, INVALID_ENTRY, None, f"no answer can pass this row: {error}")
 
 
 def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinitions) -> Reading:

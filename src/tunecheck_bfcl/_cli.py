@@ -57,7 +57,7 @@ class BfclRunOptions(ResumableOptions, ConversationOptions, NamesOptions):
     fixed: ClassVar[bool] = True
 
     endpoint: str | None = option(
-        "Who answers: a definition, or the name of one in endpoints/.", "FILE", ASKING, acts="asks"
+        "Endpoint to evaluate: a definition file, or its name in endpoints/.", "FILE", ASKING, acts="asks"
     )
     categories: str | None = option(
         "Categories and groups (all, multi_turn, single_turn, live, non_live); by default all.", "A,B", ASKING

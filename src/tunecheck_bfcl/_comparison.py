@@ -63,7 +63,7 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
     if scores is None:
         if path.is_dir() and any(_RESULTS.fullmatch(each.name) for each in files_below(path)):
             remedy = f"`tunecheck bfcl score {path} --out DIR`, then compare DIR"
-            raise ConfigurationError(f"{path} holds results that nobody scored: {remedy}")
+            raise ConfigurationError(f"{path} holds results without scores: {remedy}")
         return None
     return _open_scores(path, scores)
 

@@ -24,17 +24,19 @@ class ServeOptions(CommandOptions):
     service: str | None = option("A service of a plug-in, such as memory-agent (docs/memory-agents.md).", "NAME")
     evaluator: str | None = option("An evaluator, as Azure AI Foundry calls it: /evaluate (docs/foundry.md).", "NAME")
     set: dict[str, JSON] | None = option(
-        "With --evaluator: a parameter of it, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE"
+        "With --evaluator: one of its parameters, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE"
     )
-    judge: str | None = option("With --evaluator: the model that it asks, if it asks one.", "FILE")
-    dataset: str | None = option("With --replay: the data set whose row ids FILE goes by.", "DATASET")
-    host: str = option("Others can reach it only with a key.", "HOST", default="127.0.0.1")
-    port: int = option("0: any free one.", "PORT", default=8080, least=0, most=65_535)
-    key_env: str | None = option("Ask for the key that this environment variable holds.", "NAME")
+    judge: str | None = option("With --evaluator: the model of an LLM judge.", "FILE")
+    dataset: str | None = option("With --replay: the data set that the ids in FILE belong to.", "DATASET")
+    host: str = option("Address to listen on; other machines need --key-env.", "HOST", default="127.0.0.1")
+    port: int = option("Port to listen on; 0 takes any free one.", "PORT", default=8080, least=0, most=65_535)
+    key_env: str | None = option("Require the key in this environment variable.", "NAME")
     latency_ms: float = option("Wait before each answer.", "MS", default=0.0, least=0)
-    fault: list[str] | None = option("Fail so often on purpose, e.g. 429=0.05 (repeatable).", "STATUS=RATE")
-    seed: int | None = option("Of the simulated model and the faults.", "N", least=0)
-    quiet: bool = flag("No line for each request.")
+    fault: list[str] | None = option(
+        "Share of requests that fail with a status, e.g. 429=0.05 (repeatable).", "STATUS=RATE"
+    )
+    seed: int | None = option("Random seed of the simulated model and of the faults.", "N", least=0)
+    quiet: bool = flag("Do not print a line for each request.")
 
 
 @command(ServeOptions)

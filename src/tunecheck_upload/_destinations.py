@@ -22,8 +22,8 @@ class DestinationOptions(CommandOptions):
     """Options that name the destinations of an upload."""
 
     project: str | None = option(
-        "A Foundry project's endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT of one in a hub, or "
-        "a YAML file that says either.",
+        "Foundry project: its address (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT if it is in a hub, or "
+        "a YAML file with either.",
         "PROJECT",
         RUNNING,
         recorded=False,

@@ -19,8 +19,7 @@ class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
     )
     new: list[str] = argument("The runs to compare with it, in order.", "NEW [MORE…]")
     metric: list[str] | None = option(
-        "Test this: an evaluator, or a metric as metrics.json names it (repeatable); by default each evaluator's "
-        "main one.",
+        "Metric to test, such as match or match.binary_aggregate (repeatable). Default: each evaluator's main one.",
         "M",
         STATISTICS,
     )

@@ -89,7 +89,7 @@ class ClusterOptions(CommandOptions):
     """Options of commands that compare runs, now or later."""
 
     cluster: str | None = option(
-        "Rows with equal values here are dependent; default: the data's column, else one that repeats; none: none are.",
+        "Column of related rows. Default: the data's `cluster`, else a column that repeats; none: no rows are related.",
         "COLUMN",
         STATISTICS,
     )
@@ -179,7 +179,9 @@ class TrustOptions(CommandOptions):
 class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     """Options of commands that start runs."""
 
-    name: str | None = option("Name of the run; default: the data's or the config's.", "NAME", RUNNING, fixed=True)
+    name: str | None = option(
+        "Name of the run; default: the configuration's name, else the data set's.", "NAME", RUNNING, fixed=True
+    )
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )

@@ -328,7 +328,7 @@ def as_output(result: object, name: str) -> Output | Partial:
 def _number(result: object) -> object:
     if inspect.iscoroutine(result):
         result.close()
-        raise TypeError("it returned a coroutine that nobody awaits: define the evaluator with `async def`")
+        raise TypeError("it returned a coroutine that is never awaited: define the evaluator with `async def`")
     number = plain(result, path="it") if isinstance(result, (int, float)) or hasattr(result, "tolist") else result
     if result is None or not isinstance(number, (bool, int, float, type(None))):
         raise TypeError(f"it returned a {type(result).__name__}; an evaluator returns a dict or a number")

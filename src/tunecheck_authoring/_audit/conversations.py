@@ -249,7 +249,7 @@ class EntryCheck:
                 yield self._finding("held_out", f"no simulator here has an operation {name[:100]!r}{hint}", turn)
         for turn, messages in enumerate(self.entry.turns):
             if not messages and turn not in self.entry.held_out:
-                yield self._finding("row", "nobody says anything in this turn, and no function is added in it", turn)
+                yield self._finding("row", "this turn has no message and adds no function", turn)
 
     def _turn(
         self, turn: int, calls: list[GroundTruthCall], offered: frozenset[str], replay: Player

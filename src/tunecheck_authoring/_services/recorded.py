@@ -190,7 +190,7 @@ class Recorded(TableSimulator):
             if name in self.writes:
                 self._lost = self._lost or text
             after = f" after {self._lost}" if self._lost not in ("", text) else ""
-            raise SimulatorError(f"not recorded: nobody knows what {text} answers{after}")
+            raise SimulatorError(f"not recorded: the answer to {text} is unknown{after}")
         self._state = made.after
         if made.error:
             raise SimulatorError(str(made.answer))

@@ -81,7 +81,7 @@ def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
         raise turns.error("is not an object with 'from' and 'value'")
     name, value = turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))
     if not isinstance(name, str) or name not in _ROLES:
-        raise turns.error(f"{str(name)[:60]!r} is nobody who speaks{did_you_mean(str(name)[:60], _ROLES)}")
+        raise turns.error(f"{str(name)[:60]!r} is not a known speaker{did_you_mean(str(name)[:60], _ROLES)}")
     if not isinstance(value, str):
         raise turns.error("its value is not text")
     return _ROLES[name], value, turn.get("weight")

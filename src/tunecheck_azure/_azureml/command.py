@@ -155,13 +155,13 @@ _AMLIGNORE = b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
 @dataclass(frozen=True, kw_only=True)
 class JobOptions(JsonOptions):
     arguments: list[str] = argument("What evaluate is to be given, behind --.", "-- --dataset FILE …")
-    compute: str = option("The compute that runs it.", "NAME", _WHERE)
+    compute: str = option("Compute that runs the job.", "NAME", _WHERE)
     name: str | None = option("The job's name and its folder's; by default the data set's.", "NAME")
     out: Path | None = option("The folder to write; by default azureml/ and the name.", "DIR")
-    experiment: str = option("The experiment that it stands in.", "NAME", _WHERE, default="tunecheck")
+    experiment: str = option("Experiment that lists the job.", "NAME", _WHERE, default="tunecheck")
     identity: str | None = option(
-        "Who the job is for endpoints without a key: managed (the compute's), user (who submits) or token (the "
-        "workspace's).",
+        "Identity of the job for endpoints without a key: managed (the compute's), user (the submitter's) or token "
+        "(the workspace's).",
         "WHO",
         _WHERE,
     )
@@ -209,8 +209,8 @@ def job(options: JobOptions, invocation: Invocation) -> int:
     print(f"written {file}")
     for variable in needed:
         print(
-            f"{clean(variable)} is read from the environment, and the job has none of that name. Of a secret do "
-            "without: auth: {type: entra} in the endpoint, and --identity; else --env NAME=VALUE"
+            f"{clean(variable)} is read from the environment, but the job does not set it. For a secret, use "
+            "auth: {type: entra} in the endpoint and --identity instead; for other values, --env NAME=VALUE"
         )
     print(f"submitted: {clean(at)}" if at is not None else f"submit it:  {by_hand(file, where)}")
     return DONE

@@ -143,7 +143,7 @@ def _functions(answer: DoctorAnswer) -> list[Mapping[str, JSON]]:
     return [function for function in functions if isinstance(function, dict)]
 
 
-_MODEL_OR_PARSER = "is the raw text right, the tool parser is wrong; else the prompt template, or the model"
+_MODEL_OR_PARSER = "if the raw text is right, the tool parser is wrong; if not, the chat template or the model is"
 
 
 def calls_as(question: str, name: str, wanted: Mapping[str, JSON]) -> Callable[[Answers], Diagnosis]:

@@ -182,7 +182,7 @@ def _rate_limits_are_known(answers: Answers) -> Diagnosis:
     limits = answers.definition.get("limits")
     written = limits.get("requests_per_minute") if isinstance(limits, dict) else None
     if told is None:
-        return Diagnosis("pass", "none are told in headers: 429 is waited for and concurrency lowered")
+        return Diagnosis("pass", "no limits in the headers; after a 429, Tunecheck waits and lowers the concurrency")
     evidence = f"{clean(told, 20)} requests a minute"
     if told.isdecimal() and isinstance(written, (int, float)) and written > int(told):
         given = limits if isinstance(limits, dict) else {}
