@@ -1,7 +1,7 @@
-"""Read values from files and callers as typed objects; a value that does not fit is a one-line error.
+"""Read values from files and callers as typed objects; a value that does not fit raises a one-line error.
 
 Descriptions of files that people write (endpoint definitions, sidecars, configurations) are subclasses of `Written`.
-The error is msgspec's, with the line of a YAML file before it and a similar known key after it:
+The error text is msgspec's, preceded by the line of a YAML file and followed by a similar known key:
 
     class Limits(Written, frozen=True, kw_only=True):
         concurrency: Annotated[int, msgspec.Meta(ge=1)] = 16
@@ -24,7 +24,7 @@ from tunecheck._messages import did_you_mean
 T = TypeVar("T")
 
 Where: TypeAlias = "str | Callable[..., str]"
-"""What an error begins with: a name, or a function from the path of a value to where it stands (`Document.where`)."""
+"""Beginning of an error: a name, or a function from the path of a value to its place (`Document.where`)."""
 
 _PLACE = re.compile(r" - at (?:`key` in )?`\$(.*)`$", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
@@ -35,18 +35,19 @@ _MOST_OF_A_WORD = 12
 
 
 class Written(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Base of mappings that people write: unknown keys are errors."""
+    """Base of mappings that people write: unknown keys raise an error."""
 
 
 def read_as(
     value: object, kind: type[T], where: Where, *, error: type[ConfigurationError] = ConfigurationError, above: str = ""
 ) -> T:
-    """Return the value as an instance of `kind`, a Struct or any other type that msgspec reads.
+    """Return the value as an instance of `kind`, a Struct or any other type that msgspec supports.
 
-    `above` is the dotted path of the value, if it is a part of a larger one.
+    `above` is the dotted path of the value inside a larger value.
 
     Raises:
-        ConfigurationError: (or `error`) the value does not fit; names where, which key, what was expected.
+        ConfigurationError: (or `error`) the value does not fit; the text names the place, the key and the expected
+        type.
     """
     try:
         return convert_value(value, kind)
@@ -67,7 +68,7 @@ def read_as(
 
 
 def _without_secret(said: str, path: str) -> str:
-    """Return the message without long values; below `auth` without values that may be secrets."""
+    """Return the message without long values; below `auth`, also without values that may be secrets."""
     invalid = _INVALID.match(said)
     most = _MOST_OF_A_WORD if ".auth" in path else _MOST_SHOWN
     if invalid is None or len(invalid[1]) <= most:
@@ -76,7 +77,7 @@ def _without_secret(said: str, path: str) -> str:
 
 
 def _hint(problem: str, kind: object, steps: Sequence[str | int]) -> str:
-    """Return a similar known key or word, or the known ones."""
+    """Return a hint with similar known keys or words, or an empty text."""
     types = list(_below(msgspec.inspect.type_info(kind), steps))
     if unknown := _UNKNOWN.match(problem):
         return did_you_mean(unknown[1], [field.encode_name for each in types for field in getattr(each, "fields", ())])
@@ -86,7 +87,7 @@ def _hint(problem: str, kind: object, steps: Sequence[str | int]) -> str:
 
 
 def _below(kind: msgspec.inspect.Type, steps: Sequence[str | int]) -> Iterator[msgspec.inspect.Type]:
-    """Yield the types at a path of a description; unions give several."""
+    """Yield the types at a path inside a type; a union yields each of its types."""
     inspect = msgspec.inspect
     if isinstance(kind, inspect.Metadata):
         yield from _below(kind.type, steps)
@@ -146,7 +147,7 @@ def one_of(value: T, known: Sequence[T], name: str) -> T:
     """Return the value of a parameter that must be one of several words.
 
     Raises:
-        ConfigurationError: It is none of them.
+        ConfigurationError: the value is not among the known words.
     """
     if value in known:
         return value
@@ -155,7 +156,7 @@ def one_of(value: T, known: Sequence[T], name: str) -> T:
 
 
 def shown_value(value: object) -> str:
-    """Return a value for a message: short, and without the content of long texts."""
+    """Return a short form of a value for a message; long texts are not shown."""
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= _MOST_SHOWN else f"a text of {len(value)} characters"
     if isinstance(value, dict):

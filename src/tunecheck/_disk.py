@@ -1,9 +1,9 @@
-"""Safe access to files, in folders that other people or other processes may write to.
+"""Safe access to files in folders that other users or processes may write to.
 
-Only ordinary files of limited size are opened: a link could lead out of the folder, a pipe would never answer, and a
-device may have no end. A file is opened for writing only if it has no second name (a hard link), because the file of
-that name would change, too. Readers see a whole file or none. One process at a time holds a lock; the system releases
-it when the process ends.
+Only ordinary files of limited size are opened: a link could lead out of the folder, a pipe could block forever, and a
+device may have no end. A file with a second name (a hard link) is not opened for writing, because the other name's file
+would change, too. Readers never see a partly written file. One process at a time holds a lock; the system releases it
+when the process ends.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from typing import BinaryIO, cast
 from tunecheck._errors import RunError, raise_as
 
 MOST_BYTES = 64 << 20
-"""Of a file that is read as a whole."""
+"""Size limit of a file that is read as a whole."""
 
 MOST_IN_A_LINE = 256 << 20
-"""Bytes of a record, or of a result row."""
+"""Size limit of a record or a result row, in bytes."""
 
 _NEITHER_FOLLOWED_NOR_WAITED_FOR = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -31,7 +31,7 @@ def open_regular(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
     """Open a file in a binary mode.
 
     Raises:
-        OSError: it cannot be opened, or is a link, a pipe, a device or a folder; or would be written under two names.
+        OSError: the file cannot be opened, is not an ordinary file, or is to be written and has a second name.
     """
     return cast("BinaryIO", open(path, mode, buffering, opener=_open))
 
@@ -40,7 +40,7 @@ def _open(path: str, flags: int) -> int:
     try:
         descriptor = os.open(path, (flags | _NEITHER_FOLLOWED_NOR_WAITED_FOR) & ~os.O_TRUNC, 0o666)
     except OSError:
-        _refuse_if_odd(os.lstat(path), path)  # says more than what the system says of it
+        _refuse_if_odd(os.lstat(path), path)  # its error is more precise than the system's
         raise
     try:
         status = os.fstat(descriptor) if hasattr(os, "O_NOFOLLOW") else os.lstat(path)
@@ -67,7 +67,7 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the content of a file.
 
     Raises:
-        OSError: it cannot be read, is not an ordinary file, or holds more than `most` bytes.
+        OSError: the file cannot be read, is not an ordinary file, or holds more than `most` bytes.
     """
     with open_regular(path) as file:
         content = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None
@@ -86,7 +86,7 @@ def lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield the lines of a file.
 
     Raises:
-        OSError: one is longer than any record or row is.
+        OSError: a line is longer than `MOST_IN_A_LINE`.
     """
     return file if os.fstat(file.fileno()).st_size <= MOST_IN_A_LINE else _bounded_lines(file)
 
@@ -118,20 +118,20 @@ _PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a whole file so that no reader ever sees half of it."""
+    """Write a whole file so that readers see either the old or the new content."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary name to write to; at the end, sync it and put it in place, or remove it if writing failed."""
+    """Yield a temporary path to write to; at the end, sync and rename it, or remove it if writing failed."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.unlink(missing_ok=True)  # in another user's folder, it may be a second name of another file
+    temporary.unlink(missing_ok=True)  # in another user's folder it may be a hard link to another file
     try:
         yield temporary
         put_in_place(temporary, path)
-    except BaseException:  # noqa: BLE001 - whatever ends the writing, its file goes
+    except BaseException:  # noqa: BLE001 - remove the temporary file, whatever the error
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
@@ -141,14 +141,14 @@ def put_in_place(temporary: Path, path: Path) -> None:
     """Sync a finished file and rename it to its final name.
 
     Raises:
-        OSError: it cannot be renamed.
+        OSError: the file cannot be renamed.
     """
-    with temporary.open("r+b") as file:  # Windows syncs only what is open for writing
+    with temporary.open("r+b") as file:  # Windows can sync only a file that is open for writing
         os.fsync(file.fileno())
     for pause_s in _PAUSES_S if os.name == "nt" else ():
         try:
             temporary.replace(path)
-        except PermissionError:  # another program has the file open, often a virus scanner that reads new files
+        except PermissionError:  # another program, often a virus scanner, has the file open
             time.sleep(pause_s)
         else:
             return
@@ -158,7 +158,7 @@ def put_in_place(temporary: Path, path: Path) -> None:
 # -- locks
 
 _BESIDE = os.name == "nt"
-"""Windows lets nobody read what is locked: there, the lock is on an empty file beside it."""
+"""True on Windows, where a locked file cannot be read: the lock is on an empty file next to it."""
 
 _TRIES = 5
 _LOCK_PAUSE_S = 0.02
@@ -168,14 +168,14 @@ def lock(path: Path, holder: str) -> BinaryIO:
     """Lock a file until the returned handle is closed; create the file if it does not exist.
 
     Raises:
-        RunError: another process holds it, as `holder` says, or it cannot be locked.
+        RunError: another process holds the lock (the message is `holder`), or the file cannot be locked.
     """
     with raise_as(RunError, path, "cannot be locked"):
         file = open_regular(_lock_path(path), "ab", buffering=0)
         try:
             if _locked_within(_TRIES, file):
                 return file
-        except BaseException:  # noqa: BLE001 - the caller cannot close a file that it never gets
+        except BaseException:  # noqa: BLE001 - the caller never gets the file to close it
             file.close()
             raise
     file.close()
@@ -183,10 +183,10 @@ def lock(path: Path, holder: str) -> BinaryIO:
 
 
 def is_held(path: Path) -> bool:
-    """Return whether a process holds the lock of a file."""
+    """Return True if a process holds the lock of a file."""
     locked = _lock_path(path)
     try:
-        # Network file systems lock only what is open for writing.
+        # Network file systems can lock only a file that is open for writing.
         with open_regular(locked, "r+b" if os.access(locked, os.W_OK) else "rb") as file:
             return not _locked_within(2, file)
     except OSError:
@@ -198,7 +198,7 @@ def _lock_path(path: Path) -> Path:
 
 
 def _locked_within(tries: int, file: BinaryIO) -> bool:
-    """Return whether the file could be locked; other processes may check the lock at the same moment."""
+    """Try to lock the file; return True on success. Another process may be checking the lock at the same moment."""
     from filelock import lock_descriptor  # most commands lock nothing
 
     for left in reversed(range(tries)):
@@ -212,7 +212,7 @@ def _locked_within(tries: int, file: BinaryIO) -> bool:
 
 
 def cache_folder() -> Path:
-    """Return the user's cache: `TUNECHECK_CACHE`, else `tunecheck` in the platform's folder."""
+    """Return the user's cache folder: `TUNECHECK_CACHE`, else `tunecheck` in the platform's cache folder."""
     from platformdirs import user_cache_path
 
     own = os.environ.get("TUNECHECK_CACHE")
@@ -220,10 +220,10 @@ def cache_folder() -> Path:
 
 
 def user_folder() -> Path:
-    """Return the folder of the user's trusted files and key; TUNECHECK_CONFIG_DIR names another one.
+    """Return the folder of the user's trusted files and key: `TUNECHECK_CONFIG_DIR`, else the platform's.
 
     Raises:
-        OSError: the user has no home.
+        OSError: the user has no home folder.
     """
     from platformdirs import user_config_path
 

@@ -1,4 +1,4 @@
-"""The exception tree: every error that Tunecheck raises on purpose; docs/errors.md shows it as a whole."""
+"""The exceptions that Tunecheck raises on purpose; docs/errors.md shows the whole tree."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,27 +6,27 @@ from pathlib import Path
 
 
 class TunecheckError(Exception):
-    """Base of every error raised on purpose; its text is one line made for a person."""
+    """Base of every error raised on purpose; its text is one line for the user."""
 
 
 class ConfigurationError(TunecheckError):
-    """Wrong use: an unknown option, a broken mapping, a definition that cannot be read."""
+    """Wrong use: an unknown option, an invalid mapping, a definition that cannot be read."""
 
 
 class DataError(ConfigurationError):
-    """A data set that cannot be read; the text names the file and, where there is one, line and column."""
+    """A data set that cannot be read; the text names the file and, if known, line and column."""
 
 
 class PluginError(ConfigurationError):
-    """A plug-in name is unknown or found twice, or its code does not load."""
+    """A plug-in name is unknown or defined twice, or its code does not load."""
 
 
 class UntrustedError(ConfigurationError):
-    """Code or a file that the user did not name would be used; the text says for what, and how to allow it."""
+    """A file or code would be used that the user did not name; the text says for what, and how to allow it."""
 
 
 class MissingExtraError(ConfigurationError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is required but not installed."""
 
     def __init__(self, feature: str, extra: str, package: str = "tunecheck") -> None:
         super().__init__(f"{feature} needs an optional package: pip install '{package}[{extra}]'")
@@ -36,7 +36,7 @@ class EndpointError(TunecheckError):
     """A call to an endpoint failed for good.
 
     `status` is the HTTP status, if any; `request_id` is the service's id of the call. `code` and `param` come from the
-    service's error, `said` is its text. `cause` is the code of the cause, if known.
+    service's error, `said` is its message. `cause` is the code of the cause, if known.
     """
 
     code: str | None = None
@@ -51,19 +51,19 @@ class EndpointError(TunecheckError):
 
 
 class RefusedError(EndpointError):
-    """The service refused the credentials (401 or 403), or the account has nothing left to spend."""
+    """The service rejected the credentials (401 or 403), or the account has no credit left."""
 
 
 class WorkerDied(EndpointError):  # noqa: N818 - the type of error in result rows
-    """A call ended the process that it ran in: a crash, an exit, too little memory."""
+    """A call crashed its process, exited it, or ran out of memory."""
 
 
 class ThrottledError(EndpointError):
-    """The service still answered 429 after all retries, or asks for a longer wait than a call waits."""
+    """The service still answered 429 after all retries, or requires a longer wait than calls allow."""
 
 
 class TimedOutError(EndpointError):
-    """No complete answer came in time, after all retries."""
+    """No complete answer arrived in time, after all retries."""
 
 
 class ContentFilterError(EndpointError):
@@ -71,27 +71,27 @@ class ContentFilterError(EndpointError):
 
 
 class ReplyError(EndpointError):
-    """The service answered with something that cannot be understood."""
+    """The service's reply cannot be understood."""
 
 
 class PromptError(ConfigurationError):
-    """A prompt file that cannot be used, or is used wrongly; the text names file, line and key."""
+    """A prompt file that is invalid or used wrongly; the text names file, line and key."""
 
 
 class PromptRenderError(TunecheckError):
-    """The template of a prompt fails on the values of one row; the text names file and line."""
+    """A prompt's template fails on the values of one row; the text names file and line."""
 
 
 class RunError(TunecheckError):
-    """A run that cannot start, go on, or be continued."""
+    """A run cannot start or continue."""
 
 
 class StopRunError(RunError):
-    """The run must stop now, in order: going on would only repeat the same failure, row after row."""
+    """The run must stop in order, because every further row would fail in the same way."""
 
 
 class RunInterruptedError(RunError):
-    """The run was stopped (Ctrl-C, SIGTERM); `folder` is its run folder, with its finished work in the journal."""
+    """The run was interrupted (Ctrl-C, SIGTERM); the journal in its `folder` has the finished work."""
 
     def __init__(self, folder: Path | None) -> None:
         super().__init__(f"interrupted; go on with --resume {folder.name}" if folder else "interrupted")
@@ -99,11 +99,11 @@ class RunInterruptedError(RunError):
 
 
 class LeftAtOnceError(KeyboardInterrupt):
-    """A second Ctrl-C: calls in flight are abandoned."""
+    """A second Ctrl-C: calls in flight are cancelled."""
 
 
 def error_text(error: BaseException) -> str:
-    """Return an error in words: the file and the system's reason for an OSError, else the error's text."""
+    """Return the text of an error; for an OSError, the file and the system's reason."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
@@ -111,7 +111,7 @@ def error_text(error: BaseException) -> str:
 
 @contextmanager
 def raise_as(kind: type[TunecheckError], what: object, failed: str = "cannot be read") -> Iterator[None]:
-    """Turn an OSError into an error of a kind, in one line: the file, what failed, and why."""
+    """Turn an OSError into an error of the given kind, with the file, what failed, and the reason on one line."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Verdicts as data: the eight keys of a metric, and faults with codes, from which sentences and counts are made."""
+"""Verdicts as data: the eight keys of a metric, and faults with codes, from which texts and counts are made."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tunecheck._messages import clean
 from tunecheck.plugins import Code, codes
 
 MAX_FAULTS = 20
-"""Most faults that a row's properties hold, besides the first of each further code."""
+"""Limit of faults in a row's properties; the first fault of each further code is added."""
 
 MOST_VALUE = 80
-"""Most characters of a name or a value that a sentence shows."""
+"""Maximum number of characters of a name or value in a sentence."""
 
 _MOST_CALL = 160
 _MOST_REASON = 2_000
@@ -41,11 +41,11 @@ Verdict: TypeAlias = dict[str, JSON]
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that is wrong with a row.
 
-    `code` is one of codes.toml, or an evaluator's own. `call` is the name of the function it is about; `path` the place
-    in its arguments, or in a state (`a.b[0]`); `turn` the turn of a conversation, from 1. `expected` and `actual` are
-    what stands there: an argument's value, the arguments of a missing or extra call, a whole call as `{"name",
-    "arguments"}` where its name is wrong, a threshold and a score; unset where there is none. `any_of` says that
-    `expected` holds lists of accepted values. `message` is the fault in words, where the rest does not say it.
+    `code` is a code of codes.toml, or an evaluator's own. `call` is the name of the function; `path` the place in its
+    arguments, or in a state (`a.b[0]`); `turn` the turn of a conversation, from 1. `expected` and `actual` are the
+    values at the place: an argument, the arguments of a missing or extra call, a whole call as `{"name", "arguments"}`
+    if its name is wrong, or a threshold and a score; unset if there is none. `any_of`: `expected` holds lists of
+    accepted values. `message` is a text for faults that the other fields do not explain.
     """
 
     code: str
@@ -62,7 +62,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def to_json(faults: Iterable[Fault]) -> list[JSON]:
-    """Return faults for `<metric>_properties`: long texts are cut, large and unwritable values are left out."""
+    """Return faults for `<metric>_properties`: long texts are cut, large or unwritable values are left out."""
     kept: list[JSON] = []
     codes: set[str] = set()
     for fault in faults:
@@ -73,18 +73,18 @@ def to_json(faults: Iterable[Fault]) -> list[JSON]:
 
 
 def read_faults(properties: object) -> tuple[Fault, ...]:
-    """Return the faults in an evaluator's `<metric>_properties`; entries that are no faults are ignored."""
+    """Return the faults in an evaluator's `<metric>_properties`; invalid entries are ignored."""
     listed = properties.get("faults") if isinstance(properties, Mapping) else None
     return as_faults(listed) if isinstance(listed, (list, tuple)) else ()
 
 
 def as_faults(items: Iterable[object]) -> tuple[Fault, ...]:
-    """Return the items that are faults, or the JSON of faults."""
+    """Return the items that are faults or the JSON of faults."""
     return tuple(fault for item in items if (fault := _fault(item)) is not None)
 
 
 def _fault(item: object) -> Fault | None:
-    try:  # an instance may have been made of anything
+    try:  # a user's instance may hold any values
         fault = convert_value(msgspec.structs.asdict(item) if isinstance(item, Fault) else item, Fault)
     except (msgspec.ValidationError, RecursionError):
         return None
@@ -118,12 +118,12 @@ def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
         value = cut(value, _MOST_STORED)
     try:
         written = dumps(value)
-    except (TypeError, ValueError, RecursionError):  # nested too deeply, half a character, too many digits
+    except (TypeError, ValueError, RecursionError):  # nested too deeply, half a surrogate pair, too many digits
         return msgspec.UNSET
     if isinstance(value, str):
         return value
     nested = written.count(b"[") + written.count(b"{")
-    # A copy: who changes a verdict must not change the calls that were read.
+    # A copy, because changes of a verdict must not change the calls.
     return plain(value) if len(written) <= _MOST_STORED and nested <= _MOST_NESTED else msgspec.UNSET
 
 
@@ -131,7 +131,7 @@ def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
 
 
 def title(code: str) -> str:
-    """Return the title of a code, such as `wrong argument: number as text`; a user's code is its own title."""
+    """Return the title of a code, such as `wrong argument: number as text`; an unknown code is turned into words."""
     known = fault_titles().get(code)
     if known is not None:
         return known
@@ -146,7 +146,7 @@ def title(code: str) -> str:
 
 
 def sentence(faults: Iterable[Fault]) -> str | None:
-    """Return the faults as one line of bounded length for `<metric>_reason`, or None without faults."""
+    """Return the faults as one line of limited length for `<metric>_reason`, or None without faults."""
     parts: list[str] = []
     length = left_out = 0
     for part in _phrases(faults):
@@ -224,12 +224,12 @@ def shown_value(value: JSON) -> str:
         return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value):,} values"
     try:
         return cut(dumps(value).decode("utf-8"), 2 * MOST_VALUE)
-    except (TypeError, ValueError):  # nested too deeply, or an integer of more digits than Python writes
+    except (TypeError, ValueError):  # nested too deeply, or an integer with more digits than Python converts
         return f"a {type(value).__name__} too large to show"
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text, without its end if it is longer than `most`."""
+    """Return a text, cut at `most` characters."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
@@ -243,7 +243,7 @@ def _whole_call(call: Mapping[str, Any], any_of: bool = False) -> str:
 
 
 def _call(name: str | None, arguments: object, *, any_of: bool = False) -> str:
-    """Return `name(key=json, …)`, cut to a readable length; `any_of` shows all accepted values."""
+    """Return `name(key=json, …)`, cut to a readable length; with `any_of`, show all accepted values."""
     shown: list[str] = []
     length = 0
     for key, value in arguments.items() if isinstance(arguments, Mapping) else ():
@@ -280,7 +280,7 @@ def _accepted_values(values: JSON) -> str:
 
 
 def _around_difference(expected: str, actual: str) -> tuple[str, str]:
-    """Return two long texts from shortly before their first difference."""
+    """Return two long texts, beginning shortly before their first difference."""
     if max(len(expected), len(actual)) <= MOST_VALUE:
         return shown_value(expected), shown_value(actual)
     start = _common_beginning(expected, actual) - _BEFORE_DIFFERENCE
@@ -312,9 +312,8 @@ def verdict(
     """Return one metric's eight keys, in the order of Azure AI Evaluation's evaluators.
 
     A verdict that is not applicable has neither score nor pass; its result is "not_applicable", its status "skipped".
-    Empty properties are written as None, to keep rows small. The `faults` of a row that fails stand in its properties,
-    and the reason is made from them where none is given; a row that passes has none.
-    """
+    Empty properties are None, to keep rows small. The `faults` of a failed row are added to its properties, and give
+    the reason if there is none. A row that passes has no faults."""
     if not_applicable:
         score, passed, status = None, None, "skipped"
     if passed is False and (listed := as_faults(faults)):
@@ -341,10 +340,10 @@ def _result(passed: bool | None) -> str:
 # -- codes of faults and causes
 
 Side: TypeAlias = Literal["serving", "unknown", "model"]
-"""What has to change: how the model is served, the model, or either of them."""
+"""What needs a change: the serving of the model, the model, or unknown."""
 
 CAUSE_METRIC = "cause."
-"""Beginning of the metrics that hold a cause's share of all rows."""
+"""Prefix of the metrics that hold a cause's share of all rows."""
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -365,12 +364,12 @@ def fault_titles() -> Mapping[str, str]:
 
 
 def causes() -> Mapping[str, Code]:
-    """Return every cause by its code: the core's in the order in which they are looked for, then plug-ins'."""
+    """Return every cause by its code: the core's in the order in which they are checked, then plug-ins'."""
     return {**_table().causes, **{code: each for code, each in codes().items() if each.side}}
 
 
 def cause_named(code: str) -> Code:
-    """Return the cause of a code; a kind that is not listed stands in the title."""
+    """Return the cause with a code; for an unknown code, make one with the code as its title."""
     known = _table().causes.get(code) or causes().get(code)
     if known is not None:
         return known
@@ -380,12 +379,12 @@ def cause_named(code: str) -> Code:
 
 
 def cause_of_fault(code: str) -> str:
-    """Return the code of the cause that a fault is."""
+    """Return the code of the cause that a fault stands for; by default the fault's own code."""
     return _table().cause_of_fault.get(code, code)
 
 
 def place_of(code: str) -> int:
-    """Return the place of a cause in the order in which they are looked for; last for one that is not listed."""
+    """Return a cause's place in the order in which causes are checked; unknown codes come last."""
     return _places().get(code, len(_places()))
 
 
@@ -395,41 +394,41 @@ def _places() -> dict[str, int]:
 
 
 def order_causes(listed: Iterable[str]) -> list[str]:
-    """Return codes in the order in which causes are looked for; those that are not listed last."""
+    """Return codes in the order in which causes are checked; unknown codes come last."""
     return sorted(listed, key=lambda code: (place_of(code), code))
 
 
 # -- symptoms of failures in answers and errors: cut off, repeating, refusing, asking back, too long
 
 CUT_OFF = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "token_limit"})
-"""The `finish_reason`s of answers that were cut off at the token limit, in the words of any service."""
+"""The `finish_reason`s, of all services, for answers that were cut off at the token limit."""
 
 _LOOP = 40
-_BEGINNING = 300  # characters: refusals begin with what they are
+_BEGINNING = 300  # characters: a refusal shows at the beginning
 _END = 4_000
 _SENTENCE = r"[^.!?。！？\n]*+[.!?。！？\n]?"
 _FILTER = r"(?i)content[_ ]?(?:filter|policy|management)|ResponsibleAIPolicy"
 
 
 def repeats_itself(text: str) -> bool:
-    """Return whether a text ends in text that it holds twice before: more tokens do not help such a model."""
+    """Return True if a text's last characters occur at least three times: more tokens would not help the model."""
     return len(text) > _LOOP and text.count(text[-_LOOP:]) > 2
 
 
 def error_cause(error: str) -> str:
-    """Return the cause of a row without an answer, by the words of its error: those of any server."""
+    """Return the cause of a row without an answer, by the wording of its error."""
     if re.search(_FILTER, error):
         return "filtered"
     return "overflow" if _patterns()["overflows"].search(error) else "server_fault"
 
 
 def refuses(text: str) -> bool:
-    """Return whether a text begins as refusals do. Services do not mark them reliably."""
+    """Return True if a text begins like a refusal. Services do not mark refusals reliably."""
     return _patterns()["refusals"].match(text.lstrip()[:_BEGINNING]) is not None
 
 
 def asks_back(text: str) -> bool:
-    """Return whether a text asks the user for something, beyond whether there is more to do."""
+    """Return True if a text asks the user for something, other than whether there is more to do."""
     requests, offers = _patterns()["requests"], _patterns()["offers"]
     sentences = re.findall(_SENTENCE, text[-_END:])
     return any(requests.search(sentence) and not offers.search(sentence) for sentence in sentences)

@@ -1,4 +1,4 @@
-"""The descriptions of all files that Tunecheck writes, and the check of their versions."""
+"""The structure of all files that Tunecheck writes, and the check of their versions."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,15 +14,15 @@ from tunecheck._json import loads, within_floats
 if TYPE_CHECKING:
     from tunecheck._json import JSON as JSON
 else:
-    JSON = Any  # msgspec reads no type that stands in itself
+    JSON = Any  # msgspec cannot read recursive types
 
 FORMAT_VERSION = 1
-"""Of every file that this version writes, under the key `format_version`. No file of an older version exists."""
+"""The `format_version` of every file that this version writes. No older version exists."""
 
 _VERSION = "format_version"
 
 MOST_COUNTED = 1 << 48
-"""More rows or records no file holds, whatever it says of itself."""
+"""Upper limit of row and record counts that are believed; no file holds more."""
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MOST_COUNTED)]
 
@@ -32,11 +32,11 @@ class NewerFileError(ConfigurationError):
 
 
 def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
-    """Refuse a file of a later version.
+    """Check that no later version wrote a file.
 
     Raises:
-        NewerFileError: A later version wrote it.
-        ConfigurationError: Its version is not a version number.
+        NewerFileError: a later version wrote it.
+        ConfigurationError: its version is not a version number.
     """
     version = content.get(_VERSION, FORMAT_VERSION)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -49,11 +49,11 @@ def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
 
 
 def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
-    """Return the JSON object in a file; numbers beyond any of ours become null.
+    """Return the JSON object in a file; integers outside the range of a float become null.
 
     Raises:
-        ConfigurationError: it cannot be read, is not an object, or a later version wrote it; says `missing` where
-            there is no such file.
+        ConfigurationError: the file cannot be read, is not an object, or a later version wrote it; if it does not
+        exist, the text is `missing`.
     """
     try:
         content = within_floats(loads(read_regular(path)))
@@ -68,10 +68,10 @@ def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
 
 
 def check_if_readable(path: Path) -> None:
-    """Refuse a file of a later version; missing and damaged files pass.
+    """Check that no later version wrote a file; missing and damaged files pass.
 
     Raises:
-        NewerFileError: A later version wrote it.
+        NewerFileError: a later version wrote it.
     """
     try:
         read_object(path)
@@ -82,15 +82,15 @@ def check_if_readable(path: Path) -> None:
 
 
 def check_first_record(path: Path) -> None:
-    """Refuse an append-only file that begins with a record of a later version; a missing file passes.
+    """Check that an append-only file does not begin with a record of a later version; a missing file passes.
 
     Raises:
-        NewerFileError: A later version wrote it.
+        NewerFileError: a later version wrote it.
     """
     try:
         with open_regular(path) as file:
             first = loads(file.readline(1 << 20))
-    except (OSError, ValueError):  # not there, empty or torn: for its reader to say
+    except (OSError, ValueError):  # missing, empty or torn: the file's reader reports it
         return
     if isinstance(first, dict) and isinstance(first.get("k"), str):
         check_version(first, path)
@@ -106,16 +106,15 @@ class MetricEntry(msgspec.Struct, frozen=True):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Return the lowest and the highest value, if both are declared and make sense."""
+        """Return the lowest and the highest value, if both are declared and plausible."""
         low, high = self.range if self.range is not None and len(self.range) == 2 else (None, None)
         return (low, high) if low is not None and high is not None and -1e100 < low < high < 1e100 else None
 
 
 class EvaluatorEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An evaluator of a run: its class or function, and what tells a later run whether it has changed.
+    """An evaluator of a run: its class or function, and the values by which a later run detects changes.
 
-    `judge` is set if a model judges. It is equal for equal prompt, model and settings, and finds the judge's
-    calibration.
+    `judge` is set if a model judges: a hash of prompt, model and settings, by which the judge's calibration is found.
     """
 
     type: str | None = None
@@ -126,12 +125,12 @@ class EvaluatorEntry(msgspec.Struct, frozen=True, kw_only=True):
     metrics: list[MetricEntry] = []
 
     def metric(self, name: str | None) -> MetricEntry | None:
-        """Return the declaration of a metric."""
+        """Return the declaration of a metric, or None."""
         return next((metric for metric in self.metrics if metric.name == name), None)
 
 
 class DatasetEntry(msgspec.Struct, frozen=True):
-    """The data of a run; `cluster` is the column of dependent rows, `primary` the evaluator that decides."""
+    """The data set of a run; `cluster` is the column of dependent rows, `primary` the evaluator that decides."""
 
     name: str | None = None
     path: str | None = None
@@ -142,10 +141,10 @@ class DatasetEntry(msgspec.Struct, frozen=True):
 
 
 class DecidedMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric of a run that may stop early: the decision after this many `pairs` of base and new rows.
+    """One metric of a run that may stop early: the decision after `pairs` of base and new rows.
 
-    Figures are over all `rows` of the run; dependent rows count as one. `low` and `high` are the ends of the
-    difference's interval. The interval and `p_value` hold at any stopping time.
+    Figures cover all `rows` of the run; dependent rows count as one pair. `low` and `high` are the limits of the
+    difference's interval. The interval and `p_value` are valid at any stopping time.
     """
 
     name: str
@@ -164,8 +163,8 @@ class DecidedMetric(msgspec.Struct, frozen=True, kw_only=True):
 class EarlyStop(msgspec.Struct, frozen=True, kw_only=True):
     """The decision of a run that may stop early: better or worse than `against`, or worse by less than `margin`.
 
-    The results have the `rows` up to the decision, out of `of`. `asked_beyond` more calls were in flight then, and
-    `not_asked` rows had no call. `seed` sets the order of rows.
+    The results have the `rows` up to the decision, out of `of`. `asked_beyond` more calls were in flight then;
+    `not_asked` rows were never sent. `seed` sets the order of the rows.
     """
 
     outcome: Literal["better", "worse", "not_worse", "undecided"]
@@ -181,19 +180,19 @@ class EarlyStop(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> bool:
-        """Return whether rows are missing."""
+        """Return True if the run stopped before its last row."""
         return self.rows < self.of
 
 
 class RunFile(msgspec.Struct, frozen=True, kw_only=True):
-    """`run.json`: the settings of a run, and how it ended.
+    """`run.json`: the settings of a run, and its outcome.
 
     `target` holds the target's settings, its `fingerprint`, and whether it is `simulated`; it is null if the data holds
-    the answers. `parent` is the run with the reused answers and verdicts: its id, or its folder if that lies elsewhere.
-    `api` holds facts about the APIs of the target and evaluators. `command` holds the options that resume the run.
-    `records` is the number of journal records when this was written; `sha256` and `sizes` (in bytes) are those of the
-    result files, by file name. `decision` is set in a run that may stop early. `signature` marks the runs of this user.
-    `digest` is that of the other values.
+    the answers. `parent` is the run whose answers and verdicts were reused: its id, or its folder if that lies
+    elsewhere. `api` holds facts about the APIs of the target and evaluators. `command` holds the options that resume
+    the run. `records` is the number of journal records when the file was written; `sha256` and `sizes` (in bytes)
+    describe the result files by name. `decision` is set in a run that may stop early. `signature` proves that this user
+    made the run. `digest` is a hash of the other values.
     """
 
     format_version: int = FORMAT_VERSION
@@ -226,14 +225,14 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> EarlyStop | None:
-        """Return the decision, if it stopped the run before its last row."""
+        """Return the decision if it stopped the run before its last row, else None."""
         return self.decision if self.decision is not UNSET and self.decision.stopped else None
 
 
 class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers with calls in their text that the server did not parse, and whether evaluators counted these calls.
+    """Answers with calls in their text that the server did not parse, and whether evaluators counted them.
 
-    `pass_rates` has, by evaluator, the rate in this reading and in the other one, where they differ.
+    `pass_rates` has, by evaluator, the pass rates in this reading and in the other one, if they differ.
     """
 
     reading: Literal["strict", "lenient"]
@@ -242,7 +241,7 @@ class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
     pass_rates: dict[str, tuple[float, float]] = {}
 
     def sentences(self) -> Iterator[str]:
-        """Yield notes for the user."""
+        """Yield the notes for the user."""
         how = "they do not count" if self.reading == "strict" else "they count"
         yield (
             f"{self.unparsed:,} of {self.answers:,} answers contain calls that the server did not parse; a production "
@@ -254,7 +253,7 @@ class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """`metrics.json`: metrics of a run over all rows, and `by` each value of `row_kind` and of grouping columns."""
+    """`metrics.json`: a run's metrics over all rows, and `by` each value of `row_kind` and of the grouping columns."""
 
     format_version: int = FORMAT_VERSION
     metrics: dict[str, JSON]
@@ -265,7 +264,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool
     notes: list[str]
     aggregate_errors: dict[str, "Failure"] = {}
-    """By evaluator, why its own `__aggregate__` gave nothing."""
+    """The error of each evaluator's own `__aggregate__`, by evaluator."""
     decision: EarlyStop | UnsetType = UNSET
     calls: CallsRead | UnsetType = UNSET
 
@@ -273,7 +272,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """The error of one stage (the target or an evaluator) on one row, under `error.<stage>`.
 
-    `cause` is the code of the reason why a call to a model, the target's or a judge's, gave no usable answer.
+    `cause` is the code of the reason why a model call, by the target or a judge, gave no usable answer.
     """
 
     type: str
@@ -283,10 +282,11 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of `eval_results.jsonl`, of the version in `run.json`.
+    """A line of `eval_results.jsonl`; the version is in `run.json`.
 
-    `cause` is the cause of a failed row, null if it passed or the cause is unknown; `cause_evidence` is a fault without
-    code. Other keys are `inputs.<column>`, `outputs.<column>`, `outputs.<evaluator>.<key>` and `error.<stage>`.
+    `cause` is the cause of a failed row, null if the row passed or the cause is unknown; `cause_evidence` is a fault
+    without its code. Other keys are `inputs.<column>`, `outputs.<column>`, `outputs.<evaluator>.<key>` and
+    `error.<stage>`.
     """
 
     row_id: str
@@ -297,7 +297,7 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LabelledVerdict(msgspec.Struct, frozen=True):
-    """A row with a label that people gave, and the judge's verdict; `inputs` is the hash of the judge's inputs."""
+    """A row with a human label and the judge's verdict; `inputs` is the hash of the judge's inputs."""
 
     row_id: str
     row_fingerprint: str
@@ -307,9 +307,9 @@ class LabelledVerdict(msgspec.Struct, frozen=True):
 
 
 class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge's verdicts on labelled rows (`judges/<judge>.json`), which correct its pass rates.
+    """A judge's verdicts on labelled rows (`judges/<judge>.json`), by which its pass rates are corrected.
 
-    `judge` is the judge's hash in `run.json`; `run` is the calibration's own run.
+    `judge` is the judge's hash in `run.json`; `run` is the run that judged the labelled rows.
     """
 
     format_version: int = FORMAT_VERSION
@@ -322,17 +322,17 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 RowVerdicts: TypeAlias = dict[str, tuple[str | None, dict[str, JSON]]]
-"""The verdicts of one row in a chunk: by evaluator, the hash of its inputs and its output."""
+"""The verdicts on one row: by evaluator, the hash of its inputs and its output."""
 
 
 class Header(msgspec.Struct, tag_field="k", tag="journal", frozen=True):
-    """The first record: the version of all records."""
+    """The first record; its version is that of all records."""
 
     format_version: int = FORMAT_VERSION
 
 
 class Answer(msgspec.Struct, tag_field="k", tag="answer", frozen=True):
-    """A target's answer to the row of index `i`, from inputs of the hash `h`."""
+    """A target's answer to the row with index `i`; `h` is the hash of its inputs."""
 
     i: int
     id: str
@@ -351,7 +351,7 @@ class Step(msgspec.Struct, tag_field="k", tag="step", frozen=True):
 
 
 class Verdicts(msgspec.Struct, tag_field="k", tag="verdicts", frozen=True):
-    """The verdicts of some evaluators on a chunk of rows, by the rows' index."""
+    """The verdicts of some evaluators on several rows, by row index."""
 
     rows: list[tuple[int, RowVerdicts]]
 
@@ -371,7 +371,7 @@ class ModelCall(msgspec.Struct, tag_field="k", tag="call", frozen=True, omit_def
 
 
 class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True, omit_defaults=True):
-    """The failure of one stage (the target or an evaluator) on a row. A resumed run tries the stage again."""
+    """The failure of one stage (the target or an evaluator) on a row. A resumed run retries the stage."""
 
     i: int
     id: str
@@ -383,17 +383,17 @@ class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True, omit_defaul
 
 
 class Accepted(msgspec.Struct, tag_field="k", tag="accepted", frozen=True):
-    """The user lets the run go on although this many records before this one are damaged or missing."""
+    """The user's decision to continue although this many earlier records are damaged or missing."""
 
     lost: int
 
 
 class Stopped(msgspec.Struct, tag_field="k", tag="stopped", frozen=True):
-    """The run is finished early: the indices of the rows in its results, and the ids of rows without a call."""
+    """The early end of a run: the indices of the rows in its results, and the ids of rows that were never sent."""
 
     settled: list[int]
     not_asked: list[str]
 
 
 Record: TypeAlias = Header | Answer | Step | Verdicts | ModelCall | Error | Accepted | Stopped
-"""Behind its own keys each record has `c`: its number, and the CRC-32 (from that number) of its line up to there."""
+"""Each record ends with the key `c`: its number, and the CRC-32 of the line before `c`, started with that number."""

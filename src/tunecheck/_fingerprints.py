@@ -1,9 +1,9 @@
-"""Fingerprints: hashes that tell whether an evaluator or a target is still the one that gave a recorded result.
+"""Fingerprints: hashes by which a later run detects that an evaluator or a target has changed.
 
-A fingerprint covers a name, arguments, and the code that decides verdicts. Classes of Tunecheck declare the attribute
-`scoring_version`, which is raised whenever a verdict can change. Other code counts with its code in memory and its
-module's source, without comments and docstrings. Objects with hidden state or code have no fingerprint; their results
-are made again.
+A fingerprint covers a name, arguments, and the code that decides verdicts. Classes of Tunecheck declare
+`scoring_version`, which is raised whenever a verdict can change. For other classes and functions the code in memory and
+the module's source count, without comments and docstrings. Objects with hidden state or code have no fingerprint; their
+results are not reused.
 """
 
 import ast
@@ -20,15 +20,15 @@ from tunecheck._version import __version__, is_shipped
 
 
 class _Plain:
-    """A class with all state of its instances in `__dict__`."""
+    """A class whose instances keep all state in `__dict__`."""
 
 
 HIDDEN: dict[str, str] = {}
-"""Values from the environment in evaluators' settings, with the references to write in their place."""
+"""Values from the environment in evaluators' settings, with the references that replace them."""
 
 
 def fingerprint(thing: object) -> str | None:
-    """Return the fingerprint of a callable: a function, an instance, a partial, a bound method."""
+    """Return the fingerprint of a function, an instance, a partial or a bound method, or None."""
     try:
         return content_hash(_parts(thing))
     except Exception:  # noqa: BLE001 - reading a user's object runs its code; an unreadable one has no fingerprint
@@ -36,7 +36,7 @@ def fingerprint(thing: object) -> str | None:
 
 
 def stable_arguments(thing: object) -> dict[str, JSON] | None:
-    """Return an instance's arguments as data: its `arguments`, else its attributes; None if they are not all data."""
+    """Return an instance's arguments (its `arguments`, else its attributes), or None if they are not plain data."""
     try:
         arguments: dict[str, JSON] = json.loads(_data(_arguments(thing)))
     except Exception:  # noqa: BLE001 - as above
@@ -45,7 +45,7 @@ def stable_arguments(thing: object) -> dict[str, JSON] | None:
 
 
 def _parts(thing: object) -> JSON:
-    """Return the content of a fingerprint; any error means that there is none."""
+    """Return the content of a fingerprint; an error means that there is no fingerprint."""
     if isinstance(thing, functools.partial):
         return ["partial", _parts(thing.func), _data([thing.args, thing.keywords])]
     if isinstance(thing, MethodType):
@@ -60,14 +60,14 @@ def _arguments(thing: object) -> dict[str, object]:
     declared = getattr(thing, "arguments", None)
     if isinstance(declared, dict):
         return declared
-    # A larger instance keeps state where `__dict__` does not show it: in slots, or in a base class written in C.
+    # A larger instance keeps state outside of `__dict__`: in slots, or in a base class written in C.
     if type(thing).__basicsize__ != _Plain.__basicsize__:
         raise TypeError("its state cannot be seen")
     return vars(thing)
 
 
 def _data(value: object) -> str:
-    """Return a value as text if it is plain data; TypeError if it holds an object."""
+    """Return a value as text if it is plain data; raise TypeError if it contains an object."""
     text = json.dumps(value, sort_keys=True)
     for hidden, written in HIDDEN.items():
         text = text.replace(json.dumps(hidden)[1:-1], json.dumps(written)[1:-1])
@@ -75,7 +75,7 @@ def _data(value: object) -> str:
 
 
 def _class(kind: type, seen: set[int]) -> JSON:
-    """Return the parts of a class that decide its verdicts: our scoring version, and the code of other classes."""
+    """Return the parts of a class that decide its verdicts: our scoring version, and the code of classes of others."""
     owners = [owner for owner in kind.__mro__ if _package(owner) not in sys.stdlib_module_names]
     others = [owner for owner in owners if not is_shipped(owner.__module__)]
     parts: list[JSON] = [kind.scoring_version] if len(others) < len(owners) else []  # type: ignore[attr-defined]
@@ -87,8 +87,8 @@ def _class(kind: type, seen: set[int]) -> JSON:
 
 
 def _member(name: str, member: object, seen: set[int]) -> JSON:
-    """Return a method or a constant from memory: its file may have changed since the import."""
-    # A static or class method and a property hold the function.
+    """Return the fingerprint of a method or constant in memory; its file may have changed since the import."""
+    # Static methods, class methods and properties wrap the function.
     function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
     if isinstance(function, FunctionType):
         return _fingerprint_of_value(function, seen)
@@ -96,9 +96,9 @@ def _member(name: str, member: object, seen: set[int]) -> JSON:
 
 
 def _function(function: FunctionType, seen: set[int]) -> JSON:
-    """Return a function's code, its captured values, and the functions and constants that a script's function uses.
+    """Return a function's code and captured values; for a script, also the functions and constants that it uses.
 
-    The rest of a script does not count: its files and evaluators change all the time.
+    The rest of a script does not count, because its file names and evaluators change often.
     """
     closure = [cell.cell_contents for cell in function.__closure__ or ()]
     captured = _data([closure, function.__defaults__, function.__kwdefaults__])
@@ -113,7 +113,7 @@ def _function(function: FunctionType, seen: set[int]) -> JSON:
 
 
 def _fingerprint_of_value(value: object, seen: set[int]) -> JSON:
-    """Return the fingerprint of a function, class or constant that other code uses; None for another value."""
+    """Return the fingerprint of a function, class or constant that other code uses; None for other values."""
     try:
         if isinstance(value, FunctionType):
             return [_function(value, seen), _source(value)]
@@ -123,7 +123,7 @@ def _fingerprint_of_value(value: object, seen: set[int]) -> JSON:
 
 
 def _code(code: CodeType) -> str:
-    """Return a hash of code that is stable from process to process; docstrings do not count."""
+    """Return a hash of bytecode that is the same in every process; docstrings do not count."""
     steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
     done = [[name, _code(value) if isinstance(value, CodeType) else _constant(value)] for name, value in steps]
     return content_hash([done, code.co_varnames])

@@ -1,8 +1,8 @@
-"""JSON text in and out: fast, strict, and exact for what fast readers get wrong.
+"""JSON text in and out: fast, strict, and exact.
 
-msgspec reads and writes nearly everything, integers of any size included; what it refuses goes through the standard
-library, so that nothing a user gave changes on its way: lone surrogates (`"\ud83d"`), the words `NaN` and
-`Infinity`, which are not JSON and are read as null, and numbers beyond any float (`1e400`), null as well.
+msgspec reads and writes nearly everything, including integers of any size. The standard library handles what msgspec
+refuses, so that a user's values do not change: lone surrogates (`"\ud83d"`); `NaN` and `Infinity`, which are not JSON
+and become null; and numbers outside the range of a float (`1e400`), which also become null.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ import msgspec
 JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
 
 MAX_DEPTH = 200
-"""Deepest nesting that is read or written; real data stays below twenty."""
+"""Maximum nesting depth for reading and writing; real data stays below twenty."""
 
 _MAX_BITS = 14_000
-"""Longest integer, 4,214 digits: Python by default turns none of more than 4,300 into text, or back."""
+"""Longest integer in bits (4,214 digits); by default Python converts at most 4,300 digits to or from text."""
 
 _FLOAT_BITS = sys.float_info.max_exp
 
 _LONG_NUMBER, _DIGITS = b"0" * 4_000, bytes.maketrans(b"123456789", b"0" * 9)
-"""What a number that may be too long looks like, and how to make it look so."""
+"""A pattern of 4,000 zeros, and a table that turns all digits to zeros: together they find long numbers."""
 
 _LINE_ENDS = tuple((end.encode(), b"\\u%04x" % ord(end)) for end in "\x85\u2028\u2029")
 
 _MAX_PATH = 200
-"""Most characters of a path that an error shows."""
+"""Maximum number of characters of a path in an error."""
 
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 
@@ -51,7 +51,7 @@ def loads(text: bytes | str) -> JSON:
     """Read one JSON value exactly.
 
     Raises:
-        ValueError: the text is not JSON; the message has line and column as the standard library counts them.
+        ValueError: the text is not JSON; the message has line and column as in the standard library.
     """
     try:
         value: JSON = _decode(text)
@@ -61,10 +61,10 @@ def loads(text: bytes | str) -> JSON:
 
 
 def loads_part(text: bytes, keys: Container[str]) -> JSON:
-    """Check one JSON value and read it; if it is an object, only these keys, and the others' values stay JSON text.
+    """Read one JSON value. If it is an object, read only the values of `keys`; the others stay JSON text.
 
     Raises:
-        ValueError: as `loads`.
+        ValueError: the text is not JSON.
     """
     try:
         values = _decode_object(text)
@@ -79,9 +79,9 @@ def loads_part(text: bytes, keys: Container[str]) -> JSON:
 
 @contextlib.contextmanager
 def rare_collections() -> Iterator[None]:
-    """Have Python look for cycles of objects less often, as long as rows of JSON are read: they have no cycles.
+    """Let Python collect cyclic garbage less often while rows of JSON are read, because they have no cycles.
 
-    With its default of 700 objects, half the time of a run whose rows have 1,600 tools each goes there.
+    With the default threshold of 700 objects, collections take half the time of a run with 1,600 tools in each row.
     """
     before = gc.get_threshold()
     if 0 < before[0] < _OBJECTS_BETWEEN_COLLECTIONS:  # 0: the user has turned collections off
@@ -113,21 +113,21 @@ def _no_constant(_: str) -> None:
 
 
 def dumps(value: object) -> bytes:
-    """Write one value as strict JSON on one line; NaN and the infinities become null.
+    """Return one value as strict JSON on one line; NaN and the infinities become null.
 
     Raises:
-        TypeError: the value holds something that JSON has no form for; the message says where and what.
+        TypeError: the value holds something without JSON form; the message names its place and type.
     """
     return _write(value, _encode)
 
 
 def canonical(value: object) -> bytes:
-    """Write one value with sorted object keys: equal values give equal bytes."""
+    """Return one value as JSON with sorted object keys: equal values give equal bytes."""
     return _write(value, _encode_sorted, sort_keys=True)
 
 
 def content_hash(value: object) -> str:
-    """Return 16 hex digits that equal values share, whatever the order of their keys.
+    """Return a hash (16 hex digits) that is the same for equal values, whatever the order of their keys.
 
     Raises:
         TypeError: the value has no JSON form.
@@ -136,9 +136,9 @@ def content_hash(value: object) -> str:
 
 
 def dumps_line(value: object) -> bytes:
-    """`dumps` and a line feed: one record of a JSON Lines file, and one line for every reader.
+    """Return a value as one line of a JSON Lines file.
 
-    Unicode has three more ends of a line that JSON allows in a text, and readers split there; they are escaped.
+    Unicode has three more line ends that JSON allows in strings but at which some readers split; they are escaped.
     """
     text = _write(value, _encode)
     for end, escaped in () if text.isascii() else _LINE_ENDS:
@@ -158,18 +158,18 @@ def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool 
 
 
 def plain(value: object, *, path: str = "$") -> JSON:
-    """Return the value as plain JSON types, exactly: tuples become lists, keys text, NaN null; nothing is guessed.
+    """Return the value as plain JSON types: tuples become lists, keys become text, NaN becomes null.
 
-    numpy's scalars and arrays, and other objects with a `tolist()`, become numbers and lists.
+    numpy scalars and arrays, and other objects with a `tolist()`, become numbers and lists.
 
     Raises:
-        TypeError: A part has no JSON form; the message names its path and type.
+        TypeError: a part has no JSON form; the message names its path and type.
     """
     return _plain(value, (path, None), 0)
 
 
 _Steps: TypeAlias = "tuple[object, _Steps | None]"
-"""A path, its last step first: made into a text only where an error needs it."""
+"""A path as linked steps, the last step first; converted to text only for an error."""
 
 
 def _plain(value: object, path: _Steps, depth: int) -> JSON:
@@ -206,7 +206,7 @@ def _taken_apart(value: object, path: _Steps) -> object:
 
 
 def whole_number(value: JSON) -> int | None:
-    """Return the value if it is a whole number, else None; true and false are no numbers."""
+    """Return the value if it is an integer, else None; booleans do not count."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -219,12 +219,12 @@ def value_of(text: str | bytes) -> JSON:
 
 
 def real_number(value: JSON) -> float | None:
-    """Return the value if it is a number, else None; true and false are no numbers."""
+    """Return the value if it is a number, else None; booleans do not count."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def convert_value(value: object, kind: type[T]) -> T:
-    """Run `msgspec.convert`; a lone surrogate raises ValidationError instead of UnicodeEncodeError."""
+    """Call `msgspec.convert`; a lone surrogate raises ValidationError instead of UnicodeEncodeError."""
     try:
         return msgspec.convert(value, kind)
     except UnicodeEncodeError:
@@ -232,10 +232,10 @@ def convert_value(value: object, kind: type[T]) -> T:
 
 
 def within_floats(value: JSON, depth: int = 0) -> JSON:
-    """Return the value with null for whole numbers beyond any float: `loads` reads 1e400 as null, too.
+    """Return the value with null for integers outside the range of a float, as `loads` reads 1e400.
 
     Raises:
-        ValueError: it is nested deeper than we write.
+        ValueError: the value is nested too deeply.
     """
     if depth > MAX_DEPTH:
         raise ValueError("nested too deeply")
@@ -268,7 +268,7 @@ def _refuse(value: object, path: _Steps, which: str = "", place: str = "") -> No
 ValuePath: TypeAlias = tuple[str | int, ...]
 
 MAX_LENGTH = 1_000
-"""Longest path in characters; following one goes as deep as it has steps."""
+"""Maximum length of a path in characters; it also limits the recursion of `find_value`."""
 
 _STEP = re.compile(r"""\.?([^.\[\]{}'"]+)|\[(\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]""")
 
@@ -278,11 +278,11 @@ class Missing:
 
 
 MISSING: Final = Missing()
-"""What a path that leads nowhere gives; a path may well lead to None."""
+"""Result for a path without a value; None would be ambiguous, because it can be a value."""
 
 
 def parse_path(text: str) -> ValuePath:
-    """Return the steps of a path such as `choices[0].message` or `data['a column']`; digits may be a key or an index.
+    """Return the steps of a path such as `choices[0].message` or `data['a column']`.
 
     Raises:
         ValueError: the text is not a path.
@@ -304,9 +304,9 @@ def parse_path(text: str) -> ValuePath:
 def find_value(value: object, path: ValuePath) -> JSON | Missing:
     """Return the value at the end of a path, or MISSING.
 
-    Keys may hold dots, as in flattened tables: if `meta` leads nowhere, `meta.id` is tried.
+    Keys may contain dots, as in flattened tables: if `meta` has no `id`, the key `meta.id` is tried.
     """
-    if len(path) < 2:  # most are a column's name
+    if len(path) < 2:  # most paths are a column's name
         return _step(value, path[0]) if path else value  # type: ignore[return-value]  # what holds JSON holds JSON
     first, rest = path[0], path[1:]
     here = _step(value, first)
@@ -317,7 +317,7 @@ def find_value(value: object, path: ValuePath) -> JSON | Missing:
 
 
 def _step(value: object, step: str | int) -> object:
-    if isinstance(value, (dict, Mapping)):  # for a dict, much faster than asking for a Mapping alone
+    if isinstance(value, (dict, Mapping)):  # checking for dict first is much faster than checking for Mapping alone
         return value.get(step, MISSING) if isinstance(step, str) else value.get(str(step), MISSING)
     if isinstance(value, (list, tuple)) and (
         isinstance(step, int) or (step.isascii() and step.isdigit() and len(step) < 10)

@@ -1,10 +1,10 @@
-"""Names of a package that are loaded when they are first used, from the package's stub file.
+"""Lazily loaded names of a package, as listed in the package's stub file.
 
 A package's `__init__.pyi` holds `from ._module import Name as Name`, which type checkers read, too. Its `__init__.py`
 holds `__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)`.
 """
 
-# `python -m tunecheck` imports this with the current folder on the path: only built-in and loaded modules are safe.
+# `python -m tunecheck` imports this module with the current folder on the path, so it imports only built-in modules.
 import _ast
 import sys
 from importlib import import_module
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def attach_stub(package: str, file: str) -> "tuple[Callable[[str], object], Callable[[], list[str]], list[str]]":
     """Return `__getattr__`, `__dir__` and `__all__` of a package with the names that its stub file imports."""
     stub = file.removesuffix(".py") + ".pyi"
-    loader = vars(sys.modules[package])["__loader__"]  # not open(): the package may stand in a zip file
+    loader = vars(sys.modules[package])["__loader__"]  # not open(): the package may be in a zip file
     tree = compile(loader.get_data(stub), stub, "exec", _ast.PyCF_ONLY_AST)
     homes: dict[str, tuple[str, str]] = {}
     assert isinstance(tree, _ast.Module)

@@ -1,6 +1,6 @@
-"""Users' code in daemon threads and in event loops there: a call that takes too long is left behind.
+"""User code in daemon threads and their event loops: after a timeout, a call is abandoned but keeps its thread.
 
-Callers without an event loop use the loops too.
+Callers without an event loop use these loops, too.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_LEFT = 32
-"""Calls left behind, after which no more are made: each of them holds a thread and its data for good."""
+"""Number of abandoned calls after which no further calls are made; each one holds a thread and its data forever."""
 
 
 def end_if_forked(process: int) -> None:
-    """Exit if this is a child that users' code forked from `process`: the child must not go on with the run."""
+    """Exit if this is a child process that user code forked from `process`; only the parent continues the run."""
     if os.getpid() != process:
         os._exit(0)
 
 
 class LateError(TimeoutError):
-    """A call takes too long, or is not made because too many before it did; the text follows the function's name."""
+    """A call exceeds its time limit or is refused after too many such calls; the function's name precedes the text."""
 
 
 class Call(Future[T]):
-    """A call in a thread: a future of its result or exception."""
+    """A call in a thread: a future for its result or exception."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         super().__init__()
         self._function: Callable[[], T] | None = function
         self.begun: float | None = None
-        """When its thread began it, by time.monotonic()."""
+        """Start time of the call in its thread, by time.monotonic()."""
         self.left = False
-        """Its caller has given it up."""
+        """True if the caller has abandoned the call."""
 
     def run(self) -> None:
         """Make the call, unless it was cancelled."""
-        function, self._function = self._function, None  # else its arguments live as long as its result
+        function, self._function = self._function, None  # else the arguments live as long as the result
         if function is None or not self.set_running_or_notify_cancel():
             return
         self.begun, process = time.monotonic(), os.getpid()
@@ -58,7 +58,7 @@ class Call(Future[T]):
                 result = function()
             finally:
                 end_if_forked(process)
-        except StopIteration as error:  # which no coroutine can raise
+        except StopIteration as error:  # a future cannot hold StopIteration
             self.set_exception(RuntimeError(f"StopIteration: {error}"))
         except BaseException as error:  # noqa: BLE001 - the caller gets it
             self.set_exception(error)
@@ -79,16 +79,16 @@ class Threads:
         self._lock = threading.Lock()
         self._count = 0
         self._idle = 0
-        """Threads without work; below 0, calls without a thread."""
+        """Number of threads without work; below 0, of calls without a thread."""
         self._closed = False
         self.left = 0
-        """Calls that were left behind and have not come back."""
+        """Number of abandoned calls that still run."""
 
     def submit(self, function: Callable[[], T]) -> Call[T]:
-        """Have a function called.
+        """Call a function in a thread; return its future.
 
         Raises:
-            RuntimeError: the threads were let go.
+            RuntimeError: the threads were shut down.
         """
         call = Call(function)
         with self._lock:
@@ -118,10 +118,10 @@ class Threads:
     async def call(
         self, function: Callable[[], T], limit_s: float, begun: Callable[[], float | None] | None = None
     ) -> T:
-        """Return what the function returns; its limit counts since `begun`, by default since a thread took it up.
+        """Return what the function returns. The limit counts from `begun`, by default from the start in a thread.
 
         Raises:
-            LateError: it takes longer, and its thread is left behind; or too many have been before.
+            LateError: the time limit is exceeded and the call is abandoned, or too many calls were abandoned before.
         """
         if self.left >= MOST_LEFT:
             raise LateError(f"is not called: {self.left} calls before have not come back")
@@ -142,7 +142,7 @@ class Threads:
         return call.result()
 
     def _leave(self, call: Call[T]) -> bool:
-        """Leave a call behind, unless it is done."""
+        """Abandon a call unless it is done; return True if it was abandoned."""
         with self._lock:
             call.left = not call.done()
             if call.left:
@@ -162,32 +162,32 @@ class Threads:
 # -- event loops
 
 _MOST_BLOCKED = 5
-"""Loops that one function may block for good before it is no longer called."""
+"""Number of event loops that one function may block forever before it is no longer called."""
 
 _PATIENCE_S = 5.0
-"""A loop that does not answer within this many seconds is blocked; others answer at once."""
+"""A loop that does not respond within this many seconds counts as blocked; others respond at once."""
 
 _CLOSING_S = 2.0
 
 _MOST_ALONE = 16
-"""Most repeated calls at once: each has a loop and a thread."""
+"""Maximum number of concurrent repeated calls; each has its own loop and thread."""
 
 _IN_USER_LOOP = ContextVar("_IN_USER_LOOP", default=False)
 
 
 def is_in_user_loop() -> bool:
-    """True if a `UserLoop` runs this code."""
+    """Return True if a `UserLoop` runs this code."""
     return _IN_USER_LOOP.get()
 
 
 class PerLoop(Generic[T]):
-    """Objects of an event loop, such as connections and locks: each loop has its own."""
+    """One object per event loop, such as a connection or a lock."""
 
     def __init__(self) -> None:
         self._made: dict[asyncio.AbstractEventLoop, T] = {}
 
     def here(self, make: Callable[[], T]) -> T:
-        """Return the running loop's object; make it first if needed."""
+        """Return the running loop's object; create it if needed."""
         loop = asyncio.get_running_loop()
         if loop not in self._made:
             for ended in [each for each in [*self._made] if each.is_closed()]:
@@ -196,7 +196,7 @@ class PerLoop(Generic[T]):
         return self._made[loop]
 
     def take(self) -> T | None:
-        """Return the running loop's object and forget it."""
+        """Remove and return the running loop's object, or return None."""
         return self._made.pop(asyncio.get_running_loop(), None)
 
     def all(self) -> list[T]:
@@ -205,28 +205,28 @@ class PerLoop(Generic[T]):
 
 
 class LoopThread:
-    """An event loop in a daemon thread of its own, which ends with `end`, or with the process."""
+    """An event loop in its own daemon thread; it ends with `end` or with the process."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
         self.loop.set_default_executor(_DaemonPool())
         self.ended: Future[None] = Future()
-        self.ended.set_running_or_notify_cancel()  # so that no waiting task can cancel it
+        self.ended.set_running_or_notify_cancel()  # else a waiting task could cancel it
         self._is_over = False
         self.thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self.thread.start()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Have a coroutine run."""
+        """Run a coroutine in the loop; return its future."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def end(self, first: Callable[[], Awaitable[object]] | None = None) -> None:
-        """Have the loop await `first`, cancel its other tasks and close; then `ended` is done."""
+        """Await `first` in the loop, cancel the loop's other tasks and close it; then `ended` is done."""
         if not self.loop.is_closed():
             self.submit(self._wind_up(first))
 
     async def _wind_up(self, first: Callable[[], Awaitable[object]] | None) -> None:
-        with contextlib.suppress(Exception):  # it closes connections that are no longer used
+        with contextlib.suppress(Exception):  # closing unused connections may fail
             if first is not None:
                 await first()
         rest = asyncio.all_tasks() - {asyncio.current_task()}
@@ -234,7 +234,7 @@ class LoopThread:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
         await self.loop.shutdown_asyncgens()
-        await asyncio.sleep(0)  # callbacks of tasks that ended just now still run, and wake their waiting threads
+        await asyncio.sleep(0)  # callbacks of just finished tasks must still run to wake waiting threads
         self._is_over = True
         self.loop.stop()
 
@@ -248,7 +248,7 @@ class LoopThread:
 
 
 class _DaemonPool(ThreadPoolExecutor):
-    """Threads for `asyncio.to_thread`: the standard library's keep Python from ending while one of them hangs."""
+    """Threads for `asyncio.to_thread`; those of the standard library keep Python from exiting while one hangs."""
 
     def __init__(self) -> None:
         super().__init__(max_workers=32)
@@ -262,25 +262,25 @@ class _DaemonPool(ThreadPoolExecutor):
 
 
 class _LoopBlockedError(Exception):
-    """The loop that the call ran in no longer answers: this call blocks it, or another one."""
+    """The event loop of the call no longer responds: this call or another one blocks it."""
 
 
 class _CallLoop(LoopThread):
-    """An event loop for users' coroutines, and the calls in it."""
+    """An event loop for user coroutines, and its calls."""
 
     def __init__(self) -> None:
         super().__init__("tunecheck-async")
         self._replies: set[asyncio.Future[Any]] = set()
         self._tasks: dict[asyncio.Future[Any], asyncio.Task[Any]] = {}
-        """The calls that have begun; only this loop's thread uses it."""
+        """The task of each started call; only this loop's thread uses it."""
         self._blocked = False
 
     async def call(self, function: Callable[[], Awaitable[T] | T], limit_s: float) -> T:
-        """Return what the function returns.
+        """Return what the function returns, awaited if needed.
 
         Raises:
-            LateError: the function takes longer than `limit_s`.
-            _LoopBlockedError: something blocks the loop, which is abandoned with all its calls.
+            LateError: the function exceeds `limit_s`.
+            _LoopBlockedError: some call blocks the loop, which is abandoned with all its calls.
         """
         reply: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._replies.add(reply)
@@ -299,7 +299,7 @@ class _CallLoop(LoopThread):
             if reply.cancel() and not self._blocked:
                 self.loop.call_soon_threadsafe(self._cancel, reply)
 
-    # asyncio.run_coroutine_threadsafe and wrap_future would do the same with 10% more CPU time for a short call.
+    # asyncio.run_coroutine_threadsafe and wrap_future need 10% more CPU time for a short call.
     def _begin(self, function: Callable[[], object], reply: asyncio.Future[Any]) -> None:
         task = self._tasks[reply] = self.loop.create_task(_answer(function, reply))
         task.add_done_callback(partial(self._end_call, reply))
@@ -310,7 +310,7 @@ class _CallLoop(LoopThread):
 
     def _end_call(self, reply: asyncio.Future[Any], task: asyncio.Task[None]) -> None:
         del self._tasks[reply]
-        if task.cancelled():  # perhaps before it began
+        if task.cancelled():  # perhaps before it started
             _settle(reply, reply.cancel)
 
     async def _answers(self, within_s: float) -> bool:
@@ -349,10 +349,10 @@ def _settle(reply: asyncio.Future[Any], settle: Callable[[], object]) -> None:
 
 
 class UserLoop:
-    """The event loop of users' coroutines, in a thread of its own: a coroutine that blocks it does not block the run.
+    """The event loop of user coroutines, in its own thread, so that a blocking coroutine does not block the run.
 
-    They share it, for they may share a client. When a call blocks it, each call that was in it is made once more, in a
-    loop of its own, so that only the call that blocks is charged.
+    All coroutines share the loop, because they may share a client. If a call blocks it, each call in progress is
+    repeated in its own loop, so that only the blocking call fails.
     """
 
     def __init__(self) -> None:
@@ -364,8 +364,8 @@ class UserLoop:
         """Return what the function returns, awaited if possible; raise what it raises.
 
         Raises:
-            CancelledError: other code in its loop cancelled it, or the caller's own task is cancelled.
-            LateError: it takes longer, or too many calls of `who` before it have blocked a loop for good.
+            CancelledError: other code in the loop cancelled the call, or the caller's own task is cancelled.
+            LateError: the call exceeds its time limit, or too many earlier calls of `who` have blocked a loop.
         """
         shared = self._shared = self._shared or _CallLoop()
         try:
@@ -390,7 +390,7 @@ class UserLoop:
             raise LateError(f"is not called: {_MOST_BLOCKED} calls before have blocked its event loop for good")
 
     async def close(self) -> None:
-        """Cancel the loop's tasks and wait some seconds for it to end."""
+        """Cancel the loop's tasks and wait a few seconds for it to end."""
         shared, self._shared = self._shared, None
         if shared is None:
             return

@@ -1,4 +1,4 @@
-"""Parts of messages: harmless text, counts, similar names."""
+"""Parts of messages: safe text, counts, suggestions for misspelt names."""
 
 import os
 import re
@@ -9,18 +9,18 @@ from typing import TextIO
 
 _MOST_LISTED = 12
 _SURE, _LIKELY = 0.75, 0.58
-"""How much alike a name is to one that is surely meant, and to those among which it may be."""
+"""Similarity from which a name is surely meant, and from which it is listed as a possibility."""
 _LETTERS_BEFORE = 10
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Controls (escape sequences begin with one), marks that turn the writing direction, halves of characters."""
+"""Unicode categories of controls (escape sequences begin with one), direction marks, and surrogates."""
 
 
 _IGNORED = (
     r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Characters that a search by .NET's rules of language passes over, as CI agents search: a command may hold them."""
+"""Characters that .NET's culture-sensitive search ignores; CI agents use it, so a command may contain them."""
 _BLANK = r" \t\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
 _LOG_COMMAND = re.compile(
@@ -33,32 +33,32 @@ _LINE_KEPT = 200
 
 
 def without_log_commands(text: str) -> str:
-    """Return the text with a space inside each command that a CI system would take from its log.
+    """Return the text with a space inserted into each command that a CI system would execute from its log.
 
-    Azure Pipelines (`##vso[`, `##[`) and TeamCity (`##teamcity[`) obey them anywhere in a line, GitHub Actions obeys
-    `##[` and, at the start of a line, `::`.
+    Azure Pipelines (`##vso[`, `##[`) and TeamCity (`##teamcity[`) execute commands anywhere in a line. GitHub Actions
+    executes `##[` anywhere and `::` at the start of a line.
     """
     return _LOG_COMMAND.sub(lambda found: f"{found[0]} ", text)
 
 
 def json_without_log_commands(text: str) -> str:
-    """Return JSON text of the same value: `#` and `:` are escaped where a log command could begin."""
+    """Return JSON text with the same value, with `#` and `:` escaped if a log command could begin there."""
     return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class LogStream:
-    """An output stream that writes no log command, whether it comes in one piece or in several."""
+    """An output stream that disables log commands, even if they are written in several pieces."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._line = ""
 
     def write(self, text: str) -> int:
-        """Write a text; log commands lose their effect."""
+        """Write a text with log commands disabled; return the text's length."""
         whole = without_log_commands(self._line + text)
         self._stream.write(whole[len(self._line) :])
         line = _PASSED_OVER.sub("", whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :]).lstrip()
-        self._line = line if len(line) <= _LINE_KEPT else f"-{line[-_LINE_KEPT:]}"  # not the beginning of a line
+        self._line = line if len(line) <= _LINE_KEPT else f"-{line[-_LINE_KEPT:]}"  # "-": not a line's beginning
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -73,15 +73,15 @@ class LogStream:
 def clean(text: object, most: int = 400) -> str:
     """Return one printable line, without control characters, escape sequences and invisible marks.
 
-    Text from data, a model or a server may hold anything; a terminal would obey some of it.
+    Text from data, a model or a server may contain escape sequences that a terminal would execute.
     """
     line = " ".join(printable(str(text)[: 4 * most]).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def printable(text: str) -> str:
-    """Return a text without control characters and invisible marks; its spaces stay."""
-    if text.isprintable():  # as most are, which is seen a hundred times as fast
+    """Return a text without control characters and invisible marks; spaces are kept."""
+    if text.isprintable():  # a hundred times as fast as the check below, and true of most texts
         return text
     return "".join(
         " " if letter.isspace() else letter
@@ -91,9 +91,9 @@ def printable(text: str) -> str:
 
 
 def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:
-    """Return two texts of at most `most` characters each that show their difference.
+    """Return both texts, cut to at most `most` characters so that their difference is visible.
 
-    Long texts lose their common beginning except for a few letters, then the middle of the rest.
+    Long texts lose their common beginning except for a few characters, then the middle of the rest.
     """
     if max(len(first), len(second)) <= most:
         return first, second
@@ -110,7 +110,7 @@ def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:
 
 
 def command_line(words: Iterable[str]) -> str:
-    """Return a command to copy into a shell of this system."""
+    """Return a command line that can be pasted into a shell of this system."""
     import shlex
     import subprocess
 
@@ -123,9 +123,9 @@ def plural(number: int, word: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
-    """Return `"; did you mean 'bleu'?"`, else `"; known: a, b"`, for the end of an error's text.
+    """Return the end of an error's text: `"; did you mean 'bleu'?"`, else `"; known: a, b"`.
 
-    `ending` is a common ending of names that is not compared, such as a file's suffix.
+    `ending` is a common suffix of names, such as a file extension, that is not compared.
     """
     from difflib import SequenceMatcher, get_close_matches
 
@@ -143,7 +143,7 @@ def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
 
 
 def how_it_ended(code: int) -> str:
-    """Return how a process ended: its exit code, or the signal for a negative code."""
+    """Return how a process ended: its exit code, or its signal if the code is negative."""
     try:
         return f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
     except ValueError:

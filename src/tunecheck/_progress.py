@@ -1,4 +1,4 @@
-"""The progress of a run: the data for callbacks, and bars for terminals and notebooks."""
+"""The progress of a run: data for callbacks, and progress bars for terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 _WINDOW_S = 20.0
-"""Seconds over which the rate is measured: rows reused from another run pass quickly and should not count long."""
+"""Time window of the rate in seconds; short, because rows reused from another run finish quickly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment of a run: all rows (None if unknown), answered, finished, failed, and reused rows.
+    """A snapshot of a run: the numbers of all rows (None if unknown), answered, finished, failed, and reused rows.
 
-    `remark` says what holds the run back, if anything.
+    `remark` names what the run is waiting for, if anything.
     """
 
     rows: int | None
@@ -43,7 +43,7 @@ ProgressCallback = Callable[[Progress], None]
 
 
 class Throughput:
-    """Rows per second and the time left, from counts over time."""
+    """Rows per second and the time left, from the number of finished rows over time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -51,7 +51,7 @@ class Throughput:
         self._noted: deque[tuple[float, int]] = deque()
 
     def note(self, finished: int) -> None:
-        """Note the number of finished rows."""
+        """Record the current number of finished rows."""
         now = self._clock()
         self._first = self._first or (now, finished)
         self._noted.append((now, finished))
@@ -60,16 +60,16 @@ class Throughput:
 
     @property
     def rate(self) -> float | None:
-        """Return rows per second lately; over the whole time if none finished lately; None before the first."""
+        """Return recent rows per second; the overall rate if no row finished recently; None before the first row."""
         return self._since(self._noted[0]) or self._since(self._first) if self._noted else None
 
     def left_s(self, rows: int | None) -> float | None:
-        """Return the seconds until this many rows are finished, or None if unknown."""
+        """Return the seconds until all `rows` are finished, or None if unknown."""
         rate = self.rate
         return None if rows is None or not rate else max(0, rows - self._noted[-1][1]) / rate
 
     def noted(self, progress: Progress) -> tuple[str, str]:
-        """Note a moment; return the rate and the time left in words."""
+        """Record a snapshot; return the rate and the time left as texts."""
         self.note(progress.finished)
         left = self.left_s(progress.rows)
         return rate_text(self.rate), "" if left is None else f"{duration_text(left)} left"
@@ -84,11 +84,11 @@ class LiveProgress(ABC):
 
     @abstractmethod
     def __call__(self, progress: Progress) -> None:
-        """Show a moment."""
+        """Show a snapshot."""
 
     @abstractmethod
     def close(self) -> None:
-        """Stop showing it."""
+        """Remove the display."""
 
 
 class ProgressBar(LiveProgress):
@@ -103,7 +103,7 @@ class ProgressBar(LiveProgress):
         self._bar: RichProgress | None = None
 
     def __call__(self, progress: Progress) -> None:
-        """Show a moment."""
+        """Show a snapshot."""
         bar = self._bar or self._start(progress.rows)
         rate, left = self._rows_done.noted(progress)
         task, done, rows, failed = bar.tasks[0].id, progress.finished, progress.rows, _errors_text(progress.failed)
@@ -130,24 +130,24 @@ class ProgressBar(LiveProgress):
         return self._bar
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
 
 class NotebookProgress(LiveProgress):
-    """A line below the cell: rows done, rate, errors, time left. It goes when the run is done."""
+    """A line below the cell: rows done, rate, errors, time left; removed at the end of the run."""
 
     def __init__(self, label: str) -> None:
         from IPython.display import HTML, display
 
         self._label, self._rows_done, self._html = clean(label, 60), Throughput(), HTML
-        # Made here, where the cell runs: the engine may run in another thread, which has no cell.
+        # Created here, in the cell's thread: the engine may run in another thread, which has no cell.
         self._shown: _NotebookDisplay = display(HTML(""), display_id=True)
 
     def __call__(self, progress: Progress) -> None:
-        """Show a moment."""
+        """Show a snapshot."""
         from html import escape  # loads the names of all characters, too
 
         rate, left = self._rows_done.noted(progress)
@@ -159,12 +159,12 @@ class NotebookProgress(LiveProgress):
         self._shown.update(self._html(f"<div>{bar}{text}</div>"))
 
     def close(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         self._shown.update(self._html(""))
 
 
 def progress_of(wanted: bool | ProgressCallback | None, label: str) -> ProgressCallback | None:
-    """Return what shows a run's progress: the caller's function, or a bar; a notebook has one by default."""
+    """Return the progress callback: the caller's function, or a bar if `wanted` or, by default, in a notebook."""
     if wanted is not None and not isinstance(wanted, bool):
         return wanted
     if wanted is not False and in_notebook():
@@ -173,14 +173,14 @@ def progress_of(wanted: bool | ProgressCallback | None, label: str) -> ProgressC
 
 
 def in_notebook() -> bool:
-    """Return whether this code runs in a notebook's kernel, with HTML output."""
+    """Return True if this code runs in a notebook kernel, which can show HTML."""
     known = sys.modules.get("IPython")
     shell = known.get_ipython() if known is not None else None
     return shell is not None and hasattr(shell, "kernel")
 
 
 def rate_text(rate: float | None) -> str:
-    """Return `12 rows/s`; an empty text for an unknown rate."""
+    """Return the rate as text, such as `12 rows/s`; empty if unknown."""
     if not rate:
         return ""
     return f"{rate:,.0f} rows/s" if rate >= 10 else f"{rate:.1f} rows/s" if rate >= 0.1 else f"{rate * 60:.1f} rows/min"
@@ -191,7 +191,7 @@ def _errors_text(rows: int) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Return `1:02:03`."""
+    """Return a duration as text, such as `1:02:03`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

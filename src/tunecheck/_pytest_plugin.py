@@ -1,11 +1,11 @@
-"""For pytest: a test that fails where a run is worse than another one.
+"""The pytest fixture that fails a test if a run is worse than another one.
 
     from tunecheck._pytest_plugin import assert_no_regression      # or take the fixture of the same name
 
     def test_the_new_model_is_no_worse() -> None:
         assert_no_regression("last", "runs/accepted", metric="function_call_match", margin=0.02)
 
-Pytest loads this module whenever it starts, so nothing else is imported before a test asks.
+Pytest loads this module at every start, so it imports everything else only when a test uses it.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ def assert_no_regression(
 ) -> Comparison:
     """Assert that a run is no worse than a base, row by row, and give the comparison.
 
-    Args:
+    Assert that a run is not worse than a base run, row by row; return the comparison.
         run: the run to test: its folder, id, the beginning of its id, `last`, or what `evaluate()` returned.
-        base: the run that it is compared with; also Azure's evaluation_results.json, or BFCL's scores.
-        metric: an evaluator, a metric as metrics.json names it, a slice such as `match[domain=refund]`, or several; by
-            default the primary metric. An evaluator means its pass rate, if it has one, as for every gate; else its
-            main metric.
-        margin: how much worse is still accepted, in the metric's unit (0.02: two points of a pass rate). The run must
-            be shown to be worse by less than that. Without a margin it must not be shown to be worse, and the data must
-            be enough to show that.
-        cluster: a column of the data; rows with equal values in it are not independent. As of `tunecheck.compare`.
-        pair_by: `content` pairs rows of equal content; `id` rows of equal id, whatever is in them.
-        allow_simulated: compare runs that asked no model, too.
-        results_dir: where runs are looked for.
+        run: the run to test: its folder, id, a prefix of its id, `last`, or the result of `evaluate()`.
+        base: the run to compare with; also Azure's evaluation_results.json, or BFCL's scores.
+            metric: an evaluator, a metric of metrics.json, a slice such as `match[domain=refund]`, or a list of these;
+            by default the primary metric. For an evaluator, its pass rate is compared, if it has one, else its main
+            metric.
+            margin: the accepted loss in the metric's unit (0.02: two points of a pass rate). The test passes if the
+            loss is shown to be smaller. Without a margin, it passes if no loss is shown and there is enough data to
+            show one.
+        cluster: a column of the data; rows with equal values are dependent, as in `tunecheck.compare`.
+        pair_by: `content` pairs rows with equal content; `id` pairs rows with equal ids, whatever their content.
+        allow_simulated: also compare runs with simulated answers.
 
-    Raises:
+    results_dir: the folder of the runs.
         AssertionError: it is worse, or there are too few rows; names each metric, its figures, and rows that regressed.
         ConfigurationError: the runs cannot be compared.
         DataError: the files of one are damaged.

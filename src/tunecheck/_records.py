@@ -1,12 +1,11 @@
-"""Append-only files of records, one JSON object a line: the saved work of a process that may be killed.
+"""Append-only files of records, one JSON object per line: the saved work of a process that may be killed.
 
-Each record is handed to the operating system before `append` returns, so that a killed process loses nothing; the file
-is synced to the disk each second and at the end. A torn last line, as a crash of the machine leaves it, is cut off when
-the file is opened.
+Each record is passed to the operating system before `append` returns, so a killed process loses nothing. The file is
+synced to the disk every second and at the end. A torn last line, which a crash of the machine can leave, is cut off
+when the file is opened.
 
 A record's last key, `"c": [number, checksum]`, holds its number and the CRC-32 of the line up to that key. A small file
-next to the records holds the number of synced records. So a reader finds damaged and missing records.
-"""
+next to the records holds the number of synced records. Both let a reader find damaged and missing records."""
 
 import contextlib
 import os
@@ -32,17 +31,17 @@ _MOST_PIECES = 1_000
 
 
 class RecordFile:
-    """A file of records, open for appending. One process at a time holds it."""
+    """A file of records, open for appending. Only one process can hold it."""
 
     def __init__(self, path: Path, holding: str, *, header: object = None, at_least: int = 0) -> None:
         """Open or create the file, cut off a torn last line, and lock it; `holding` names its owner in errors.
 
         A new file begins with the record `header`, which holds the file's version. `at_least` is the number of records
-        that it is known to have had.
+        that the file is known to have had.
 
         Raises:
-            ConfigurationError: a later version of Tunecheck wrote it; it stays unchanged.
-            RunError: another process holds it, or it cannot be written.
+            ConfigurationError: a later version of Tunecheck wrote the file, which stays unchanged.
+            RunError: another process holds the file, or it cannot be written.
         """
         check_first_record(path)
         self.path = path
@@ -57,30 +56,30 @@ class RecordFile:
                 raise RunError(f"cannot write {path}: {error.strerror}") from error
             self._opened = opened.pop_all()
         self.count = max(number, at_least, _synced_count(path) - torn)
-        """The number of the next record, counting all that were ever written."""
+        """The number of the next record: the count of all records ever written."""
         self._problem: str | None = None
         self._removed = False
         self._dirty = threading.Event()
         self._syncing = threading.Lock()
         self._appending = threading.Lock()
         if torn:
-            self.sync()  # that one is not there to be counted
+            self.sync()  # the torn record must not be counted
         self._closed = threading.Event()
         self._syncer = threading.Thread(target=self._sync_each_second, name="tunecheck-records", daemon=True)
         self._syncer.start()
         if header is not None and not self._size:
             try:
                 self.append(header)
-            except BaseException:  # noqa: BLE001 - without an owner, the file must be closed here
+            except BaseException:  # noqa: BLE001 - the caller never gets this object to close the file
                 self.close()
                 raise
 
     def append(self, record: object) -> int:
-        """Write a record, from any thread; where it begins.
+        """Write a record, from any thread; return its offset.
 
         Raises:
-            RunError: it cannot be written.
-            TypeError: it has no JSON form.
+            RunError: the record cannot be written.
+            TypeError: the record has no JSON form.
         """
         with self._appending:
             return self._append(dumps(record))
@@ -93,7 +92,7 @@ class RecordFile:
         try:
             if self._problem is not None:
                 raise OSError(None, self._problem)
-            while written < len(line):  # a write to a full or remote disk may take only a part
+            while written < len(line):  # a write to a full or remote disk may be partial
                 written += os.write(self._file.fileno(), line[written:])
         except OSError as error:
             self._take_back(written)
@@ -105,16 +104,16 @@ class RecordFile:
         return begin
 
     def append_encoded(self, record: bytes) -> int:
-        """Write a record that is JSON already, from any thread; return where it begins.
+        """Write a record that is already JSON, from any thread; return its offset.
 
         Raises:
-            RunError: it cannot be written.
+            RunError: the record cannot be written.
         """
         with self._appending:
             return self._append(record)
 
     def _take_back(self, written: int) -> None:
-        """Cut off the written part of a record, so that the next record begins a line."""
+        """Cut off a partly written record, so that the next record begins a line."""
         try:
             os.ftruncate(self._file.fileno(), os.fstat(self._file.fileno()).st_size - written)
         except OSError:
@@ -132,9 +131,9 @@ class RecordFile:
         """Sync all records so far to the disk; return their number."""
         with self._syncing:
             count = self.count
-            with contextlib.suppress(OSError):  # some file systems cannot sync; the record itself was written
+            with contextlib.suppress(OSError):  # some file systems cannot sync; the record was written all the same
                 os.fsync(self._file.fileno())
-            with contextlib.suppress(OSError):  # only now: what it counts must be on the disk, whatever ends first
+            with contextlib.suppress(OSError):  # last, because the counted records must be on the disk first
                 os.ftruncate(self._synced.fileno(), 0)
                 os.write(self._synced.fileno(), seal_record(b'{"k":"synced"}', count))
         return count
@@ -148,7 +147,7 @@ class RecordFile:
 
 
 def seal_record(record: bytes, number: int) -> bytes:
-    """Return the line of a record."""
+    """Return the line of a record, with its number and checksum."""
     body = record[:-1]
     return b"%b%b%d,%d]}\n" % (body, _SEAL, number, crc32(body, number))
 
@@ -205,14 +204,14 @@ def _end_of_line(file: BinaryIO, position: int) -> int:
 
 @dataclass
 class Damage:
-    """The damage of a file: `lost` records at `places`, and the `pieces` that are left there."""
+    """The damage of a file: `lost` records at `places`, and the `pieces` that remain of them."""
 
     lost: int = 0
     places: list[str] = field(default_factory=list)
     pieces: list[bytes] = field(default_factory=list)
 
     def add(self, missing: int, broken: Sequence[tuple[int, bytes]], before: int | None) -> None:
-        """Note `broken` lines with their numbers, and how many records are missing before a line, or at the end."""
+        """Add `broken` lines with their numbers, or the number of records missing `before` a line (None: the end)."""
         if broken:
             first, last = broken[0][0], broken[-1][0]
             self.places.append(f"line {first}" if first == last else f"lines {first} to {last}")
@@ -231,11 +230,11 @@ class Damage:
 class WholeRecords:
     """Yields the undamaged records of a file, with their offsets; collects the others as `damage`.
 
-    `at_least` is how many records it is known to have had, where that is not what was synced.
+    `at_least` is the number of records that the file is known to have had, if more than were synced.
     """
 
     def __init__(self, path: Path | None, file: BinaryIO, at_least: int = 0) -> None:
-        """`path` is the path of the file, if it has one."""
+        """`path` is the path of the file, if known."""
         self.damage = Damage()
         self.line = 0
         """The number of the line that was yielded last."""
@@ -250,7 +249,7 @@ class WholeRecords:
         known = self._known
         for at, line in enumerate(lines(self._file), 1):
             if not line.endswith(b"\n"):
-                known -= 1  # torn, as a crash leaves it
+                known -= 1  # torn by a crash
                 break
             number = _number_of(line)
             if number is None or number < following:
@@ -267,11 +266,11 @@ class WholeRecords:
             self.damage.add(max(0, known - following), broken, None)
 
     def read(self) -> Damage:
-        """Read the file for its damage alone."""
+        """Read the file only to find its damage."""
         deque(self, maxlen=0)
         return self.damage
 
     def accept(self, lost: int) -> None:
-        """Note that the user accepted the loss of this many records before this one; only more than that is damage."""
+        """Accept the loss of this many records before the current one; only a larger loss counts as damage."""
         if self.damage.lost <= lost:
             self.damage = Damage()

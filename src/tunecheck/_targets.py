@@ -1,4 +1,4 @@
-"""Rows and the targets that answer them."""
+"""Rows of a data set, and targets, which answer them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ TargetOutput = Mapping[str, object]
 class Row:
     """One row of a data set.
 
-    `index` counts from 0 in the order of the source; `id` is the column `id` where that is unique, else
-    `row-<line number>`; `values` holds the columns; `fingerprint` is a hash of the content.
+    `index` counts from 0 in the order of the source; `id` is the column `id` if it is unique, else `row-<line number>`;
+    `values` holds the columns; `fingerprint` is a hash of the content.
     """
 
     index: int
@@ -38,14 +38,14 @@ class Row:
 
 
 class Parts(Protocol):
-    """Keeps the finished parts of one row's answer until the answer is finished."""
+    """Keeps the finished parts of one row's answer until the whole answer is finished."""
 
     def recall(self, part: str) -> JSON:
         """Return the value recorded for this part, or None."""
         ...
 
     def record(self, part: str, value: JSON) -> None:
-        """Record the value of a part; it is safe when this returns."""
+        """Record the value of a part; when this returns, the value is saved."""
         ...
 
 
@@ -53,8 +53,8 @@ class Parts(Protocol):
 class CallsMade:
     """Calls to a model and their usage.
 
-    The service counts the tokens; None if it never did. `asked` and `answered` are the characters sent and received in
-    calls without such counts. `masked` counts replies that repeated a secret.
+    Token counts are the service's; None if no call has one. `asked` and `answered` are the characters sent and received
+    in calls without token counts. `masked` counts replies that repeated a secret.
     """
 
     calls: int = 0
@@ -66,7 +66,7 @@ class CallsMade:
     masked: int = 0
 
     def plus(self, more: CallsMade) -> CallsMade:
-        """Return the sum of both."""
+        """Return the sum of both usages."""
         return CallsMade(*(_sum(getattr(self, name), getattr(more, name)) for name in self.__slots__))
 
 
@@ -75,10 +75,10 @@ def _sum(known: int | None, more: int | None) -> Any:  # noqa: ANN401 - None onl
 
 
 class CostTracker(Protocol):
-    """Counts the cost of the calls to one endpoint, one by one, within the run's budget."""
+    """Counts the cost of each call to one endpoint, within the run's budget."""
 
     def one_call(self) -> AbstractAsyncContextManager[Callable[[CallsMade], None]]:
-        """Around one call: waits for the budget; call what it gives with what the call took, if there was one.
+        """Reserve budget for one call; if the call was made, the caller passes its usage to the yielded function.
 
         Raises:
             StopRunError: the budget is spent.
@@ -86,24 +86,24 @@ class CostTracker(Protocol):
         ...
 
     def record(self, made: CallsMade) -> None:
-        """Count a call that was made before the run was cut off."""
+        """Count a call that was made before the run was interrupted."""
         ...
 
 
 class CostTracking(Protocol):
-    """Counts the cost of the calls of a target that `tracks_each_call`."""
+    """Gives cost trackers to a target that `tracks_each_call`."""
 
     def of_endpoint(self, name: str, endpoint: object, conversation: str) -> CostTracker:
-        """Return the tracker of a conversation's calls to this endpoint.
+        """Return the tracker for a conversation's calls to this endpoint.
 
-        They are counted under `name`, which for answers is `target`.
+        The calls are counted under `name`, which is `target` for the target's answers.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointUsage:
-    """Calls to one endpoint that an answer took; `name` is what they are counted under."""
+    """Calls to one endpoint for one answer; they are counted under `name`."""
 
     name: str
     endpoint: object
@@ -115,8 +115,8 @@ class EndpointUsage:
 class CallContext:
     """The context of a target's call in a run.
 
-    `folder` is the run's own, where a target may keep files in a folder of its own, and `costs` counts calls one by
-    one; None where there is no run.
+    `folder` is the run's folder, in which a target may keep files in a subfolder; `costs` counts each call. Both are
+    None outside of a run.
     """
 
     run_id: str
@@ -127,27 +127,27 @@ class CallContext:
     costs: CostTracking | None = field(default=None, compare=False)
 
     def recall(self, part: str) -> JSON:
-        """Return the value that an earlier, cut-off attempt recorded for a part of this answer, or None."""
+        """Return the value that an earlier, interrupted attempt recorded for a part of this answer, or None."""
         return self.parts.recall(part) if self.parts is not None else None
 
     def record(self, part: str, value: JSON) -> None:
-        """Journal the value of a part of the answer (a step of a conversation), so that it is never asked again.
+        """Journal the value of a part of the answer (a step of a conversation), so that a resumed run reuses it.
 
         Raises:
-            RunError: it cannot be written.
+            RunError: the value cannot be written.
         """
         if self.parts is not None:
             self.parts.record(part, value)
 
     def idempotency_key(self, part: str = "") -> str:
-        """Return a key that is the same each time the run asks for this answer; `part` distinguishes calls of a row."""
+        """Return a key that is the same in each attempt at this answer; `part` distinguishes calls of a row."""
         text = "\0".join((self.run_id, self.row_id, self.input_hash, part))
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An endpoint's current and highest number of calls at once, its attempts, and the refused ones by status."""
+    """An endpoint's current and maximum concurrency, its attempts, and the refused attempts by HTTP status."""
 
     limit: int
     most: int
@@ -155,13 +155,13 @@ class Load:
     refused: Mapping[int, int]
 
     def brief(self) -> str:
-        """Return the text for progress: `50 of 200 at once, 132 refused (429)`; empty if nothing was refused."""
+        """Return a text for the progress bar: `50 of 200 at once, 132 refused (429)`; empty without refusals."""
         if not self.refused:
             return ""
         return f"{self.limit} of {self.most} at once, {sum(self.refused.values()):,} refused ({self._statuses})"
 
     def sentence(self) -> str:
-        """Return the sentence for a note on the run."""
+        """Return a sentence for the run's notes."""
         share = f"{sum(self.refused.values()):,} of {self.attempts:,} attempts were refused ({self._statuses})"
         return f"{share}; at the end {self.limit} of at most {self.most} calls were made at once"
 
@@ -173,14 +173,14 @@ class Load:
 # -- users' code
 
 _LOOPS = "_user_loops"
-"""The attribute for an object's loops; users' classes may not call our `__init__`."""
+"""Name of the attribute with an object's loops; user classes may not call our `__init__`."""
 
 
 class UserCalls:
-    """Has coroutines that may block the event loop if a user wrote the class.
+    """Base of classes whose coroutines may block the event loop if a user wrote the subclass.
 
-    In a user's class, the `awaited` methods and `close` run in an event loop in a thread of its own, where they do not
-    block the run. `limit_s` is their time limit there, in seconds.
+    In a user's class, the `awaited` methods and `close` run in an event loop in another thread, so that they cannot
+    block the run. `limit_s` is their time limit in seconds.
     """
 
     awaited: ClassVar[tuple[str, ...]] = ()
@@ -202,12 +202,12 @@ class UserCalls:
 
 
 def _in_user_loop(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
-    """Return the method, to be called in a user loop."""
+    """Return the method wrapped to run in a user loop."""
 
     @functools.wraps(method)
     async def called(self: UserCalls, *args: object, **kwargs: object) -> T:
         call = functools.partial(method, self, *args, **kwargs)
-        if self.tracks_each_call or is_in_user_loop():  # the first speaks with the run's loop while it answers
+        if self.tracks_each_call or is_in_user_loop():  # a tracking target uses the run's loop while it answers
             return await call()
         loops: PerLoop[UserLoop] = vars(self).setdefault(_LOOPS, PerLoop())
         try:
@@ -219,7 +219,7 @@ def _in_user_loop(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[...
 
 
 def _closing(close: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Coroutine[Any, Any, None]]:
-    """Return the method, to be called in a user loop, which it then ends."""
+    """Return the method wrapped to run in a user loop and then close that loop."""
     close_in_loop = _in_user_loop(close)
 
     @functools.wraps(close)
@@ -240,39 +240,39 @@ def _closing(close: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., C
 
 
 class Target(UserCalls, ABC):
-    """Something that answers rows: an endpoint, a conversation, a function.
+    """Base of everything that answers rows: an endpoint, a conversation, a function.
 
-    In a user's class, `answer` runs in an event loop of its own, unless the class `tracks_each_call`. A call that takes
-    longer than `limit_s` seconds raises TimedOutError, the error of its row. The manifest holds `name`; all output of a
-    `simulated` target's runs says that it is simulated.
+    In a user's class, `answer` runs in its own event loop, unless the class `tracks_each_call`. A call that takes
+    longer than `limit_s` seconds raises TimedOutError, which becomes its row's error. `name` is recorded in the
+    manifest. All output of runs with a `simulated` target is marked as simulated.
     """
 
     awaited = ("answer",)
     name: str = "target"
     simulated: bool = False
     concurrency: int | None = None
-    """Answers to ask for at once, if the target has a limit."""
+    """Maximum number of concurrent answers, if the target has a limit."""
     columns: frozenset[str] | None = None
-    """The columns of its answers, if they are known beforehand."""
+    """The columns of the answers, if they are known beforehand."""
     answers_can_be_reused: bool = True
-    """True if a new run can reuse some answers of another run; those of one long conversation belong together."""
+    """True if a new run can reuse single answers of another run; False if the answers form one long conversation."""
     evaluators_may_change: bool = False
-    """True if its run may be resumed with changed evaluators, which then score again."""
+    """True if a run may be resumed with changed evaluators, which then score all rows again."""
     notes: Sequence[str] = ()
-    """Notes on how it answers, printed with the results."""
+    """Notes on how the target answers, printed with the results."""
     tracks_each_call: bool = False
-    """An answer takes many calls, which it counts through `CallContext.costs`; else each answer counts as one call."""
+    """True if an answer takes many calls, counted through `CallContext.costs`; else each answer counts as one call."""
 
     @abstractmethod
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Answer one row.
 
         Raises:
-            Exception: whatever it raises becomes this row's error; the other rows go on.
+            Exception: any exception becomes this row's error; the other rows continue.
         """
 
     def inputs(self, row: Row) -> JSON:
-        """Return the inputs of the answer; another run's answer is reused only if they are unchanged."""
+        """Return the inputs of the answer; an answer of another run is reused only if they are equal."""
         return dict(row.values)
 
     def input_hash(self, row: Row) -> str | None:
@@ -283,21 +283,21 @@ class Target(UserCalls, ABC):
             return None
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
-        """Return the input and output tokens of an answer, if known: by default from its column `usage`."""
+        """Return the input and output tokens of an answer, if known; by default, read them from the column `usage`."""
         counted = output.get("usage")
         counts = counted if isinstance(counted, dict) else {}
         return whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))
 
     def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterable[EndpointUsage]:
-        """Return the calls that an answer took, for a target that `tracks_each_call`."""
+        """Return the usage of an answer by endpoint, for a target that `tracks_each_call`."""
         return ()
 
     def group_key(self, row: Row) -> str | None:
-        """Return the row's group, or None. Rows of one group are answered one after another, in order."""
+        """Return the row's group, or None. Rows of one group are answered sequentially."""
         return None
 
     def fingerprint(self) -> str | None:
-        """Return a hash of the settings and source that answers depend on, without secrets, or None if unstable."""
+        """Return a hash of the settings and source that decide answers, without secrets, or None if there is none."""
         return None
 
     def describe(self) -> dict[str, JSON]:
@@ -305,18 +305,18 @@ class Target(UserCalls, ABC):
         return {"name": self.name}
 
     def load(self) -> Load | None:
-        """Return the concurrency that its service allows now, or None if that is not counted."""
+        """Return the current load of the target's service, or None if unknown."""
         return None
 
     def stop(self) -> None:
-        """Begin nothing more, because the run stops: answers in progress then end soon, partly or with an error."""
+        """Start no further calls, because the run stops; answers in progress end soon, incomplete or with an error."""
 
     async def close(self) -> None:
         """Release connections; called once, after the last answer."""
 
 
 def group_of(row: Row, target: Target | None, column: str | None) -> str | None:
-    """Return the group of a row: its rows are answered one after another."""
+    """Return the group of a row, or None; rows of a group are answered sequentially."""
     group = None if target is None else target.group_key(row)
     if group is not None or target is None or column is None:
         return group

@@ -1,4 +1,4 @@
-"""Trust: files that a command may load or write, and names that data may use (docs/security.md)."""
+"""Trust: which files a command may load or write, and which names data may use (docs/security.md)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tunecheck._messages import command_line
 
 _KEY_BYTES = 32
 _MOST_FILES = 10_000
-"""Most files of a folder that is trusted by content."""
+"""Maximum number of files in a folder that is trusted by content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The source of a name, and what the user allows.
+    """The origin of a name, and the permissions of the user.
 
     `workspace` is the folder the command runs in, `allowed` the files and folders of `--trust`. `named_by` is the file
-    that holds the name; None: the user typed it. `on_code` is called with a file of the workspace before its code is
+    that contains the name, None if the user typed it. `on_code` is called with a workspace file before its code is
     loaded.
     """
 
@@ -38,10 +38,10 @@ class Trust:
 
     @classmethod
     def of_command(cls, allowed: Iterable[str], on_code: Callable[[Path], None] | None = None) -> Trust:
-        """Return the trust of a command typed in the current folder.
+        """Return the trust for a command typed in the current folder.
 
         Raises:
-            ConfigurationError: A path of `--trust` does not exist.
+            ConfigurationError: a path of `--trust` does not exist.
         """
         paths = tuple(Path(path).expanduser().resolve() for path in allowed)
         for path in paths:
@@ -50,28 +50,29 @@ class Trust:
         return cls(allowed=paths, on_code=on_code)
 
     def of(self, *files: Path) -> Trust:
-        """Return the trust for names read from `files[0]`.
+        """Return the trust for names that `files[0]` contains.
 
-        If `--trust` covers any of the files, or there are no files, the user counts as the one who named them.
+        If `--trust` covers any of the files, or there are no files, the names count as typed by the user.
         """
         resolved = [file.resolve() for file in files]
         return replace(self, named_by=None if any(map(self._is_allowed, resolved)) else next(iter(resolved), None))
 
     def of_options(self, file: Path) -> Trust:
-        """Return the trust for names in an options file; inside the workspace it counts as typed by the user."""
+        """Return the trust for names in an options file; if it is in the workspace, they count as typed by the user."""
         return self if self.has(file) else self.of(file)
 
     def has(self, file: Path) -> bool:
-        """Return whether a file lies in the workspace, after links are resolved."""
+        """Return True if a file is in the workspace after links are resolved."""
         return file.resolve().is_relative_to(self.workspace)
 
     def check(self, file: Path, act: str, *, folder: str = "", never: bool = False) -> None:
-        """Check that a file may be loaded; data may name files in the workspace's `folder`.
+        """Check that a file may be loaded; names in data may refer to files in the workspace's `folder`.
 
-        `act` describes the use. `never`: data can name no such file at all.
+        `act` describes the use for the error. `never`: names in data may not refer to such files at all.
 
         Raises:
-            UntrustedError: It may not; the text says which file wanted what, and how to allow it.
+            UntrustedError: the file may not be loaded; the text says which file named it, for what, and how to allow
+            it.
         """
         by, file = self.named_by, file.resolve()
         if by is not None and not self._is_allowed(file) and not is_remembered(file):
@@ -83,7 +84,7 @@ class Trust:
             self.on_code(file.relative_to(self.workspace))
 
     def refusal(self, wants: str, path: Path) -> UntrustedError:
-        """Return the error for a name that the user did not type; it says how to allow it."""
+        """Return the error for a name that the user did not type; the text says how to allow it."""
         by, shown = self._short_path(self.named_by or path), command_line([self._short_path(path)])
         return UntrustedError(
             f"{by} {wants}, which you did not type: allow it for this command with --trust {shown}, "
@@ -97,15 +98,15 @@ class Trust:
         return str(path.relative_to(self.workspace) if path.is_relative_to(self.workspace) else path)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle without `on_code`: other processes print nothing."""
+        """Pickle without `on_code`: other processes print no notes."""
         return Trust, (self.workspace, self.allowed, self.named_by)
 
 
 def remember(path: Path) -> list[tuple[Path, Path]]:
-    """Trust the current content of a file, or of each file of a folder; return where that is recorded.
+    """Trust the current content of a file, or of each file of a folder; return the files with their trust records.
 
     Raises:
-        ConfigurationError: it cannot be read, or the user's configuration folder cannot be written.
+        ConfigurationError: a file cannot be read, or the user's configuration folder cannot be written.
     """
     below = (each for each in path.rglob("*") if each.is_file())
     files = [path] if path.is_file() else sorted(islice(below, _MOST_FILES + 1))
@@ -123,9 +124,9 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
 
 
 def is_remembered(file: Path) -> bool:
-    """Return whether the user trusts the content of a file."""
+    """Return True if the user has trusted the current content of a file."""
     try:
-        # The size stands in the name, so that nothing large is read in vain.
+        # The mark's name ends in the file's size, so that a file of another size is not hashed.
         alike = any(_trust_file().glob(f"*-{file.stat().st_size}")) and file.is_file()
         return alike and (_trust_file() / _mark(file)).is_file()
     except OSError:
@@ -142,13 +143,13 @@ def _mark(file: Path) -> str:
 
 
 def signature(content: JSON) -> str | None:
-    """Return a signature of content by this user on this machine; None if no key can be kept."""
+    """Return a signature of the content by this user on this machine; None if no key can be stored."""
     key = _key() or _new_key()
     return None if key is None else _sealed(key, content)
 
 
 def is_signed(content: JSON, seal: str | None) -> bool:
-    """Return whether a signature of this user fits the content."""
+    """Return True if the signature is this user's and matches the content."""
     key = _key()
     return key is not None and seal is not None and hmac.compare_digest(_sealed(key, content).encode(), seal.encode())
 
@@ -166,7 +167,7 @@ def _key() -> bytes | None:
 
 
 def _new_key() -> bytes | None:
-    """Make the user's key, which other users cannot read; return the key of another process if that was faster."""
+    """Create the user's key, unreadable for other users; if another process was faster, return its key."""
     try:
         folder = user_folder()
         fresh = folder / f".key.{os.getpid()}.{secrets.token_hex(4)}"
@@ -179,6 +180,6 @@ def _new_key() -> bytes | None:
             pass
         finally:
             fresh.unlink(missing_ok=True)
-    except OSError:  # a read-only home: runs are not signed
+    except OSError:  # a read-only home folder: runs are not signed
         return None
     return _key()

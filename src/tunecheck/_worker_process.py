@@ -1,6 +1,6 @@
-"""A Python process that answers numbered requests, many at once: its parent's side and its own.
+"""A Python process that answers numbered requests concurrently: the parent's side and the process's own side.
 
-Each frame of its pipes is a length and a number (8 bytes each, big-endian) and a pickle. Both ends are this package.
+A frame is a length and a number (8 bytes each, big-endian) and a pickle. Both ends run this module.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEADER = struct.Struct(">QQ")
 _BUFFER = 1 << 22
 
 _LONGEST = 1 << 36
-"""Bytes of a reply; a frame that claims more was not written by `Pipes`."""
+"""Maximum size of a reply in bytes; a frame that claims more was not written by `Pipes`."""
 
 _PATIENCE_S = 2.0
 
@@ -37,7 +37,7 @@ class ProcessEndedError(Exception):
 
 
 class WorkerProcess:
-    """A process that runs `python -m MODULE`; the module answers requests through `Pipes`."""
+    """A process that runs `python -m MODULE`; the module reads its requests through `Pipes`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -48,31 +48,31 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, module: str) -> Self:
-        """Start a process; its package is found where this process found it."""
+        """Start a process that imports this package from the same place as this process."""
         here, known = str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",  # the current folder may hold a module that is called like one of Python's
+            "-P",  # the current folder may contain a module named like one of Python's
             "-m",
             module,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=_BUFFER,
-            start_new_session=True,  # a signal to the group of either reaches only that one
+            start_new_session=True,  # signals to the process group of one do not reach the other
             env=os.environ | {"PYTHONPATH": f"{here}{os.pathsep}{known}" if known else here},
         )
         return cls(process)
 
     @property
     def requests(self) -> int:
-        """The number of requests without a reply."""
+        """The number of requests that have no reply yet."""
         return len(self._waiting)
 
     async def ask(self, request: bytes) -> object:
-        """Send a pickled request and return the reply.
+        """Send a pickled request; return its reply.
 
         Raises:
-            ProcessEndedError: the process ended, or something else wrote to its pipe.
+            ProcessEndedError: the process ended, or user code wrote to its pipe.
         """
         if self.ended:
             raise ProcessEndedError
@@ -80,7 +80,7 @@ class WorkerProcess:
         assert pipe is not None
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            with contextlib.suppress(ConnectionError):  # the reader sees the end, too, and fails what waits
+            with contextlib.suppress(ConnectionError):  # _read notices the end, too, and fails all waiting requests
                 pipe.write(_HEADER.pack(len(request), number) + request)
                 await pipe.drain()
             return await reply
@@ -98,11 +98,11 @@ class WorkerProcess:
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
                 if number in self._waiting and not self._waiting[number].done():
                     self._waiting[number].set_result(value)
-        except asyncio.IncompleteReadError:  # it ends, and its own exit code says more than a signal of ours
+        except asyncio.IncompleteReadError:  # the process is ending; its own exit code is more useful than our SIGKILL
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), _PATIENCE_S)
             self.kill()
-        except Exception:  # noqa: BLE001 - a user's code wrote to the pipe, and pickles hold anything
+        except Exception:  # noqa: BLE001 - user code wrote to the pipe, and pickles may contain anything
             self.kill()
         self.ended = True
         for reply in self._waiting.values():
@@ -110,12 +110,12 @@ class WorkerProcess:
                 reply.set_exception(ProcessEndedError())
 
     def kill(self) -> None:
-        """Kill the process, and the processes that users' code started in it."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: all of them have ended
+        """Kill the process and the processes that user code started in it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS raises this if all processes have ended
             os.killpg(self._process.pid, signal.SIGKILL)
 
     async def how_it_ended(self) -> str:
-        """Return the exit code or the signal of a process that was asked to end; kill it if it goes on."""
+        """Wait for the process to end, kill it if it does not, and return its exit code or signal as text."""
         try:
             code = await asyncio.wait_for(self._process.wait(), _PATIENCE_S)
         except TimeoutError:
@@ -124,7 +124,7 @@ class WorkerProcess:
         return how_it_ended(code)
 
     async def close(self) -> None:
-        """End the process: its input ends, and it is killed if it goes on."""
+        """Close the process's input, and kill it if it does not end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         await self.how_it_ended()
@@ -132,7 +132,7 @@ class WorkerProcess:
 
 
 def _guard() -> NoReturn:
-    """Kill this process group soon after the parent has closed the pipe; users' code cannot keep this process busy."""
+    """Kill this process group soon after the parent has closed the pipe, whatever user code is running."""
     os.close(1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -145,9 +145,9 @@ def _guard() -> NoReturn:
 
 
 class Pipes:
-    """The pipes of a worker process to the one that started it.
+    """A worker process's pipes to its parent.
 
-    Users' code prints to standard error and reads an empty input. A child that it forks gets no pipe.
+    User code prints to standard error and reads an empty input. Forked children get no pipe.
     """
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ class Pipes:
             os.dup2(nothing, pipe.fileno())
 
     def requests(self) -> Iterator[tuple[int, bytes]]:
-        """Yield each request with its number until the other process ends or closes the pipe."""
+        """Yield each request with its number until the parent ends or closes the pipe."""
         while len(header := self._requests.read(_HEADER.size)) == _HEADER.size:
             length, number = _HEADER.unpack(header)
             body = self._requests.read(length)
@@ -176,11 +176,11 @@ class Pipes:
                 yield number, body
 
     def reply(self, number: int, value: object) -> None:
-        """Answer a request."""
+        """Send the reply to a request."""
         body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         with self._lock:
             try:
                 self._replies.write(_HEADER.pack(len(body), number) + body)
                 self._replies.flush()
-            except OSError:  # the run was killed, or users' code closed the pipe
+            except OSError:  # the parent was killed, or user code closed the pipe
                 os._exit(1)

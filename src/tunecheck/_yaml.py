@@ -1,7 +1,7 @@
-"""Read YAML as plain data, typed by YAML 1.2's core schema, with errors that name line and column.
+"""Read YAML as plain data by the core schema of YAML 1.2, with errors that name line and column.
 
-The result holds mappings with text keys, lists, texts, numbers, true, false and null: no tags, no dates (they stay
-text), no `yes`/`no` booleans, no merge keys. Duplicate keys, expanding aliases and oversized files are refused.
+The result contains only mappings with text keys, lists, texts, numbers, true, false and null. Tags, merge keys,
+duplicate keys, expanding aliases and oversized files are refused; dates and `yes`/`no` stay text.
 """
 
 import math
@@ -18,18 +18,18 @@ from tunecheck._errors import ConfigurationError, raise_as
 from tunecheck._json import JSON
 
 MAX_BYTES = 1 << 20
-"""Largest file that is read; definitions and sidecars are a thousand times smaller."""
+"""Size limit of a file in bytes; definitions and sidecars are a thousand times smaller."""
 
 MAX_DEPTH = 50
 MAX_NODES = 100_000
-"""Most values in one document, repeated ones counted each time: what an alias bomb runs into."""
+"""Maximum number of values in one document; aliased values count each time, which stops alias bombs."""
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 
 _STR_TAG = "tag:yaml.org,2002:str"
 _NO_TAG = "!"
-"""Of what has none written: its style and its text say what it is. `!` itself says no more."""
+"""The tag of nodes without an explicit tag: their style and text decide the type. An explicit `!` means the same."""
 
 _INTEGER = re.compile(r"[-+]?[0-9]+\Z")
 _PREFIXED = re.compile(r"0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
@@ -43,14 +43,14 @@ _WORDS: Mapping[str, bool | None] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A YAML document: its value, and the line of each part."""
+    """A YAML document: its value, and the line of each part by path."""
 
     name: str
     value: JSON
     lines: Mapping[KeyPath, int]
 
     def where(self, *path: str | int) -> str:
-        """Return `file.yaml, line 4` for the value at this path, or for the closest one around it."""
+        """Return `file.yaml, line 4` for the value at this path, or for the closest enclosing value."""
         while path and path not in self.lines:
             path = path[:-1]
         return f"{self.name}, line {self.lines[path]}" if path in self.lines else self.name
@@ -60,16 +60,16 @@ def load_yaml(path: Path | str) -> JSON:
     """Return the value of a YAML file.
 
     Raises:
-        ConfigurationError: the file cannot be read, or is not plain YAML; names file, line and column.
+        ConfigurationError: the file cannot be read or is not plain YAML; the text names file, line and column.
     """
     return read_yaml(path).value
 
 
 def parse_yaml(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES) -> JSON:
-    """Return the value of a YAML text; `name` is the file in errors.
+    """Return the value of a YAML text; `name` names the file in errors.
 
     Raises:
-        ConfigurationError: the text is not plain YAML; names line and column.
+        ConfigurationError: the text is not plain YAML; the message names line and column.
     """
     return parse_document(text, name, most_bytes=most_bytes, most_nodes=most_nodes).value
 
@@ -78,7 +78,7 @@ def read_yaml(path: Path | str) -> Document:
     """Return the document of a YAML file, with the line of each value.
 
     Raises:
-        ConfigurationError: As `load_yaml`.
+        ConfigurationError: the file cannot be read or is not plain YAML.
     """
     with raise_as(ConfigurationError, path), Path(path).open("rb") as file:
         raw = file.read(MAX_BYTES + 1)
@@ -91,7 +91,7 @@ def parse_document(
     """Return the document of a YAML text, with the line of each value.
 
     Raises:
-        ConfigurationError: As `parse_yaml`.
+        ConfigurationError: the text is not plain YAML.
     """
     if len(text) > most_bytes:
         raise ConfigurationError(f"{name}: larger than {most_bytes >> 10} KiB, the limit for files of this kind")
@@ -137,7 +137,7 @@ _HINTS = {
     "another document": "one file holds one",
     "undefined alias": "an anchor (&name) stands before its aliases",
 }
-"""What to do, by a part of the parser's words."""
+"""Advice by a part of the parser's error message."""
 
 
 class _Mark(Protocol):
@@ -159,7 +159,7 @@ class _NodeError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes of bounded depth; only written tags are kept."""
+    """Composes nodes of limited depth; keeps only explicit tags."""
 
     depth = -1
 
@@ -177,7 +177,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Values:
-    """Makes plain data of nodes, without PyYAML's constructors."""
+    """Converts nodes to plain data without PyYAML's constructors."""
 
     def __init__(self, most_nodes: int) -> None:
         self.lines: dict[KeyPath, int] = {}
@@ -186,7 +186,7 @@ class _Values:
 
     def value(self, node: yaml.Node, path: KeyPath) -> JSON:
         self.lines[path] = node.start_mark.line + 1
-        # An alias is the node that it names, counted again each time: what a bomb of aliases runs into.
+        # An alias is the same node as its anchor and is counted again each time, which stops alias bombs.
         self._nodes += 1
         if self._nodes > self._most_nodes:
             raise _NodeError(node, f"more than {self._most_nodes} values, aliases written out")
@@ -225,7 +225,7 @@ def _scalar(node: yaml.ScalarNode) -> JSON:
 
 
 def _read_scalar(text: str) -> JSON:
-    """Return a plain scalar by the core schema of YAML 1.2.2, section 10.3.2."""
+    """Return the value of a plain scalar by the core schema of YAML 1.2.2, section 10.3.2."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.match(text):

@@ -1,4 +1,4 @@
-"""The core's own commands, evaluators, endpoint kinds and formats, registered like those of any other package."""
+"""The core's own commands, evaluators, endpoint kinds and formats, registered like those of any plug-in."""
 
 from tunecheck.plugins import Extension, Plugin
 
@@ -8,7 +8,7 @@ glaive glm gorilla granite granite_20b harmony hermes hunyuan_3 inkling internlm
 laguna lfm2 llama llama_function longcat minicpm3 minicpm5 minimax_m2 minimax_m3 mistral muse nemotron nexusraven
 olmo3 phi4 pythonic qwen2.5_coder qwen3_coder qwen_agent react seed_oss solar step_3
 """.split()
-"""Model families whose calls are read, by the names in `formats/families.toml`."""
+"""The model families with a call format, by their names in `formats/families.toml`."""
 
 PLUGIN = Plugin(
     "core",

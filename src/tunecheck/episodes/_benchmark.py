@@ -1,4 +1,4 @@
-"""Benchmarks that word, read and judge conversations in ways of their own; plug-ins bring them as dialects."""
+"""Benchmarks with their own prompts, call formats and judgement; plug-ins register them as dialects."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _KIND = "dialects"
 
 
 class BenchmarkDialect(ABC):
-    """How a benchmark has its conversations. A plug-in registers a subclass by the value of `compat` that names it.
+    """A benchmark's way of running conversations; a plug-in registers a subclass under a value of `compat`.
 
     Args:
-        data: The user's copy of the benchmark, if not the usual one.
+        data: the user's copy of the benchmark, if not in the usual place.
     """
 
     def __init__(self, data: Path | None = None) -> None:
@@ -40,40 +40,40 @@ class BenchmarkDialect(ABC):
 
     @abstractmethod
     def wording(self) -> Wording:
-        """Return the benchmark's texts, from the user's copy.
+        """Return the benchmark's texts, read from the user's copy.
 
         Raises:
-            DataError: There is no copy; the message says how to get one.
+            DataError: there is no copy; the message says how to get one.
         """
 
     @abstractmethod
     def long_context(self) -> Mapping[str, JSON]:
-        """Return the constants for rows that ask for long context; the errors are those of `wording`."""
+        """Return the constants for rows with long context; raises the errors of `wording`."""
 
     @abstractmethod
     def tools_dialect(self, offer: Offer, wording: Wording) -> Dialect:
-        """Return a conversation with OpenAI tools, exactly as the benchmark has it."""
+        """Return the benchmark's dialect for a conversation with OpenAI tools."""
 
     @abstractmethod
     def text_dialect(
         self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool
     ) -> Dialect:
-        """Return a conversation in text.
+        """Return the benchmark's dialect for a conversation in text.
 
-        `exact`: as the benchmark has it, to the letter. Otherwise, calls in other forms are read as well, and written
-        as the benchmark reads them.
+        With `exact`, calls are read exactly as the benchmark does. Otherwise calls in other formats are read as well,
+        and written in the benchmark's format.
         """
 
     @abstractmethod
     def state_check(self, services: Services) -> StateCheck:
-        """Return the benchmark's judgement of conversations."""
+        """Return the benchmark's state check of conversations."""
 
 
 def find_benchmark(name: str) -> type[BenchmarkDialect]:
-    """Return the dialect that is registered under this value of `compat`.
+    """Return the dialect that is registered for this value of `compat`.
 
     Raises:
-        PluginError: There is none.
+        PluginError: no dialect is registered for it.
     """
     found = find(_KIND, name)
     if not (isinstance(found, type) and issubclass(found, BenchmarkDialect)):
@@ -82,7 +82,7 @@ def find_benchmark(name: str) -> type[BenchmarkDialect]:
 
 
 def benchmark_of(values: Mapping[str, object]) -> str | None:
-    """Return the name of the benchmark that this row belongs to, or None."""
+    """Return the name of the benchmark that the row belongs to, or None."""
     category, check = values.get("category"), values.get("check")
     if not isinstance(category, str) or check is None:
         return None
@@ -90,10 +90,10 @@ def benchmark_of(values: Mapping[str, object]) -> str | None:
 
 
 def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
-    """Return the constants for long context that an installed benchmark has.
+    """Return the constants for long context of an installed benchmark.
 
     Raises:
-        DataError: None is installed, or there is no copy of its data.
+        DataError: no such benchmark is installed, or there is no copy of its data.
     """
     for _, benchmark in _benchmarks():
         return benchmark(data).long_context()

@@ -1,4 +1,4 @@
-"""Causes of a failed conversation: faults with evidence, beyond the differences of states and results."""
+"""Finds the causes of a failed conversation, as faults with evidence beyond the differences of states and results."""
 
 import re
 from collections import Counter
@@ -25,13 +25,13 @@ from tunecheck.simulators._base import ArgumentError
 
 _LOOSE = MatchPolicy(ignore_case=True, ignore_whitespace=True, int_equals_float=True, allow_extra_calls=True)
 _TIMES = 3
-"""So often the same call with the same result in one turn is a loop."""
+"""This many equal calls with equal results in one turn are a loop."""
 
 _MOST_WORDS = 6
-"""Texts of more words are written, not looked up: no one has to have given them."""
+"""Longer texts (in words) are written by the model, so they need no source in the conversation."""
 
 _FEWEST_DIGITS = 3
-"""Shorter numbers are amounts that a model may choose."""
+"""Numbers with fewer digits are amounts that a model may choose."""
 
 _MOST_CALL = 160
 
@@ -42,16 +42,16 @@ _ASKS = re.compile(r"(^|_)(get|find|list|show|view|check|search|look|display|rea
 _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 
 _MOST_BYTES = 50_000_000
-"""Most bytes of states, or of results, that are gone through for one conversation: some tenths of a second."""
+"""Size limit, in bytes, of the states or results that are compared for one conversation (some tenths of a second)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MadeCall:
-    """A call that was made, with its arguments by name.
+    """A call with its arguments by name, and its result.
 
-    `changed`: it changed the state that is compared. `acted`: it changed anything, what simulators keep to themselves
-    included. A call of the model was `refused` if its arguments were in order, and `told` counts the texts before it
-    (`TurnComparison.known`). A call of the ground truth `looked` if it did nothing but find something out.
+    `changed`: it changed the compared state. `acted`: it changed anything, including hidden data of simulators. A
+    model's call was `refused` if it failed although its arguments fit; `told` is the number of results known before it
+    (`TurnComparison.known`). A ground-truth call `looked` if it only looked something up.
     """
 
     call: FunctionCall
@@ -64,19 +64,20 @@ class MadeCall:
 
 
 class TurnComparison:
-    """The calls `made` in a turn by the model, and those `wanted` by the ground truth, each on simulators of its own.
+    """The calls `made` by the model in a turn and the calls `wanted` by the ground truth, each side on its own
+    simulators.
 
-    `early` are calls that changed the state in turns that ask for none, with the turns' numbers from 1.
+    `early` holds calls that changed the state in turns without expected calls, with the turn numbers from 1.
 
     Args:
-        truth: The row's ground truth.
-        said: The messages of the user by turn.
-        turns: The model's calls by turn, up to the one that failed, the last.
-        services: Starts the simulators.
+        truth: the row's ground truth.
+        said: the user's messages by turn.
+        turns: the model's calls by turn; the last turn is the failed one.
+        services: starts the simulators.
         lacks_results: True if an expected result is missing; False if the states differ.
 
     Raises:
-        ValueError: The states or results are too large to go through.
+        ValueError: the states or results are too large to compare.
     """
 
     def __init__(
@@ -127,12 +128,12 @@ class TurnComparison:
         return MadeCall(call, called.result, bool(called.changes), called.acted, refused=refused, told=told)
 
     def known(self, made: MadeCall) -> str:
-        """Return all that had been said and found before a call of the model, to look in."""
+        """Return everything that was known before a call of the model, as searchable text."""
         return self._mentions + _searchable(self._told[: made.told])
 
     @cached_property
     def _mentions(self) -> str:
-        """Return what was known before any call: the user's words and the functions' definitions."""
+        """Return what was known before any call: the user's messages and the functions' definitions."""
         said = dumps(cast("JSON", self._said)).decode() if self._said else ""
         return _searchable([said, self._services.definitions(self._right), ""])
 
@@ -152,18 +153,18 @@ class TurnComparison:
         return [made for made in self.made if made.call.name == name]
 
     def did(self, wanted: MadeCall) -> bool:
-        """Return True if the model got the result of a ground-truth call."""
+        """Return True if the model got the result of this ground-truth call."""
         return any(
             made.result.text == wanted.result.text and not made.result.error for made in self.called(wanted.call.name)
         )
 
     @cached_property
     def undone(self) -> list[MadeCall]:
-        """Return the ground truth's calls with a result that the model lacks."""
+        """Return the ground truth's calls with results that the model lacks."""
         return [wanted for wanted in self.wanted if not wanted.result.error and not self.did(wanted)]
 
     def differs_without(self, name: str) -> bool:
-        """Return True if the states would differ as well, had the model not called a function in this turn."""
+        """Return True if the states would also differ without the model's calls of this function in the turn."""
         last = [call for call in self._turns[-1] if call.name != name]
         turns = [*self._turns[:-1], last]
         episode = play(self._services.play(self._asked), turns, compared=[self.turn - 1])
@@ -171,7 +172,7 @@ class TurnComparison:
 
 
 def _bound(backend: Backend, made: FunctionCall) -> tuple[FunctionCall, bool]:
-    """Return a call with its arguments by name, and whether the operation takes these arguments."""
+    """Return a call with its arguments by name, and True if the operation accepts the arguments."""
     given: Mapping[str, object] = made.arguments
     texts = {name: source_text(value) for name, value in given.items() if isinstance(value, FunctionCall)}
     call = FunctionCall(made.name, {**made.arguments, **texts})
@@ -188,7 +189,7 @@ def _bound(backend: Backend, made: FunctionCall) -> tuple[FunctionCall, bool]:
 
 
 def _found_out(call: FunctionCall, result: OperationResult, states: object) -> bool:
-    """Return True if the call has a question's name, or if its answer repeats values of the state."""
+    """Return True if the call's name suggests a lookup, or its result repeats values of the state."""
     if _ASKS.search(call.name):
         return True
     held = {leaf for leaf in leaves(states) if _tells(leaf)}
@@ -200,12 +201,12 @@ def _tells(leaf: object) -> bool:
 
 
 def _searchable(texts: Iterable[str]) -> str:
-    """Texts in which values are looked for: in small letters, numbers without commas."""
+    """Return texts joined for searching: lower case, numbers without commas."""
     return _COMMA.sub("", "\n".join(texts).casefold())
 
 
 def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Fault]:
-    """Yield what ended the conversation, and the first answer cut off up to the failed turn (from 0)."""
+    """Yield the fault that ended the conversation, and the first answer cut off before or in the failed turn (from 0)."""
     if episode.ended_by is not None:
         yield Fault(code=episode.ended_by, turn=len(episode.turns) or None, message=title(episode.ended_by))
     for number, turn in enumerate(episode.turns[: None if failed_turn is None else failed_turn + 1], 1):
@@ -217,7 +218,7 @@ def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Faul
 
 
 def causes_of_calls(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield how the model's calls in the failed turn differ from the ground truth's, the most telling first."""
+    """Yield how the model's calls in the failed turn differ from the ground truth's, the most informative first."""
     yield from _unknown(compared)
     yield from _loop(compared)
     for look in (_unfounded_value, _skipped_lookup, _needless_step, _against_state, _gave_up):
@@ -230,7 +231,7 @@ def causes_of_calls(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _early(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield the first call that changed the state in a turn that asks for no call."""
+    """Yield the first call that changed the state in a turn without expected calls."""
     for turn, made in compared.early[:1]:
         words = f"{_call_text(made.call)} in a turn that asks for no call"
         actual: JSON = made.call.arguments
@@ -263,7 +264,7 @@ def _loop(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield lookups of the ground truth that the model skipped before it acted."""
+    """Yield ground-truth lookups that the model skipped before it acted."""
     for at, look in enumerate(compared.wanted):
         if not look.looked or look.result.text in compared.results or compared.called(look.call.name):
             continue
@@ -275,7 +276,7 @@ def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _against_state(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield calls refused in this state, if the ground truth calls the same function with other values."""
+    """Yield calls refused in the current state, if the ground truth calls the same function with other values."""
     for made in compared.made:
         wanted = next((each for each in compared.undone if each.call.name == made.call.name), None)
         if made.refused and wanted is not None and wanted.acted and _has_other_values(made.call, wanted.call):
@@ -284,7 +285,7 @@ def _against_state(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield calls that failed and that the model did not repeat with success."""
+    """Yield failed calls that the model did not repeat successfully."""
     for made in compared.made:
         wanted = next((each for each in compared.undone if each.call.name == made.call.name), None)
         last = made is compared.made[-1]
@@ -294,7 +295,7 @@ def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
-    """Calls without which the simulators would hold what they should."""
+    """Yield calls without which the final state would be right."""
     if compared.lacks_results or compared.undone:
         return
     wanted = {each.call.name for each in compared.wanted}
@@ -307,7 +308,7 @@ def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield values without a source, if the user or a result gave the ground truth's value."""
+    """Yield argument values without a source, if the user or a result gave the ground truth's value."""
     for made in compared.made:
         if any(_same(made.call, each.call) for each in compared.wanted):
             continue
@@ -340,7 +341,7 @@ def _could_be_given(value: object) -> bool:
 
 
 def _mentions(value: object, known: str) -> bool:
-    """Return True if the known text holds the value, or all parts of it: of a path, of a date."""
+    """Return True if the known text contains the value, or all its parts (of a path or a date)."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if value is None or isinstance(value, bool):
@@ -350,7 +351,7 @@ def _mentions(value: object, known: str) -> bool:
 
 
 def _difference_faults(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield the differences of the turn's calls from the ground truth's."""
+    """Yield the differences between the turn's calls and the ground truth's."""
     match = match_calls([made.call for made in compared.made], [each.call for each in compared.wanted], _LOOSE)
     faults = [*call_faults(match, _LOOSE), *argument_faults(match)]
     for made in compared.made if not faults else ():
@@ -371,14 +372,14 @@ def _same(one: FunctionCall, other: FunctionCall) -> bool:
 
 
 def _has_other_values(one: FunctionCall, other: FunctionCall) -> bool:
-    """Return True if two calls differ by more than longer texts: `archive/report.csv` holds `archive`."""
+    """Return True if the values differ by more than a longer text, such as `archive/report.csv` for `archive`."""
     pairs = [(one.arguments[name], value) for name, value in other.arguments.items() if name in one.arguments]
     texts = all(isinstance(value, str) and isinstance(right, str) and right in value for value, right in pairs)
     return not texts and not _same(one, other)
 
 
 def _plain(call: FunctionCall) -> Mapping[str, JSON]:
-    """Return the arguments with whole floats as integers: `15.0` is `15` to a simulator."""
+    """Return the arguments with whole floats as integers, because simulators treat `15.0` and `15` alike."""
     values = call.arguments.items()
     return {name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values}
 

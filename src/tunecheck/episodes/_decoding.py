@@ -1,7 +1,7 @@
-"""Decode one answer of a model, in the form of a result file, into calls.
+"""Decodes a model's answer, as stored in a result file, into calls.
 
-A scanner reads call text, `[cd(folder='docs'), send(text=cat('a.txt'))]`; nothing is compiled or evaluated. Every
-format that `tunecheck.calls` knows is read as well: a model that was asked for call text may answer as it was trained.
+A scanner reads call text such as `[cd(folder='docs'), send(text=cat('a.txt'))]` without compiling or evaluating it. All
+other formats of `tunecheck.calls` are read as well, because a model may answer in the format that it was trained on.
 """
 
 import re
@@ -23,13 +23,13 @@ _NOTHING = re.compile(r"[\s`]*+(?:\[\s*+\])?[\s`]*+")
 _CALL_AHEAD = re.compile(rf"\[?\s*{NAME}\s*\(")
 
 CallMode = Literal["tools", "text"]
-"""How a model was asked: with tools, for calls as data, or in the prompt, for calls as text."""
+"""How a model was prompted: with tools and structured calls, or with functions in the prompt and calls in text."""
 
 
 def mode_of(results: Iterable[object], *, model: str = "") -> CallMode:
-    """Return how the model of these results was asked: a list, or a list among the steps, comes from tools.
+    """Return how the model was prompted: a list as a result, or as a step, comes from tools.
 
-    If no result decides, `FC` in the model's name does.
+    If the results do not decide, `FC` in the model's name means tools.
     """
     if any(_from_tools(result) for result in results):
         return "tools"
@@ -46,11 +46,9 @@ def _from_tools(result: object) -> bool:
 def decode_step(step: object, *, text_mode: bool = False, tools: object = None) -> Reading:
     """Return the calls of one step of a result file.
 
-    A step of a function-calling endpoint is `[{"name": "<arguments as JSON>"}, …]`, or the text that it answered
-    instead of calling, which holds no call. With `text_mode` a step is text in which calls are looked for; a list is
-    read as calls in that mode too; `tools` are the definitions by which text gets its types.
-
-    It never raises and evaluates nothing.
+    A step of a function-calling endpoint is `[{"name": "<arguments as JSON>"}, …]`, or a text, which contains no call.
+    With `text_mode`, calls are searched for in a text, whose values get their types from the definitions in `tools`; a
+    list is still read as calls. Never raises and evaluates nothing.
     """
     if isinstance(step, str) and text_mode:
         return at_most_max_calls(_decode_text(step, tools))
@@ -60,14 +58,14 @@ def decode_step(step: object, *, text_mode: bool = False, tools: object = None) 
 
 
 def at_most_max_calls(decoded: Reading) -> Reading:
-    """Refuse an answer with more calls than are made."""
+    """Return the reading, or a problem if the answer has more calls than are executed."""
     if len(decoded.calls) > MAX_CALLS:
         return Reading(problem=f"{len(decoded.calls)} calls in one answer; up to {MAX_CALLS} are made")
     return decoded
 
 
 def decode_entries(step: object, read: Callable[[object], Iterator[FunctionCall]]) -> Reading:
-    """Return the calls that `read` finds in a list of them, or why there are none. Never raises."""
+    """Return the calls that `read` finds in a list, or the problem. Never raises."""
     if not isinstance(step, (list, tuple)):
         return Reading(problem=NO_CALL if isinstance(step, str) else "the answer is neither calls nor text")
     try:
@@ -77,7 +75,7 @@ def decode_entries(step: object, read: Callable[[object], Iterator[FunctionCall]
 
 
 def source_text(call: FunctionCall, separator: str = ", ") -> str:
-    """Return a call as Python text, with the calls in its arguments and with literals as Python writes them."""
+    """Return a call as Python source, including calls in its arguments."""
     places = {str(place) for place in range(positional_count(call.arguments))}
     arguments = call.arguments.items()
     parts = [_source(value) if name in places else f"{name}={_source(value)}" for name, value in arguments]
@@ -93,12 +91,12 @@ def _source(value: object) -> str:
         return "[" + ", ".join(map(_source, value)) + "]"
     try:
         return repr(value)
-    except ValueError:  # an integer of more digits than Python writes
+    except ValueError:  # an integer with more digits than Python converts
         return "…"
 
 
 def is_answer(step: object) -> bool:
-    """Return True if a step is text for the user: no call in any form, complete or begun."""
+    """Return True if a step is a text for the user, without any complete or begun call."""
     if not isinstance(step, str) or not step.strip():
         return False
     reading = read_calls(step)
@@ -119,10 +117,10 @@ def _calls(step: object) -> Iterator[FunctionCall]:
 
 
 def entries_of(step: object) -> Iterator[tuple[str, object]]:
-    """Yield the names and arguments of a list of calls as a result file has it.
+    """Yield name and arguments of each call in a result file's list of calls.
 
     Raises:
-        UnreadableError: Something in the list is no call.
+        UnreadableError: an item of the list is not a call.
     """
     for number, item in enumerate(cast("list[object]", step), 1):
         if not isinstance(item, Mapping):
@@ -134,7 +132,7 @@ def entries_of(step: object) -> Iterator[tuple[str, object]]:
 
 
 def _decode_text(text: str, tools: object) -> Reading:
-    """Return the calls of a text: in brackets or bare (`cd('docs')`), fenced or not. Never raises."""
+    """Return the calls of a text, in brackets or bare (`cd('docs')`), fenced or not. Never raises."""
     if _NOTHING.fullmatch(text):
         return Reading()
     body = text.strip(" \t\r\n")
@@ -144,12 +142,12 @@ def _decode_text(text: str, tools: object) -> Reading:
         try:
             calls = _NestedScanner(body).all_calls()
         except (UnreadableError, RecursionError):
-            pass  # another format, or text that only begins like a call: the general reader says what is wrong
+            pass  # another format, or text that only begins like a call: the general reader describes the problem
         else:
             return Reading(tuple(calls))
     try:
         reading = read_calls(text, tools=tools)
-    except ValueError:  # definitions of some kind of their own: the model was told of them in its prompt
+    except ValueError:  # definitions of an unknown kind; the model got them in its prompt
         reading = read_calls(text)
     if reading.problem is not None or reading.calls:
         return Reading(reading.calls, problem=reading.problem)

@@ -1,7 +1,7 @@
-"""Dialects: a model gets functions as OpenAI tools or in its prompt, and calls them as data or in its text.
+"""Dialects: how a model gets its functions (as OpenAI tools or in the prompt) and calls them (as data or in text).
 
-A dialect turns a completion into the step that stands in the result, the step into calls, and the calls' results into
-the messages that the model sees next.
+A dialect converts a completion to a step of the result, a step to calls, and the calls' results to the model's next
+messages.
 """
 
 from abc import ABC, abstractmethod
@@ -23,18 +23,18 @@ from tunecheck.formats._reading import thought_of
 class Wording(ABC):
     @abstractmethod
     def system(self, functions: Sequence[JSON]) -> str:
-        """Return the system prompt: which functions there are and how to call them."""
+        """Return the system prompt, which lists the functions and explains how to call them."""
 
     @abstractmethod
     def added(self, functions: Sequence[JSON] | None) -> str:
-        """Return the user's message that announces more functions.
+        """Return the user message that announces more functions.
 
-        `functions` are their documents for a prompting model, None for one that gets them as tools.
+        `functions` are their documents if the functions are in the prompt, None if the model gets them as tools.
         """
 
     @abstractmethod
     def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
-        """Return the message with the results of a prompting model's calls."""
+        """Return the message with the results of calls, for a model with functions in the prompt."""
 
     def fingerprint(self) -> str:
         """Return a hash of the texts that answers depend on."""
@@ -66,7 +66,7 @@ class OwnWording(Wording):
 
 
 class FamilyWording(OwnWording):
-    """The wording that a model family was trained with."""
+    """The prompt texts that a model family was trained with."""
 
     def __init__(self, prompt: ToolPrompt) -> None:
         self._prompt = prompt
@@ -79,11 +79,10 @@ class FamilyWording(OwnWording):
 
 
 def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, keep_nothing: bool = False) -> JSON:
-    """Return the calls of an answer with calls, else its text.
+    """Return the calls of an answer, or its text if it has none.
 
-    Arguments stay the text that they came as. If one of the calls has no function or no name, the whole answer is
-    text, in which no calls are looked for. Some servers write no arguments as nothing at all: that becomes `{}`,
-    unless `keep_nothing` says otherwise.
+    Arguments stay as received. If a call has no function or no name, the whole answer becomes a text without calls.
+    Some servers send empty arguments as nothing; these become `{}`, unless `keep_nothing` is set.
     """
     if not tool_calls:
         return text or ""
@@ -107,9 +106,9 @@ def answer_text(
     tools: object = None,
     write: Callable[[FunctionCall], str] = source_text,
 ) -> str:
-    """Return the text of an answer; calls that a server took out of it are written as call text again.
+    """Return the text of an answer; calls that the server extracted are written back as call text.
 
-    Calls that stand in the text in this form are written as call text too, read by the definitions of `tools`.
+    Calls in the text in this `form` are also written as call text; they are read by the definitions of `tools`.
     """
     if form is not None and (called := with_calls(completion, form, tools)).tool_calls:
         completion = replace(called, text=None)
@@ -123,10 +122,10 @@ def answer_text(
 
 
 class Dialect(ABC):
-    """One conversation's way of calling. `tools` is what a request offers now, None where it offers none."""
+    """Base of all dialects, for one conversation. `tools` are the tools of the next request, None without tools."""
 
     separator: str = ", "
-    """Between the arguments of a call's text in the log."""
+    """Separator between the arguments of a call in the log."""
 
     def __init__(self, offer: Offer, wording: Wording) -> None:
         self.tools: Sequence[Mapping[str, JSON]] | None = None
@@ -139,11 +138,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
-        """Return the messages, for the model, of a turn that adds functions."""
+        """Return the model's messages for a turn that adds functions."""
 
     @abstractmethod
     def step(self, completion: Completion) -> JSON:
-        """Return the answer's step in the result."""
+        """Return the step for the result."""
 
     @abstractmethod
     def decode(self, step: JSON) -> Reading:
@@ -153,11 +152,11 @@ class Dialect(ABC):
     def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
         """Return the answer as an assistant message.
 
-        `stem` makes ids for calls that came without.
+        `stem` is the prefix of ids for calls without ids.
         """
 
     def within_turn(self, message: Message, completion: Completion) -> Message:
-        """Return the message that the model gets back within the same turn."""
+        """Return the assistant message as it is sent back within the same turn."""
         return message
 
     @abstractmethod
@@ -171,7 +170,7 @@ class ToolsDialect(Dialect):
     separator = ","
 
     refuses_unreadable: ClassVar[bool] = True
-    """Calls that cannot be read go back as text, which every server accepts."""
+    """Send unreadable calls back as text, which every server accepts."""
 
     def __init__(self, offer: Offer, wording: Wording) -> None:
         super().__init__(offer, wording)
@@ -192,7 +191,7 @@ class ToolsDialect(Dialect):
         return decode_step(step)
 
     def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
-        """Return text and calls as they came."""
+        """Return the answer with text and calls as received."""
         if not completion.tool_calls or isinstance(step, str):
             return {"role": "assistant", "content": completion.text or ("" if isinstance(step, list) else step)}
         if decoded.problem is not None and self.refuses_unreadable:
@@ -204,12 +203,12 @@ class ToolsDialect(Dialect):
         return {"role": "assistant", "content": completion.text, "tool_calls": calls}
 
     def within_turn(self, message: Message, completion: Completion) -> Message:
-        """With the reasoning, where it came: APIs want it back in a loop of calls, some unchanged to the letter."""
+        """Add the reasoning to the message, because APIs require it within a turn of calls, some exactly as received."""
         opening = "" if completion.raw_text is None else thought_of(completion.raw_text)
         fields: dict[str, JSON] = {"content": f"{opening}{completion.text or ''}"} if opening else {}
         fields |= completion.reasoning_fields
         if message.get("content") != completion.text:
-            fields.pop("content", None)  # calls that could not be read stand there
+            fields.pop("content", None)  # the content holds calls that could not be read
         return {**message, **fields}
 
     def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
@@ -221,7 +220,7 @@ class ToolsDialect(Dialect):
 
 
 class TextDialect(Dialect):
-    """A model that gets functions in its prompt and writes its calls as text, in the form of the profile."""
+    """A model with functions in its prompt and calls in its text, in the format of the profile."""
 
     def __init__(self, offer: Offer, wording: Wording, profile: Profile | None = None) -> None:
         super().__init__(offer, wording)
@@ -229,7 +228,7 @@ class TextDialect(Dialect):
         self._profile = profile
 
     def open(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the messages behind the system prompt; it takes in the first system message."""
+        """Return the messages after the system prompt, which includes the first system message."""
         return with_system(messages, self._wording.system(self._offer.functions))
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
@@ -251,11 +250,11 @@ class TextDialect(Dialect):
 
 
 _SIGNATURES = ("extra_content", "thought_signature", "thoughtSignature")
-"""What Gemini signs its thoughts with, beside a call: it refuses the call without."""
+"""Gemini's signatures of its thoughts next to a call; it refuses the call without them."""
 
 
 def _sent_back(call: Mapping[str, JSON], id_: str) -> JSON:
-    """Return a call for the server: only the parts of OpenAI's schema, and signatures."""
+    """Return a call for sending back: only the fields of OpenAI's schema, and signatures."""
     function = call.get("function")
     assert isinstance(function, dict)
     arguments = function.get("arguments")

@@ -1,4 +1,4 @@
-"""Drives one conversation: turns, steps, calls against the simulators, until the user has no more to say.
+"""Drives one conversation: turns, steps and simulated calls, until the user has no further messages.
 
 turn   the user speaks (functions may be added)
 step   the model answers: calls are made and their results shown to it, which asks for the next step;
@@ -23,17 +23,17 @@ from tunecheck.episodes._speakers import Message, Model, User
 from tunecheck.simulators._backend import Backend, OperationResult
 
 MOST_TURNS = 200
-"""Most turns of one conversation: a simulated user might never end it."""
+"""Maximum number of turns in a conversation, because a simulated user might never end it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConversationAttempt:
     """One attempt at a conversation.
 
-    `step_limit` is the most queries in one turn, None if there is no limit; `limit_shown` is the limit as the log
-    calls it. `compat` logs a final answer as BFCL does, as one that was not decoded. `recorded` is how the conversation
-    went when it took place before. `reasoning` says how long the model gets its own reasoning back. `keep_inputs` and
-    `keep_states` put requests and the simulators' states into the episode.
+    `step_limit` is the maximum number of requests in one turn, None if unlimited; `limit_shown` is the limit in the
+    log. `compat` logs a final answer as undecodable, like BFCL. `recorded` is the recorded conversation of a replay.
+    `reasoning` says how long the model gets its own reasoning back. `keep_inputs` and `keep_states` add requests and
+    simulator states to the episode.
     """
 
     scenario: Scenario
@@ -51,14 +51,14 @@ class ConversationAttempt:
     episode: Episode = field(default_factory=Episode, init=False)
     _messages: list[Message] = field(default_factory=list, init=False)
     _thoughtless: dict[int, Message] = field(default_factory=dict, init=False)
-    """This turn's answers by their place among the messages, as later turns see them: without their reasoning."""
+    """This turn's answers without reasoning, by position in the messages; later turns use them."""
 
     async def run(self, context: CallContext) -> Episode:
-        """Have the conversation.
+        """Run the conversation.
 
         Raises:
-            EndpointError: A call of the model failed for good. If the context window is full, the episode ends instead.
-            ValueError: The user said nothing in a turn that adds no functions.
+            EndpointError: a call of the model failed for good; if the context window is full, the episode ends instead.
+            ValueError: the user said nothing in a turn that adds no functions.
         """
         self._see_states()
         for turn in range(MOST_TURNS):
@@ -98,7 +98,7 @@ class ConversationAttempt:
                 return
 
     async def _step(self, turn: int, step: int) -> bool:
-        """Ask the model once and make its calls; returns whether it called, so that the turn goes on."""
+        """Request one answer and make its calls; return True if it has calls, so that the turn continues."""
         request = input_entry(self._messages, self.dialect.tools) if self.keep_inputs else None
         try:
             completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)

@@ -1,9 +1,9 @@
 """Episodes: the events of a conversation, its turns and columns, and its inference log.
 
-The log has the fields of BFCL's result files, so that each tool reads the other's: lists of `state_info` (at the
-beginning and after each turn), and between them one object a turn, `{"begin_of_turn_query": […], "step_0": […], …}`.
-Its steps hold items with the roles inference_input, assistant, handler_log and tool. The `event` of a `handler_log` is
-a word for its sentence.
+The log has the fields of BFCL's result files, so that each tool reads the other's. It alternates lists of `state_info`
+(at the beginning and after each turn) and one object per turn, `{"begin_of_turn_query": […], "step_0": […], …}`. Steps
+hold items with the roles inference_input, assistant, handler_log and tool. The `event` of a `handler_log` is a code for
+its sentence.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENDINGS = {
     "step_limit": ("force_quit", "Model has been forced to quit after {} steps."),
     "overflow": ("overflow", "The conversation no longer fits into the context window: it is over."),
 }
-"""What ends a turn, with the event and the sentence of the log: BFCL's own, except for an overflow."""
+"""The ends of a turn, with event and sentence for the log: BFCL's own, except for an overflow."""
 
 _FORCED = ("step_limit", "overflow", "force")
 
@@ -43,9 +43,8 @@ class Said:
 class Answered:
     """An answer of the model.
 
-    `content` is the step in the result. `made` holds the texts of the calls that were made, None if they are unknown.
-    `completion` is None for an answer that never came, or that was recorded. `request` is the log's entry of the
-    request, if it is kept.
+    `content` is the step in the result. `made` holds the texts of the executed calls, None if unknown. `completion` is
+    None for an answer that never arrived or was recorded. `request` is the log entry of the request, if kept.
     """
 
     content: JSON = None
@@ -57,10 +56,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A call that was made.
+    """An executed call.
 
-    `changes` are the differences of the states before and after it. `acted`: it changed anything in the simulators,
-    what they keep to themselves included.
+    `changes` are the differences between the states before and after it. `acted`: it changed anything in the
+    simulators, including hidden data.
     """
 
     call: FunctionCall
@@ -70,22 +69,22 @@ class Called:
 
     @property
     def has_effect(self) -> bool:
-        """Return True if the call changed the state or returned something."""
+        """Return True if the call changed the state or returned a value."""
         return bool(self.changes) or self.result.value not in (None, "", (), [], {})
 
 
 @dataclass(frozen=True, slots=True)
 class StateSeen:
-    """The states of the simulators by name: a copy, or texts for the log."""
+    """The simulators' states by name: a copy, or texts for the log."""
 
     states: object
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The end of a turn: `by` is one of `answer`, `empty`, `unreadable`, `step_limit`, `overflow`, `force`.
+    """The end of a turn; `by` is `answer`, `empty`, `unreadable`, `step_limit`, `overflow` or `force`.
 
-    `detail` is the error, or the step limit.
+    `detail` is the error text or the step limit.
     """
 
     by: str
@@ -106,12 +105,12 @@ class EpisodeTurn:
 
     @property
     def completions(self) -> list[Completion]:
-        """Return the answers that came from a model."""
+        """Return the answers that a model gave."""
         return [answer.completion for answer in self.answers if answer.completion is not None]
 
 
 class Episode:
-    """The known events of a conversation, and its turns."""
+    """The known events of a conversation, also by turn."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.events: list[Event] = []
@@ -120,7 +119,7 @@ class Episode:
             self.add(event)
 
     def add(self, event: Event) -> None:
-        """Append an event and take it into its turn."""
+        """Append an event and add it to the current turn."""
         self.events.append(event)
         match event:
             case Said():
@@ -134,7 +133,7 @@ class Episode:
 
     @property
     def ended_by(self) -> str | None:
-        """Return what ended the conversation by force, if that is known: `step_limit` or `overflow`."""
+        """Return what forced the end of the conversation, if known: `step_limit` or `overflow`."""
         return next((by for by in self._forced_ends() if by != "force"), None)
 
     @property
@@ -146,7 +145,7 @@ class Episode:
         return [event.by for event in self.events if isinstance(event, TurnEnded) and event.by in _FORCED]
 
     def columns(self) -> dict[str, JSON]:
-        """Return the columns from which `of_columns` reads how the conversation went."""
+        """Return the columns from which `of_columns` restores the course of the conversation."""
         made: list[JSON] = [[answer.made for answer in turn.answers] for turn in self.turns]
         reasons = [[answer.finish_reason for answer in turn.answers] for turn in self.turns]
         known = any(reason is not None for turn in reasons for reason in turn)
@@ -166,13 +165,13 @@ class Episode:
         forced_quit: object = False,
         ended_by: object = None,
     ) -> Episode:
-        """Return the episode of a row's columns.
+        """Return the episode that a row's columns describe.
 
         Args:
-            calls_made: By turn and step, the texts of the calls that were made.
-            finish_reasons: By turn and step, why the answer ended.
-            forced_quit: Whether the conversation was ended by force.
-            ended_by: What ended it: `step_limit` or `overflow`.
+            calls_made: by turn and step, the texts of the executed calls.
+            finish_reasons: by turn and step, the finish reason of the answer.
+            forced_quit: True if the conversation was ended by force.
+            ended_by: the forced end: `step_limit` or `overflow`.
         """
         episode = cls()
         made, reasons = ([*value] if isinstance(value, list) else [] for value in (calls_made, finish_reasons))
@@ -187,7 +186,7 @@ class Episode:
 
     @classmethod
     def read(cls, record: Mapping[str, object]) -> Episode:
-        """Return the episode of a line of a result file, BFCL's or ours, by its `inference_log`."""
+        """Return the episode in the `inference_log` of a line of a result file, BFCL's or ours."""
         log = record.get("inference_log")
         turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
         episode = cls(event for turn in turns for event in _read_turn(turn))
@@ -196,7 +195,7 @@ class Episode:
         return episode
 
     def decoded(self, turn: int, step: int, decoded: Reading) -> Reading:
-        """Return the calls of a step as they were read when the conversation took place, if that is known."""
+        """Return the calls of a step as read during the conversation if known, else `decoded`."""
         answers = self.turns[turn].answers if turn < len(self.turns) else []
         texts = answers[step].made if step < len(answers) else None
         if not isinstance(texts, list) or not (texts or decoded.calls):
@@ -208,7 +207,7 @@ class Episode:
 
 
 UNKNOWN = Episode()
-"""A conversation of which nothing is known beside its result."""
+"""A conversation with only its result known."""
 
 
 def inference_log(episode: Episode) -> list[JSON]:
@@ -266,7 +265,7 @@ def _note(event: str, content: str, calls: JSON, **more: JSON) -> JSON:
 
 
 def input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None) -> JSON:
-    """Return the log's entry of a request: messages as text, as BFCL keeps them."""
+    """Return the log entry of a request; like BFCL, it holds the messages as text."""
     content: dict[str, JSON] = {"message": repr([dict(message) for message in messages])}
     if tools is not None:
         content["tools"] = [dict(tool) for tool in tools]
@@ -289,7 +288,7 @@ def _read_turn(turn: Mapping[str, JSON]) -> Iterator[Event]:
 
 
 def _ending(note: Mapping[str, JSON]) -> str | None:
-    """Return what ended the conversation, if the note says that something did."""
+    """Return the forced end that the note reports, or None."""
     if note.get("event") == "overflow":
         return "overflow"
     return "step_limit" if note.get("event") == "force_quit" or "forced to quit" in str(note.get("content")) else None
@@ -321,11 +320,11 @@ OUTPUT_COLUMNS = (
 """The columns of a conversation's answer."""
 
 REASONING = "reasoning_content"
-"""What the model thought in each step, as BFCL's result files name it; only where there is any."""
+"""The column of the model's reasoning in each step, named as in BFCL's result files; only if there is any."""
 
 
 def output_columns(episode: Episode) -> dict[str, JSON]:
-    """Return the columns of a conversation."""
+    """Return the output columns of a conversation."""
     by_turn = [turn.completions for turn in episode.turns]
     every = [completion for turn in by_turn for completion in turn]
 
@@ -351,7 +350,7 @@ def output_columns(episode: Episode) -> dict[str, JSON]:
 
 
 def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -> dict[str, JSON]:
-    """Return the columns of a single call's answer: the result is one step, the counts are numbers."""
+    """Return the columns of a single answer: the result is one step, and the counts are numbers."""
     return {
         **completion.columns(),
         "result": step,
@@ -367,9 +366,9 @@ def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -
 
 
 def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *, ended: bool) -> dict[str, JSON]:
-    """Return the columns of a recorded answer: its result and counts exactly as they were recorded.
+    """Return the columns of a recorded answer, with its result and counts as recorded.
 
-    `ended` says that a conversation has fewer turns than its row: it was ended by force.
+    `ended`: the recorded conversation has fewer turns than its row, so it was ended by force.
     """
     result = record.get("result")
     recorded = {name: record[name] for name in ("result", *BY_STEP, REASONING) if name in record}
@@ -390,6 +389,6 @@ def _seconds(completion: Completion) -> float | None:
 
 
 def _sum(figures: Iterator[Number | None]) -> Number | None:
-    """Return the sum of the known figures, None if none is known."""
+    """Return the sum of the known figures, or None if none is known."""
     known = [figure for figure in figures if figure is not None]
     return sum(known) if known else None

@@ -1,4 +1,4 @@
-"""Calls played on simulators: those of a ground truth and those of a model, each side on simulators of its own."""
+"""Plays the calls of a ground truth and of a model, each side on its own simulators."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from tunecheck.simulators._backend import Backend, Backends, OperationResult, fa
 from tunecheck.simulators._base import Simulator
 
 MAX_CHANGES = 1_000
-"""Most differences of two states that are looked at."""
+"""Maximum number of differences of two states that are compared."""
 
 _MOST_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class GroundTruth:
-    """The calls that a conversation should make, and what its simulators start from.
+    """The calls that a conversation should make, and the initial configuration of its simulators.
 
-    `turns` holds the calls of each turn, as texts or in any format; a turn without any asks for an answer, not for
-    calls. `judging` is what the row says of how it is judged strictly.
+    `turns` holds the calls of each turn, as texts or in any format; a turn without calls requires an answer. `judging`
+    are the row's settings for strict judgement.
     """
 
     id: str
@@ -45,10 +45,10 @@ class GroundTruth:
 
     @classmethod
     def read(cls, row: Mapping[str, object]) -> GroundTruth:
-        """Read the ground truth in a row with the columns of a conversation.
+        """Read the ground truth from a row with the columns of a conversation.
 
         Raises:
-            ValueError: A column holds something else; the text says which.
+            ValueError: a column has the wrong form; the text names it.
         """
         turns = row.get("ground_truth")
         if not isinstance(turns, list) or not all(isinstance(turn, list) for turn in turns):
@@ -64,14 +64,14 @@ class GroundTruth:
 
 
 class Services(Backends):
-    """Starts simulators for rows, and keeps what many rows share: classes, definitions, readings of calls.
+    """Starts simulators for rows, and caches classes, definitions and parsed calls for all rows.
 
     Args:
-        classes: Simulators by name that are not plug-ins; they go before plug-ins of the same name.
-        long_context: Returns the constants for rows with long context; by default those of an installed benchmark.
-        data: The copy of the benchmark to read the constants from, if not the usual one.
-        time_limit_s: Seconds after which a call of a simulator is abandoned.
-        trust: The trust in the rows that name simulators; by default every file may be loaded.
+        classes: simulators by name that are not plug-ins; they override plug-ins of the same name.
+        long_context: returns the constants for rows with long context; by default those of an installed benchmark.
+        data: the copy of the benchmark with the constants, if not in the usual place.
+        time_limit_s: seconds after which a call of a simulator is abandoned.
+        trust: the trust in the rows that name simulators; by default every file may be loaded.
     """
 
     def __init__(
@@ -93,20 +93,20 @@ class Services(Backends):
         return self.start(truth.simulators, truth.config, long_context=truth.long_context)
 
     def read(self, item: object) -> Reading:
-        """Read the calls of an item of a ground truth: a text `cd(folder='x')`, or calls in any format."""
+        """Read the calls of a ground-truth item: a text such as `cd(folder='x')`, or calls in any format."""
         if not isinstance(item, str):
             return read_calls(item)
         reading = self._readings.get(item)
         if reading is None:
             reading = read_python_calls(item)
             values = [value for call in reading.calls for value in call.arguments.values()]
-            # A simulator could keep a list or an object and change it later.
+            # Not cached, because a simulator could keep a list or an object and change it later.
             if len(self._readings) < _MOST_KEPT and not any(isinstance(value, (list, dict)) for value in values):
                 self._readings[item] = reading
         return reading
 
     def definitions(self, backend: Backend) -> str:
-        """Return the tool definitions of a backend's simulators as text."""
+        """Return the tool definitions of a backend's simulators as JSON text."""
         names = tuple(backend.simulators)
         if names not in self._definitions:
             self._definitions[names] = dumps(backend.tool_definitions()).decode()
@@ -114,12 +114,12 @@ class Services(Backends):
 
 
 class Attempt:
-    """One side's calls on simulators of its own.
+    """The calls of one side on its own simulators.
 
     Args:
-        services: Starts the simulators.
-        truth: The ground truth with the simulators' configuration.
-        named: Whether the model's calls name all of their arguments, as JSON.
+        services: starts the simulators.
+        truth: the ground truth, with the simulators' configuration.
+        named: True if the model's calls name all arguments, as JSON calls do.
     """
 
     def __init__(self, services: Services, truth: GroundTruth, *, named: bool = True) -> None:
@@ -129,14 +129,14 @@ class Attempt:
 
     def make(self, call: FunctionCall) -> OperationResult:
         """Make a model's call. Never raises."""
-        if self._named and "0" in call.arguments:  # else the sign of a positional argument
+        if self._named and "0" in call.arguments:  # otherwise "0" marks a positional argument
             return failure(f"{call.name} has no parameter '0'")
         if _holds_unwritable([*call.arguments.values()]):
             return failure("an argument holds NaN or an infinity, which no call can")
         return self.backend.call(call)
 
     def make_truth(self, item: object) -> list[OperationResult]:
-        """Make the calls of an item of the ground truth. Never raises: an unreadable item is an error result."""
+        """Make the calls of a ground-truth item. Never raises: an unreadable item gives an error result."""
         return self._make(self._services.read(item))
 
     def _make(self, reading: Reading) -> list[OperationResult]:
@@ -149,7 +149,7 @@ class Attempt:
 
 
 def _holds_unwritable(value: object) -> bool:
-    """Return True if NaN or an infinity stands anywhere in the value: the leaderboard's reader takes them."""
+    """Return True if the value contains NaN or an infinity, which the leaderboard's reader accepts."""
     if isinstance(value, (str, int)):
         return False
     if isinstance(value, dict):
@@ -162,7 +162,7 @@ def _holds_unwritable(value: object) -> bool:
 
 
 class Player:
-    """Simulators that take calls one after another, from the state `start`; `state` is their current state."""
+    """Simulators that execute calls in order from the state `start`; `state` is the current state."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -170,9 +170,9 @@ class Player:
         self._held = self._all_held()
 
     def call(self, call: FunctionCall) -> Called:
-        """Make a call and compare the states before and after it."""
+        """Make a call and record the changes of the state."""
         result = self.backend.call(call)
-        states, held = self.backend.states(), self._held  # the states first: a simulator may keep them for later
+        states, held = self.backend.states(), self._held  # states first, because reading a simulator's states may change it
         self._held = self._all_held()
         if held is not None and held == self._held:
             return Called(call, result)
@@ -182,11 +182,11 @@ class Player:
 
     @property
     def size(self) -> int:
-        """Return how many bytes the simulators hold, as far as that is known."""
+        """Return the size in bytes of the simulators' data, 0 if unknown."""
         return len(self._held or b"")
 
     def _all_held(self) -> bytes | None:
-        """Return what the simulators hold, hidden or not, as bytes; None if a simulator cannot be pickled."""
+        """Return all data of the simulators, hidden data included, as bytes; None if a simulator cannot be pickled."""
         try:
             return pickle.dumps([vars(simulator) for simulator in self.backend.simulators.values()])
         except Exception:  # noqa: BLE001 - a user's simulator may hold anything
@@ -196,9 +196,9 @@ class Player:
 def play(
     backend: Backend, turns: Iterable[Iterable[FunctionCall]], *, compared: Container[int] | None = None
 ) -> Episode:
-    """Make the calls of some turns and return each with its result.
+    """Make the calls of some turns and return the episode with their results.
 
-    `compared` are the turns (from 0), by default all, with changes of their calls and with states: comparing the states
+    Changes and states are recorded only in the turns `compared` (from 0; by default all), because comparing the states
     of large simulators takes longer than a call.
     """
     episode = Episode()

@@ -1,4 +1,4 @@
-"""A row as a conversation: its turns, the functions on offer and those held out, the simulators and how they start."""
+"""A row as a conversation: its turns, the functions offered and held out, and the configuration of the simulators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Tool = Mapping[str, JSON]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Functions that a model may call: as OpenAI tools, and as documents for a prompt."""
+    """Functions that a model may call, as OpenAI tools and as documents for a prompt."""
 
     tools: Sequence[Tool]
     functions: Sequence[JSON]
@@ -40,7 +40,7 @@ class Offer:
 class Scenario:
     """A row's conversation.
 
-    `held_out` are the functions that are added at the beginning of a turn (counted from 0).
+    `held_out` are the functions that are added at the beginning of a turn (from 0).
     """
 
     turns: Sequence[Sequence[Message]]
@@ -55,22 +55,22 @@ class Scenario:
 
     @property
     def adds_functions(self) -> bool:
-        """Return True if some turn only adds functions, without a message in the data."""
+        """Return True if a turn only adds functions and has no message in the data."""
         return any(turn < len(self.turns) and not self.turns[turn] for turn in self.held_out)
 
 
 def read_scenario(row: Row, backends: Backends) -> Scenario:
     """Read the conversation that a row describes.
 
-    `turns` is a list of lists of messages and the only column that must be there. `involved_classes` names the
-    simulators, `initial_config` holds the configuration of each. `tools` are OpenAI tools or function schemas, by
-    default all operations of the simulators; `functions` are the documents that a prompting model is shown, by default
-    the tools' functions. `held_out` maps a turn's number to functions, or to the names of operations, that are added
-    there and not offered before; `held_out_tools` gives the same as OpenAI tools, where they are not the same.
+    `turns` is a list of lists of messages and the only required column. `involved_classes` names the simulators,
+    `initial_config` holds the configuration of each. `tools` are OpenAI tools or function schemas, by default all
+    operations of the simulators. `functions` are the documents in the prompt of a model without tools, by default the
+    tools' functions. `held_out` maps a turn's number to functions, or names of operations, that are offered only from
+    that turn on; `held_out_tools` gives them as OpenAI tools, if these differ.
 
     Raises:
-        ValueError: a column holds something else; the text says which and where.
-        PluginError: there is no such simulator.
+        ValueError: a column has the wrong form; the text names the column and the place.
+        PluginError: a simulator does not exist.
     """
     values = row.values
     names = [] if values.get("involved_classes") is None else simulators_of(values)
@@ -107,17 +107,17 @@ def simulators_of(row: Mapping[str, object]) -> list[str]:
     """Return the names of a row's simulators.
 
     Raises:
-        UnusableRowError: The column holds something else.
+        UnusableRowError: the column has the wrong form.
     """
     names = as_list(row.get("involved_classes"), "involved_classes")
     return [as_text(name, f"involved_classes[{at}]") for at, name in enumerate(names)]
 
 
 def configuration_of(row: Mapping[str, object]) -> dict[str, JSON]:
-    """Return what a row's simulators start from, by name.
+    """Return the initial configuration of a row's simulators, by name.
 
     Raises:
-        UnusableRowError: The column holds something else.
+        UnusableRowError: the column has the wrong form.
     """
     config = row.get("initial_config")
     return {} if config is None else as_object(config, "initial_config")
@@ -127,7 +127,7 @@ def held_out_of(row: Mapping[str, object], column: str = "held_out") -> dict[int
     """Return the functions that are added in later turns, by turn.
 
     Raises:
-        UnusableRowError: The column holds something else.
+        UnusableRowError: the column has the wrong form.
     """
     held_out: dict[int, list[JSON]] = {}
     value = row.get(column)

@@ -1,4 +1,4 @@
-"""Speakers: the data set's turns speak for the user, an endpoint or a recorded result for the model."""
+"""The two sides of a conversation: the data set's turns as the user, an endpoint or a recorded result as the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,20 +21,20 @@ Tools = Sequence[Mapping[str, JSON]]
 
 
 def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
-    """Return the row of a conversation's step: the turn's calls in its first step, then a closing text."""
+    """Return a row for a simulated answer to one step: the turn's calls in the first step, then a closing text."""
     truth = row.values.get("ground_truth")
     texts = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
     if step or not isinstance(texts, list) or not texts:
         return _answer_row(row, f"{row.id} turn {turn} step {step}", _DONE)
     calls = [call for text in texts for call in read_python_calls(str(text)).calls]
-    if any("0" in call.arguments for call in calls):  # the sign of a positional argument
+    if any("0" in call.arguments for call in calls):  # "0" marks a positional argument
         names = {name: [*(schema.get("properties") or ())] for name, schema in parameters_by_name(tools).items()}
         calls = [bind_positional(call, names.get(call.name, ())) for call in calls]
     return _answer_row(row, f"{row.id} turn {turn} step {step}", write_calls(calls, "openai"))
 
 
 def question_row(row: Row, tools: Tools) -> Row:
-    """Return a BFCL question with its first possible answer; other rows stay as they are."""
+    """Return a BFCL question with its first accepted answer as ground truth; other rows are unchanged."""
     check, truth = row.values.get("check"), row.values.get("ground_truth")
     if check == "irrelevance":
         return _answer_row(row, row.id, _NO_CALL)
@@ -69,20 +69,20 @@ Message: TypeAlias = Mapping[str, JSON]
 
 
 class User(Protocol):
-    """Speaks for the user in one conversation."""
+    """Provides the user's messages in one conversation."""
 
     async def say(self, turn: int, so_far: Sequence[Message], context: CallContext) -> Sequence[Message] | None:
-        """Return the messages that begin a turn (counted from 0); None ends the conversation.
+        """Return the messages that begin a turn (from 0); None ends the conversation.
 
-        `so_far` holds all messages so far, in the model's form. Record every paid call with `context.record`, and ask
-        `context.recall` first: a resumed run then pays for nothing twice.
-        A turn without messages is one in which only functions are added.
+        `so_far` holds all messages so far, in the model's format. Check `context.recall` before every paid call and
+        record its answer with `context.record`, so that a resumed run does not pay twice. A turn without messages only
+        adds functions.
         """
         ...
 
 
 class ScriptedUser:
-    """Says what the data set says, turn by turn, whatever the model answers."""
+    """Sends the data set's messages turn by turn, whatever the model answers."""
 
     def __init__(self, turns: Sequence[Sequence[Message]]) -> None:
         self._turns = turns
@@ -92,20 +92,20 @@ class ScriptedUser:
 
 
 class Model(Protocol):
-    """Answers one conversation's steps."""
+    """Provides the model's answers in one conversation."""
 
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
     ) -> Completion | None:
-        """Return the answer in a step of a turn (both counted from 0), or None if the turn ends."""
+        """Return the answer for a step of a turn (both from 0), or None if the turn ends."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointModel:
-    """Asks an endpoint. Answers recorded by an earlier, cut-off attempt are recalled.
+    """Calls an endpoint; answers recorded by an earlier, interrupted attempt are reused.
 
-    `in_text`: the conversation itself reads calls from the text.
+    `in_text`: the conversation's dialect reads calls from the text.
     """
 
     endpoint: Endpoint
@@ -139,7 +139,7 @@ _BY_STEP = ("input_token_count", "output_token_count", "latency", "reasoning_con
 
 
 class RecordedModel:
-    """Gives the steps of a recorded result: a list of turns, each a list of steps, as in BFCL's result files."""
+    """Returns the steps of a recorded result: a list of turns, each a list of steps, as in BFCL's result files."""
 
     def __init__(self, record: Mapping[str, JSON]) -> None:
         self._turns = record.get("result")
@@ -175,7 +175,7 @@ class RecordedModel:
 
 
 def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
-    """Return a recorded step as OpenAI tool calls; none for a text, an unreadable one for other values."""
+    """Return a recorded step as OpenAI tool calls: none for a text, one unreadable call for other non-lists."""
     if not isinstance(step, list):
         return [] if isinstance(step, str) else [{"type": "function", "function": None}]
     calls: list[Mapping[str, JSON]] = []
@@ -188,6 +188,6 @@ def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
 
 
 def step_item(value: JSON, turn: int, step: int) -> JSON:
-    """Return the item of a step in a list of turns, each a list of steps, or None."""
+    """Return the item of a step in a list of turns, each a list of steps; None if it does not exist."""
     steps = value[turn] if isinstance(value, list) and turn < len(value) else None
     return steps[step] if isinstance(steps, list) and step < len(steps) else None

@@ -10,10 +10,10 @@ from tunecheck._json import JSON
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """The meaning of a metric's numbers, for comparisons, gates and reports.
+    """The meaning of a metric's values, for comparisons, gates and reports.
 
-    `kind` is "score" (graded), "binary" (0 or 1) or "count"; `range` the lowest and highest value, None where it has
-    no bound; `higher_is_better` its direction.
+    `kind` is "score" (graded), "binary" (0 or 1) or "count". `range` is the lowest and highest value, None if
+    unbounded. `higher_is_better` is the direction.
     """
 
     name: str
@@ -25,19 +25,19 @@ class Metric:
 class Evaluator:
     """Base of the built-in evaluators: a callable with keyword-only parameters that returns a `Verdict`.
 
-    A subclass hands its constructor's arguments, as plain JSON values, to `super().__init__`; they are what a run's
-    manifest and fingerprints know of it. Instances hold no other state: they can be pickled and shared by threads.
+    A subclass passes its constructor's arguments, as plain JSON values, to `super().__init__`; manifests and
+    fingerprints use them. Instances have no other state, so they can be pickled and shared by threads.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = ()
     primary: ClassVar[str] = ""
     """The metric whose `<metric>_result` counts for `binary_aggregate`."""
     pure: ClassVar[bool] = False
-    """Whether it only computes, and changes none of its arguments: then it runs beside others on the same row."""
+    """True if the evaluator only computes and does not change its arguments; it may then run concurrently on a row."""
     scoring_version: ClassVar[int] = 1
-    """Raised whenever a verdict can change: a run reuses recorded verdicts of the same version only."""
+    """Version of the scoring, raised whenever a verdict can change; verdicts of other versions are not reused."""
     cpu_bound: ClassVar[bool] = False
-    """Whether it is pure, and it pays to run it in worker processes."""
+    """True if the evaluator is pure and slow enough for worker processes."""
 
     __call__: Callable[..., Verdict]
 

@@ -1,6 +1,6 @@
 """The evaluators of function calls: right functions, right arguments, and both in one verdict.
 
-Response and ground truth are read, their calls are matched, and differences become faults.
+They read response and ground truth, match their calls, and report differences as faults.
 """
 
 import copy
@@ -43,7 +43,7 @@ _MOST_DATA_SHOWN = 200
 
 @dataclass(frozen=True)
 class CallComparison:
-    """The readings of response and ground truth, and the match of their calls. Evaluators of one row share it."""
+    """The readings of response and ground truth, and the match of their calls. A row's evaluators share it."""
 
     policy: MatchPolicy
     response: Reading
@@ -52,17 +52,17 @@ class CallComparison:
 
     @property
     def expects_call(self) -> bool:
-        """Whether the ground truth is a call (else an answer)."""
+        """True if the ground truth is a call (otherwise an answer)."""
         return bool(self.ground_truth.calls)
 
     @property
     def has_call(self) -> bool:
-        """Whether a call was made, readable or not."""
+        """True if the response contains a call, readable or not."""
         return bool(self.response.calls) or self.response.problem is not None
 
     @cached_property
     def functions_match(self) -> bool:
-        """Whether the right functions were called: all, in order and nothing else where the policy wants that."""
+        """True if the right functions were called, with the order and extra calls that the policy allows."""
         if self.has_call != self.expects_call or self.response.problem is not None:
             return False
         if self.match.extra and not self.policy.allow_extra_calls:
@@ -71,14 +71,14 @@ class CallComparison:
 
     @cached_property
     def arguments_match(self) -> bool:
-        """True if the functions match and the arguments of every call are right."""
+        """True if the functions match and all arguments are right."""
         if self.policy.validate_schema and self.match.violations:
             return False
         return self.functions_match and self.match.arguments_right
 
     @cached_property
     def function_faults(self) -> list[Fault]:
-        """The faults of the calls without their arguments."""
+        """The faults of the calls, without faults of their arguments."""
         return self._plain_faults() or [*call_faults(self.match, self.policy), *self._schema_faults()]
 
     @cached_property
@@ -91,7 +91,7 @@ class CallComparison:
         return schema_faults(self.match) if self.policy.validate_schema else iter(())
 
     def _plain_faults(self) -> list[Fault]:
-        """Return the faults if only one side has a call, or the response's call is unreadable."""
+        """Return the faults if only one side has a call or the response's call is unreadable; else an empty list."""
         if self.response.problem is not None:
             words = f"the response's call cannot be read: {self.response.problem}"
             return [Fault(code="unreadable_call", message=words)]
@@ -112,7 +112,7 @@ class CallComparison:
 def compare_calls(
     response: object, ground_truth: object, tool_definitions: object, *, policy: MatchPolicy, format: str | Profile
 ) -> CallComparison:
-    """Read both sides, in whatever format each is, and match their calls.
+    """Read both sides, in any format, and match their calls.
 
     Raises:
         ValueError: the ground truth or the tool definitions cannot be read.
@@ -127,7 +127,7 @@ def _read(value: object, tools: ToolDefinitions | None = None, format: str | Pro
     value = _value_or_none(value)
     reading = cached_reading(value, tools) if format == AUTO else read_calls(value, tools=tools, format=format)
     if not tools and isinstance(value, dict) and not reading.calls and not reading.problem and _is_single(value):
-        return read_calls([value])  # {"f": {…}}: BFCL's form without the list; as a text it would be any JSON answer
+        return read_calls([value])  # `{"f": {…}}` is BFCL's form without the list; elsewhere it is any JSON answer
     return reading
 
 
@@ -144,7 +144,7 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
 
 
 def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
-    """Return the calls of `[{"f": {…}}, …]` or of one such object, unchanged; empty for anything else."""
+    """Return the calls of `[{"f": {…}}, …]` or of one such object, with all accepted values; else none."""
     items = value if isinstance(value, list) else [value]
     calls = [FunctionCall(*next(iter(item.items()))) for item in items if isinstance(item, dict) and _is_single(item)]
     return tuple(calls) if len(calls) == len(items) else ()
@@ -164,14 +164,14 @@ def _value_or_none(value: object) -> object:
 
 
 class CallEvaluator(Evaluator):
-    """An evaluator of function calls; takes every policy of `MatchPolicy` by its name.
+    """Base of the evaluators of function calls; takes each setting of `MatchPolicy` as a keyword argument.
 
     Args:
-        format: how the model writes calls in text: "auto", or the name of a family's profile, read strictly.
+        format: how the model writes calls in text: "auto", or the name of a family's format, then read strictly.
 
     Raises:
-        ConfigurationError: there is no policy of that name, or its value is invalid.
-        PluginError: there is no format of that name.
+        ConfigurationError: a policy does not exist, or its value is invalid.
+        PluginError: the format does not exist.
     """
 
     pure: ClassVar[bool] = True
@@ -186,11 +186,11 @@ class CallEvaluator(Evaluator):
 
     @property
     def policy(self) -> MatchPolicy:
-        """The rules by which two calls are the same."""
+        """The rules for comparing two calls."""
         return self._policy
 
     def in_format(self, profile: Profile) -> Self:
-        """Return a copy that reads text by this profile, unless the evaluator has a format."""
+        """Return a copy that reads text in this format; an evaluator with its own format returns itself."""
         if self._format != AUTO:
             return self
         again = copy.copy(self)
@@ -199,7 +199,7 @@ class CallEvaluator(Evaluator):
         return again
 
     def compare(self, response: object, ground_truth: object, tool_definitions: object) -> CallComparison:
-        """Read both sides, in whatever format each is, and match their calls.
+        """Read both sides, in any format, and match their calls.
 
         Raises:
             ValueError: the ground truth or the tool definitions cannot be read.
@@ -219,19 +219,19 @@ _MOST_CHARACTERS = 300
 
 
 class FunctionCallMatchEvaluator(CallEvaluator):
-    """Right functions called: each expected one as often as expected, and none else; arguments do not count.
+    """Right functions called: each expected function as often as expected, and no other; arguments do not count.
 
-    A ground truth without a call asks for an answer: then a response without a call passes, and one with a call fails,
-    with `allow_extra_calls` too. The score is 1.0 or 0.0. `function_call_match_properties` holds the counts of calls
-    `expected`, `called` and `matched`, `precision` and `recall` where the row fails, `unreadable` (1) where the
-    response announces a call that cannot be read, and with tool definitions how many calls were `checked` against
-    their schema, how many are `schema_invalid` and how many call an `unknown` function, with the first few
-    `schema_violations` and `unknown_functions` by name. Zero and empty values are left out.
+    If the ground truth has no call, a response without a call passes and a response with a call fails, even with
+    `allow_extra_calls`. The score is 1.0 or 0.0. `function_call_match_properties` holds the counts of calls `expected`,
+    `called` and `matched`; `precision` and `recall` if the row fails; `unreadable` (1) if the response begins a call
+    that cannot be read; and, with tool definitions, how many calls were `checked` against their schema, are
+    `schema_invalid`, or call an `unknown` function, with the first few `schema_violations` and `unknown_functions` by
+    name. Zero and empty values are left out.
 
     Keyword arguments are the policies of `tunecheck.calls.matching.MatchPolicy`.
 
     Raises:
-        ConfigurationError: there is no policy of that name, or its value is invalid.
+        ConfigurationError: a policy does not exist, or its value is invalid.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(_FUNCTIONS, kind="binary"),)
@@ -241,8 +241,8 @@ class FunctionCallMatchEvaluator(CallEvaluator):
         """Judge one row.
 
         Args:
-            response: what the model answered, in any format that `tunecheck.calls.read_calls` reads.
-            ground_truth: the calls that it should have made, or the expected answer, in any such format.
+            response: the model's answer, in any format that `tunecheck.calls.read_calls` reads.
+            ground_truth: the expected calls or the expected answer, in any of these formats.
             tool_definitions: OpenAI tools, bare function schemas, or JSON text of either.
 
         Raises:
@@ -254,16 +254,16 @@ class FunctionCallMatchEvaluator(CallEvaluator):
         return self._make_verdict(passed, faults, _function_properties(comparison, passed=passed))
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
-        """Over all calls of the run: precision, recall and F1 by function name, and the rates of broken calls.
+        """Return precision, recall and F1 over all calls of the run, by function name, and the rates of broken calls.
 
-        `unreadable_call_rate` is of all calls that were tried, `schema_invalid_call_rate` of those that were checked.
+        `unreadable_call_rate` is a share of all attempted calls, `schema_invalid_call_rate` of all checked calls.
         Rates without a denominator are left out.
         """
         return _rates(_sum_properties(rows, _FUNCTIONS))
 
 
 def _sum_properties(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[str]:
-    """Sum each number of the metric's properties over all rows. Numbers in a mapping are named `name.key`."""
+    """Return the sum of each number in the metric's properties over all rows; nested numbers are named `name.key`."""
     total: Counter[str] = Counter()
     for row in rows:
         properties = row.get(f"{metric}_properties")
@@ -324,21 +324,21 @@ def _rates(total: Counter[str]) -> dict[str, float]:
 _ARGUMENTS = "argument_match"
 
 FAULTS = (*KINDS, "missing", "unexpected")
-"""How an argument can be wrong, in the run's counts `wrong_arguments.<kind>`."""
+"""The ways in which an argument can be wrong, as counted in `wrong_arguments.<kind>`."""
 
 
 class ArgumentMatchEvaluator(CallEvaluator):
-    """Right arguments: every call has its counterpart on the other side, and their arguments match.
+    """Right arguments: every call has a counterpart on the other side, and their arguments match.
 
-    Not applicable where neither side has a call; fails where a call on either side has no partner (an extra one does
-    no harm with `allow_extra_calls`). The score is 1.0 or 0.0. `argument_match_properties` holds, for calls with a
-    partner, how many arguments are `right` of the `total` on either side, and how many are wrong in which way
-    (`wrong`: counts by `FAULTS`; an argument wrong in two places in two ways counts for both).
+    Not applicable if neither side has a call. Fails if a call on either side has no counterpart; with
+    `allow_extra_calls`, extra calls are ignored. The score is 1.0 or 0.0. `argument_match_properties` covers the calls
+    with a counterpart: how many arguments are `right`, out of the `total` on either side, and how many are `wrong`, by
+    `FAULTS` (an argument that is wrong in two ways counts for both).
 
     Keyword arguments are the policies of `tunecheck.calls.matching.MatchPolicy`.
 
     Raises:
-        ConfigurationError: there is no policy of that name, or its value is invalid.
+        ConfigurationError: a policy does not exist, or its value is invalid.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(_ARGUMENTS, kind="binary"),)
@@ -358,7 +358,7 @@ class ArgumentMatchEvaluator(CallEvaluator):
         return self._make_verdict(passed, faults, _argument_properties(comparison.match))
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
-        """Over all calls with a partner: the share of right arguments, and how many are wrong in which way."""
+        """Return the share of right arguments over all calls with a counterpart, and the wrong ones by kind."""
         total = _sum_properties(rows, _ARGUMENTS)
         metrics: dict[str, float] = {"argument_accuracy": total["right"] / total["total"]} if total["total"] else {}
         return metrics | {f"wrong_arguments.{name}": total[f"wrong.{name}"] for name in FAULTS}
@@ -379,7 +379,7 @@ def _argument_properties(match: Match) -> dict[str, JSON]:
 
 
 def _faults(pair: Pair) -> set[tuple[str | int, str]]:
-    """Return the wrong arguments, each with every way in which it is wrong."""
+    """Return the wrong arguments, each with each way in which it is wrong."""
     return {(one.place[0], one.kind or one.fault) for one in pair.differences}
 
 
@@ -387,16 +387,16 @@ _MATCH = "match"
 
 
 class MatchEvaluator(CallEvaluator):
-    """If the ground truth is a call, functions and arguments must match; if it is an answer, the wording.
+    """If the ground truth is a call, functions and arguments must match; if it is an answer, the wording must.
 
-    `fcall_match` and `fcall_args_match` are the two verdicts on a call row, and null on an answer row. `match_score`
-    is 1.0 or 0.0 on a call row, and on an answer row the F measure of ROUGE-L with Porter's stemmer (Lin 2004), 0.0
-    where a call was made instead; the row passes from `threshold` on. Other keyword arguments are the policies of
-    `tunecheck.calls.matching.MatchPolicy`.
+    `fcall_match` and `fcall_args_match` are the two verdicts on a row with a call, and null on a row with an answer. On
+    a row with a call, `match_score` is 1.0 or 0.0. On a row with an answer, it is the F measure of ROUGE-L with
+    Porter's stemmer (Lin 2004), or 0.0 if the response makes a call. A row passes from `threshold` on. Other keyword
+    arguments are the policies of `tunecheck.calls.matching.MatchPolicy`.
 
     Raises:
-        ConfigurationError: the threshold is not a number from 0 to 1, there is no policy of that name, or its value is
-            not of its kind.
+        ConfigurationError: the threshold is not a number from 0 to 1, or a policy does not exist or has an invalid
+        value.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (

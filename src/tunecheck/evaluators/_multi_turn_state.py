@@ -1,4 +1,4 @@
-"""Whether a conversation's calls left the simulators as they should be: `MultiTurnStateEvaluator`."""
+"""Evaluates if a conversation's calls left the simulators in the expected states: `MultiTurnStateEvaluator`."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -24,13 +24,12 @@ MODES: tuple[AnyMode, ...] = get_args(AnyMode)
 
 
 class MultiTurnStateEvaluator(Evaluator):
-    """After every turn, the model's simulators hold what the ground truth's do, and it had the same results.
+    """After every turn, the model's simulators are in the ground truth's state, and the model got the same results.
 
-    1.0 where that is so after each turn, else 0.0, with the first thing that is wrong as the reason: the turn, and the
-    first difference of the states as a path with both values, or the result that is missing.
-    `multi_turn_state_properties` holds `error_type`, the leaderboard's name of it, and `turn`, counted from 0, and
-    `state_differences` after that turn: `[path, expected, found]` each. A row whose ground truth cannot work is not
-    applicable in the strict mode.
+    The score is 1.0 if this holds after each turn, else 0.0. The reason is the first difference: the turn, and the path
+    of the first different value in the states with both values, or the missing result. `multi_turn_state_properties`
+    holds `error_type` (the leaderboard's name of the error), `turn` (from 0), and `state_differences` after that turn,
+    each as `[path, expected, found]`. In strict mode, a row with an impossible ground truth is not applicable.
 
     The columns of a row:
         result: The result of the conversation target: by turn, the steps, as in BFCL's result files.
@@ -92,7 +91,7 @@ class MultiTurnStateEvaluator(Evaluator):
         super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s, **named)
 
     def entrust(self, trust: Trust) -> None:
-        """Say whose rows it judges, which name simulators."""
+        """Set the trust for the rows to judge, which name simulators."""
         self._trust = trust
         vars(self).pop("_checks", None)
 
@@ -118,11 +117,11 @@ class MultiTurnStateEvaluator(Evaluator):
         alternative_ground_truths: object = None,
         ignored_state: object = None,
     ) -> Verdict:
-        """Judge one row; the class says what each column holds.
+        """Judge one row; the class describes each column.
 
         Raises:
-            ValueError: The ground truth, the simulators' names or the configuration have another form.
-            DataError: The long-context constants are needed and not there.
+            ValueError: the ground truth, the simulators' names or the configuration have the wrong form.
+            DataError: the long-context constants are needed but missing.
         """
         if check is not None and check != "multi_turn":
             return verdict(_METRIC, not_applicable=True, reason="a row of one question")
@@ -150,11 +149,11 @@ class MultiTurnStateEvaluator(Evaluator):
         return outcome.scored(_METRIC)
 
     def __getstate__(self) -> Mapping[str, object]:
-        """Without the simulators' classes and constants, which a copy finds again."""
+        """Return the state without the simulators' classes and constants, which a copy loads again."""
         return {name: value for name, value in vars(self).items() if name != "_checks"}
 
     def _check(self, category: object) -> StateCheck:
-        """What judges rows of this category."""
+        """Return the state check for rows of this category; keep it for further rows."""
         name, data = self._compat, Path(self._data) if self._data else None
         if name == "auto":
             name = benchmark_of({"category": category, "check": "multi_turn"}) or STRICT

@@ -1,6 +1,6 @@
-"""From verdicts to metrics: means, pass rates and counts, by group too.
+"""Metrics from verdicts: means, pass rates and counts, over all rows and by group.
 
-Sums are exact, and keys and groups stand in the order of the rows, so the order in which rows finish changes nothing.
+Sums are exact, and keys and groups follow the order of the rows, so the order in which rows finish changes nothing.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from tunecheck.pipeline._worker_queues import LATE, Executor, ThreadExecutor, Wo
 from tunecheck.pipeline._workers import CRASHED, ProcessExecutor
 
 MAX_GROUPS = 1_000
-"""Most values of a grouping column; one with more identifies rows rather than grouping them."""
+"""Maximum number of values of a grouping column; a column with more identifies rows rather than grouping them."""
 
 MAX_COMBINATIONS = 20_000
-"""Most combinations of the values of all grouping columns."""
+"""Maximum number of combinations of the values of all grouping columns."""
 
 _LONGEST_VALUE = 200
 
@@ -47,13 +47,13 @@ _LONGEST_VALUE = 200
 Metrics: TypeAlias = dict[str, JSON]
 
 _AGGREGATE_S = 3_600.0
-"""How long an evaluator's own aggregation may take: it goes over a whole run."""
+"""Time limit for an evaluator's own aggregation, which reads a whole run."""
 
 _CLOSING_S = 5.0
 
 
 class EvaluatorRow(dict[str, JSON]):
-    """One output of an evaluator, its keys also readable as attributes, as Azure AI Evaluation hands them over."""
+    """One output of an evaluator; its keys are also attributes, as in Azure AI Evaluation."""
 
     def __getattr__(self, name: str) -> JSON:
         try:
@@ -63,7 +63,7 @@ class EvaluatorRow(dict[str, JSON]):
 
 
 class EvaluatorRows(Sequence[EvaluatorRow]):
-    """All outputs of one evaluator without its errors: the argument of `__aggregate__`.
+    """All outputs of one evaluator, without rows that failed: the argument of `__aggregate__`.
 
     Iterating reads the rows from their file. Access by index reads all outputs once and keeps them.
     """
@@ -88,7 +88,7 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
 
     def _all(self) -> list[EvaluatorRow]:
         if self._kept is None:
-            self._kept = list(iter(self))  # of `self`, list() would ask the length, which reads all
+            self._kept = list(iter(self))  # list(self) would call __len__, which reads all rows
         return self._kept
 
     def __len__(self) -> int:
@@ -100,7 +100,7 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
 
 @dataclass(frozen=True, slots=True)
 class _Aggregation:
-    """An evaluator's `__aggregate__`, called with the rows of a finished run that a process reads for itself."""
+    """An evaluator's `__aggregate__` as a callable for a worker, which reads the rows itself."""
 
     name: str
     evaluator: Callable[..., object]
@@ -111,7 +111,7 @@ class _Aggregation:
 
 
 class OwnAggregates:
-    """Calls `__aggregate__` of evaluators and keeps its errors; after a hang or crash it is not called for groups."""
+    """Calls evaluators' `__aggregate__` and keeps its errors; after a timeout or crash it is not called for groups."""
 
     def __init__(self) -> None:
         self.isolated: set[str] = set()
@@ -120,15 +120,15 @@ class OwnAggregates:
         self._loop: LoopThread | None = None
         self._given_up: set[str] = set()
         self.errors: dict[str, Failure] = {}
-        """The first error of each evaluator's aggregation: it failed, or lost keys."""
+        """The first error of each evaluator's aggregation: an exception, or dropped keys."""
 
     def metrics(self, evaluator: BoundEvaluator, rows: RowsView | RowsSelection, keys: Sequence[str]) -> Metrics:
-        """Return what the evaluator's aggregation makes of these rows; empty if it has none."""
+        """Return the metrics from the evaluator's own aggregation of these rows; empty if it has none."""
         name = evaluator.name
         if evaluator.aggregate is None or name in self._given_up:
             return {}
         executor = self._executors.get(name) or self._open(evaluator)
-        self._loop = self._loop or LoopThread("aggregate")  # the caller may have an event loop already
+        self._loop = self._loop or LoopThread("aggregate")  # the caller may already run an event loop
         reply = self._loop.submit(executor.run([Work([{"rows": rows, "keys": keys}], None)])).result()
         outcome = reply.outcomes[0][0]
         if isinstance(outcome, Failure):
@@ -155,7 +155,7 @@ class OwnAggregates:
             await executor.close()
 
     def close(self) -> None:
-        """End the processes."""
+        """End the worker processes."""
         if self._loop is not None:
             self._loop.end(self._close)
             wait([self._loop.ended], _CLOSING_S)
@@ -173,7 +173,7 @@ class _Tally:
     results: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     numbers: defaultdict[str, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
     shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """The sets of keys that outputs had, each with the first row that had it."""
+    """Each set of keys that outputs have, with the index of the first row that has it."""
     without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def add(self, index: int, output: Output) -> None:
@@ -196,18 +196,18 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Cell:
-    """The rows that have the same values in all grouping columns."""
+    """The rows with the same values in all grouping columns."""
 
     first: int
     tallies: list[_Tally]
     count: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     rows: array[int] = field(default_factory=lambda: array("Q"))
-    """Their indices, kept only if an evaluator has an `__aggregate__`."""
+    """Indices of the rows, kept only if an evaluator has an `__aggregate__`."""
 
 
 class Aggregator:
-    """Collects outcomes row by row, over all rows and by each value of the `group_columns`."""
+    """Counts finished rows, over all rows and for each value of the `group_columns`."""
 
     def __init__(self, evaluators: Sequence[BoundEvaluator], group_columns: Sequence[str]) -> None:
         self._evaluators = evaluators
@@ -221,11 +221,11 @@ class Aggregator:
         self.failed_rows = 0
 
     def isolate(self, evaluators: Iterable[BoundEvaluator]) -> None:
-        """Have the `__aggregate__` of these evaluators called in worker processes, until `close`."""
+        """Call `__aggregate__` of these evaluators in worker processes, until `close`."""
         self._own.isolated |= {evaluator.name for evaluator in evaluators}
 
     def close(self) -> None:
-        """End those processes."""
+        """End the worker processes."""
         self._own.close()
 
     def add(self, state: RowState) -> None:
@@ -256,6 +256,7 @@ class Aggregator:
             self._condense()
 
     def _condense(self) -> None:
+        """Shorten the lists of numbers that the exact sums keep."""
         for cell in self._cells.values():
             for tally in cell.tallies:
                 for each in tally.numbers.values():
@@ -281,7 +282,7 @@ class Aggregator:
     def metrics(self, rows: RowsView) -> tuple[Metrics, dict[str, dict[str, Metrics]]]:
         """Return the metrics over all rows, and by grouping column and value (as text): `{column: {value: metrics}}`.
 
-        `rows` are read again only for evaluators with an `__aggregate__` of their own.
+        `rows` are read again only for evaluators with their own `__aggregate__`.
         """
         counted = self._counted_metrics()
         overall = self._metrics(list(self._cells.values()), rows, counted)
@@ -294,6 +295,7 @@ class Aggregator:
     def _metrics_by_column(
         self, position: int, rows: RowsView, counted: Sequence[str | None], overall: Metrics
     ) -> dict[str, Metrics]:
+        """Return the metrics for each value of the grouping column at this position."""
         by_value: dict[str, list[_Cell]] = {}
         for group, cell in sorted(self._cells.items(), key=lambda item: item[1].first):
             value = group[position]
@@ -322,7 +324,7 @@ class Aggregator:
         return metrics | _shares_of_causes(cells)
 
     def _counted_metrics(self) -> list[str | None]:
-        """Return the metric of each evaluator that decides pass or fail; it is the same in every group."""
+        """Return each evaluator's metric that decides pass or fail; it is the same in every group."""
         counted = []
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in self._cells.values()]
@@ -346,7 +348,7 @@ def _group_value(state: RowState, column: str) -> str | None:
 def _as_float(value: float) -> float:
     try:
         return float(value)
-    except OverflowError:  # an integer beyond any float, on either side: there is no mean
+    except OverflowError:  # an integer outside the range of a float: the mean is None
         return math.inf
 
 
@@ -370,7 +372,7 @@ def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None
 
 
 def _shares_of_causes(cells: Sequence[_Cell]) -> Metrics:
-    """Return `cause.<code>`, the share of all rows, for each cause that a row has."""
+    """Return `cause.<code>` for each cause found: its share of all rows."""
     rows = sum(cell.count for cell in cells)
     counts = sum((cell.causes for cell in cells), Counter[str]())
     return {f"{CAUSE_METRIC}{code}": counts[code] / rows for code in order_causes(counts)}
@@ -383,6 +385,7 @@ def _keys(tallies: Iterable[_Tally]) -> list[str]:
 
 
 def _mean(tallies: Sequence[_Tally], key: str) -> float | None:
+    """Return the mean of a key over all tallies; None if it is not a finite number."""
     columns = [tally.numbers[key] for tally in tallies if key in tally.numbers]
     try:
         mean = math.fsum(chain.from_iterable(each.numbers for each in columns)) / sum(each.count for each in columns)
@@ -399,8 +402,8 @@ def trial_metrics(
 ) -> Metrics:
     """Return `<evaluator>.pass_at_<k>` and `<evaluator>.pass_hat_<k>` for some k up to the number of trials.
 
-    Items with fewer than k trials that were judged are left out of the figures for k; where none is left, they are
-    null. `source_column` holds what the trials of one item share.
+    Items with fewer than k judged trials are excluded from the figures for k; without any item the figures are null.
+    `source_column` identifies the item of a trial.
     """
     from tunecheck.statistics._estimates import pass_at_k, pass_hat_k
 
@@ -418,7 +421,7 @@ def trial_metrics(
     metrics: Metrics = {}
     for name, items in passes.items():
         trials = [(passed, judged) for passed, judged in items.values()]
-        powers = [2**power for power in range(_MOST_POWERS) if 2**power < times]  # what a table has room for
+        powers = [2**power for power in range(_MOST_POWERS) if 2**power < times]  # few enough for a table
         for k in [*powers, times] if trials else ():
             metrics[f"{name}.pass_at_{k}"] = pass_at_k(trials, k)
             metrics[f"{name}.pass_hat_{k}"] = pass_hat_k(trials, k)

@@ -15,11 +15,11 @@ from tunecheck.pipeline._scoring import private_copies
 
 
 class CallableTarget(Target):
-    """Calls `function(**columns)` for each row, with the columns that its parameters name, or all for `**kwargs`.
+    """Calls `function(**columns)` for each row with the columns of its parameters, or all columns for `**kwargs`.
 
-    A dict or a dataclass that it returns becomes columns; any other value becomes the column `response`. A synchronous
-    function runs in up to `concurrency` threads, coroutines run in `loop`. A call that takes longer than `limit_s`
-    seconds is left behind there.
+    A returned dict or dataclass becomes columns; any other value becomes the column `response`. A synchronous function
+    runs in up to `concurrency` threads, a coroutine function in `loop`. After `limit_s` seconds a call counts as timed
+    out; its thread is not stopped.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class CallableTarget(Target):
         self._limit_s = limit_s
         self._threads = None if is_async(function) else Threads(concurrency, "target")
         self.loop = UserLoop()
-        """Runs the evaluators' coroutines too, which may share a client with the function. The run closes it."""
+        """Event loop of the function and of evaluators' coroutines, which may share a client. The run closes it."""
 
     def _arguments(self, row: Row) -> dict[str, object]:
         return self._bind(row.values, {})
@@ -57,7 +57,7 @@ class CallableTarget(Target):
             raise TimedOutError(f"target {self.name!r} {late}") from None
 
     def fingerprint(self) -> str | None:
-        """Return the function's fingerprint."""
+        """Return the fingerprint of the function's code."""
         return fingerprint(self._function)
 
     def describe(self) -> dict[str, JSON]:
@@ -65,7 +65,7 @@ class CallableTarget(Target):
         return {"kind": "function", "name": self.name}
 
     async def close(self) -> None:
-        """Let the threads end."""
+        """Shut the threads down."""
         if self._threads is not None:
             self._threads.shutdown()
 

@@ -1,8 +1,8 @@
-"""Chunks: rows that are answered and judged in other processes, whose journal records come back.
+"""Chunks: rows that are answered and judged in other processes, which send their journal records back.
 
 driver: unfinished rows ──Chunk──► task: ChunkRunner ──Portion──► driver: the run's journal
 
-A task's own journal is a temporary file; its engine reads its recorded calls from there.
+A task's own journal is a temporary file, from which its engine reads recorded calls.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from tunecheck.pipeline._results import RowState
 _LOOKED_EVERY_S = 0.005
 
 UNREAD = 2
-"""A task may have this many times its calls in flight, answers that the driver has not read included."""
+"""Limit of a task's calls in flight, as a multiple of its concurrency; answers that the driver has not read count."""
 
 _SIGN_OF_LIFE_S = 2.0
-"""An empty portion is sent after this many seconds without news: the driver sees that the process still runs Python."""
+"""After this many seconds without output, an empty portion shows the driver that the process is alive."""
 
 
 _PREFIX = "tunecheck-chunk-"
 
 _SURELY_BEGUN_S = 60.0
-"""Age of a task's folder from which on a living task holds its journal."""
+"""Minimum age of a folder before it may be removed: a living task has locked its journal by then."""
 
 
 def _remove_left_behind() -> None:
-    """Remove the folders of this user's tasks that were killed."""
+    """Remove the folders that this user's killed tasks left behind."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             found = folder.lstat()
@@ -65,8 +65,8 @@ def _remove_left_behind() -> None:
 class Chunk:
     """Rows for one task.
 
-    `known` holds, by row index, the journal records that the run already has of a row. `isolated` asks for a process
-    that may die without taking the task along, and for one row after another.
+    `known` holds the journal records that the run already has, by row index. `isolated` requires a process of its own,
+    which a row may crash, and one row at a time.
     """
 
     rows: tuple[Row, ...]
@@ -76,10 +76,10 @@ class Chunk:
 
 @dataclass(slots=True)
 class Portion:
-    """Output of a task since its last portion.
+    """Output of a task since its previous portion.
 
     `records` are journal records with the indices of their rows; `finished` are row indices. `answered` and `asked`
-    count the calls to the target and to judges that have ended.
+    count the completed calls to the target and to judges.
     """
 
     records: list[tuple[tuple[int, ...], bytes]] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Portion:
     facts: dict[str, JSON] = field(default_factory=dict)
     """Properties of the endpoints' APIs that the chunk found; only its last portion has them."""
     stage: str = ""
-    """What an isolated row begins now: `target`, or an evaluator's name."""
+    """The stage that an isolated row begins: `target`, or an evaluator's name."""
 
 
 _Call = Literal["answered", "asked"]
@@ -101,8 +101,8 @@ _Call = Literal["answered", "asked"]
 class _Outbox:
     """Collects an engine's output, from any thread, until it is taken as a portion.
 
-    `room` is the most calls of a kind in flight. Calls count until the driver has read their records. So if the driver
-    dies, at most this many calls are made again.
+    `room` is the maximum number of calls in flight, for the target and for judges each. A call counts until the driver
+    has read its record, so if the driver dies, at most this many calls are repeated.
     """
 
     def __init__(self, room: int) -> None:
@@ -127,15 +127,15 @@ class _Outbox:
             self._in_flight[call] += 1
 
     def end(self) -> None:
-        """No more portions follow the present one."""
+        """Send no portions after the current one."""
         with self._news:
             self._end_work = True
             self._news.notify()
 
     def portions(self) -> Iterator[Portion]:
-        """Yield portions as they come, and an empty one now and then, until the end.
+        """Yield portions as they become available, and an empty one every few seconds, until the end.
 
-        A request for the next portion means that the driver has the last one.
+        When the caller requests the next portion, the driver has read the previous one.
         """
         ended = False
         while not ended:
@@ -148,7 +148,7 @@ class _Outbox:
 
 
 class _StreamedJournal(Journal):
-    """A journal that also streams its records."""
+    """A journal that also adds its records to the outbox."""
 
     def __init__(self, path: Path, outbox: _Outbox) -> None:
         super().__init__(path)
@@ -163,7 +163,7 @@ class _StreamedJournal(Journal):
 
 
 class _NoResults:
-    """Drops result rows: the driver makes them from the journal."""
+    """Drops result rows: the driver builds them from the journal."""
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
         return None
@@ -195,7 +195,7 @@ class _ChunkEngine(Engine):
 
 
 class _CallsInStep:
-    """The judges' answers that tasks share, with as many calls in flight as the outbox has room for."""
+    """The judges' answers that tasks share; limits judge calls in flight to the outbox's room."""
 
     def __init__(self, shared: SharedCalls | None, outbox: _Outbox) -> None:
         self._shared, self._outbox = shared, outbox
@@ -221,11 +221,11 @@ class ChunkRunner:
     """Runs one chunk after another in one event loop, so that connections outlive chunks.
 
     Args:
-        plan: the plan of the run; its rows are those of each chunk.
-        facts: returns facts about the endpoints' APIs, for the last portion of a chunk.
-        budget: the budget that calls keep to.
+        plan: the plan of the run; each chunk replaces its rows.
+        facts: returns facts about the endpoints' APIs, sent with the last portion of a chunk.
+        budget: the budget for all calls.
         calls: the judges' answers that tasks share.
-        stopped: returns when the run is to stop.
+        stopped: returns when the run must stop.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ class ChunkRunner:
         """Yield the output of a chunk's engine in portions.
 
         Raises:
-            RunError: The run must stop, such as for its budget or for refused calls.
+            RunError: the run must stop, for example because the budget is spent or the endpoint refuses calls.
         """
         if not chunk.isolated:
             yield from self._portions(chunk, self._plan)
@@ -257,7 +257,7 @@ class ChunkRunner:
             yield from self._stages(row, [*chunk.known.get(row.index, ())])
 
     def _stages(self, row: Row, known: list[bytes]) -> Iterator[Portion]:
-        """Run the target and then each evaluator, alone, on one row; name each stage before it begins."""
+        """Run the target and then each evaluator separately on one row; announce each stage before it starts."""
         evaluators = self._plan.evaluators
         for count in range(self._plan.target is None, len(evaluators) + 1):
             yield Portion(stage=evaluators[count - 1].name if count else "target")
@@ -269,6 +269,7 @@ class ChunkRunner:
                 yield portion
 
     def _portions(self, chunk: Chunk, plan: Plan) -> Iterator[Portion]:
+        """Run a chunk in the event loop and yield its portions."""
         outbox = _Outbox(UNREAD * plan.concurrency)
         plan = replace(plan, rows=lambda: iter(chunk.rows), row_count=len(chunk.rows))
         ended = self._loop.submit(self._end_work(outbox, self._run(plan, chunk.known, outbox)))
@@ -282,6 +283,7 @@ class ChunkRunner:
             outbox.end()
 
     async def _run(self, plan: Plan, known: Mapping[int, Sequence[bytes]], outbox: _Outbox) -> None:
+        """Run an engine on the chunk with a temporary journal, until it is done or the run stops."""
         with contextlib.ExitStack() as opened:
             path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX))) / "journal.jsonl"
             journal = opened.enter_context(contextlib.closing(_StreamedJournal(path, outbox)))
@@ -295,7 +297,7 @@ class ChunkRunner:
             watching = asyncio.ensure_future(self._stopped())
             watching.add_done_callback(lambda done: self._stop(engine, done))
             opened.callback(watching.cancel)
-            with contextlib.suppress(RunInterruptedError):  # the driver knows of it: it sees rows that are not finished
+            with contextlib.suppress(RunInterruptedError):  # the driver notices the rows that are not finished
                 await engine.run()
             with outbox.adding() as portion:
                 portion.notes += engine.tally.notes
@@ -307,7 +309,7 @@ class ChunkRunner:
             engine.stop(RunInterruptedError(None))
 
     def _cached(self, journal: Journal, known: Mapping[int, Sequence[bytes]]) -> CachedResults:
-        """Write known records into the journal and return them as cached results."""
+        """Write known records into the journal; return them as cached results."""
         if not known:
             return CachedResults()
         for records in known.values():

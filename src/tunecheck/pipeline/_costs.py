@@ -16,24 +16,24 @@ from tunecheck.endpoints._base import ON_UNANSWERED, Price, Usage
 from tunecheck.pipeline._sums import SHORT, ExactSum
 
 CHARACTERS_PER_TOKEN = 4
-"""The usual rule of thumb for English text."""
+"""Rule of thumb for English text."""
 
 _COUNTS = tuple(each.name for each in fields(CallsMade))
 
 _USUAL = Usage(1_000, 500)
-"""A call of which nothing is known."""
+"""Usage assumed for a call if nothing is known about it."""
 
 _KEPT = 0.9
-"""How much of what was learnt each further call leaves: about the last ten calls count."""
+"""Weight that earlier calls keep after each further call: about the last ten calls count."""
 
 _ROUNDING = 1 + 1e-9
 
 _MOST_ALONE = 10
-"""Calls that go one after the other until one has a cost; some may have to find out what a service takes."""
+"""Maximum number of calls made one at a time until the first one reports a cost; some may fail at first."""
 
 
 def cost_of(usage: Usage, price: Price) -> float:
-    """Return the cost of a call in the price's currency; uncounted tokens cost nothing."""
+    """Return the cost of a call in the price's currency; token counts that are missing cost nothing."""
     given = usage.input_tokens or 0
     cached = 0 if price.cached_input_per_million is None else min(usage.cached_input_tokens or 0, given)
     millions = (given - cached) * price.input_per_million + (usage.output_tokens or 0) * price.output_per_million
@@ -41,12 +41,12 @@ def cost_of(usage: Usage, price: Price) -> float:
 
 
 def is_counted(usage: Usage) -> bool:
-    """Return whether the service counted the tokens of a call."""
+    """Return True if the service reported the input and output tokens of a call."""
     return usage.input_tokens is not None and usage.output_tokens is not None
 
 
 def expected_usage(asked: int, limit: int | None, answered: int | None = None) -> Usage:
-    """Return the expected tokens of a call with this many characters; the answer has the given or the usual length."""
+    """Return the expected tokens of a call with `asked` characters, and `answered` in its answer if known."""
     usual = _USUAL.output_tokens or 0
     answer = usual if answered is None else tokens_in(answered)
     return Usage(tokens_in(asked), answer if limit is None else min(answer, limit))
@@ -58,7 +58,7 @@ def tokens_in(characters: int) -> int:
 
 
 def charge_of(usage: Usage, price: Price, estimate: Usage = _USUAL) -> float:
-    """Return the charged cost of a call: counted tokens, else the estimate."""
+    """Return the cost to charge for a call: by reported token counts, else by the estimate."""
     given = estimate.input_tokens if usage.input_tokens is None else usage.input_tokens
     answered = estimate.output_tokens if usage.output_tokens is None else usage.output_tokens
     return cost_of(Usage(given, answered, usage.cached_input_tokens), price)
@@ -66,9 +66,9 @@ def charge_of(usage: Usage, price: Price, estimate: Usage = _USUAL) -> float:
 
 @dataclass(slots=True)
 class Spending:
-    """Calls, tokens and cost of one evaluator, or of the target.
+    """Calls, tokens and cost of one evaluator or of the target.
 
-    Calls without token counts (`uncounted`) are charged by estimate; the whole cost is then unknown.
+    Calls without token counts (`uncounted`) are charged by estimate; the total cost is then unknown.
     """
 
     calls: int = 0
@@ -77,10 +77,10 @@ class Spending:
     uncounted: int = 0
     unpriced: int = 0
     costs: defaultdict[tuple[str, bool], ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
-    """By currency and whether tokens were counted: exact, so that the order in which calls end changes nothing."""
+    """Costs by currency and by whether tokens were counted; sums are exact, so the order of calls changes nothing."""
 
     def add(self, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
-        """Count a call, or several; the cost is None if the price is unknown."""
+        """Count one or several calls; `cost` is None if the price is unknown."""
         self.calls += calls
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
@@ -94,9 +94,9 @@ class Spending:
             costs.condense(SHORT)
 
     def summary(self) -> dict[str, JSON]:
-        """Return the entry of metrics.json; the cost is null if a count or a price is missing, or currencies differ.
+        """Return the entry for metrics.json; the cost is null if a count or price is missing, or if currencies differ.
 
-        If only counts are missing, the cost of counted calls and the estimate for the others stand apart.
+        If only token counts are missing, the counted and the estimated cost are listed separately.
         """
         currencies = {currency for currency, _ in self.costs}
         currency = currencies.pop() if not self.unpriced and len(currencies) == 1 else None
@@ -117,7 +117,7 @@ class Spending:
 
 
 def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
-    """Return the cost of calls, `0.0103 USD`; estimates stand apart, `0.01 + about 0.02 USD`; None without a price."""
+    """Return the cost as text: `0.0103 USD`, `0.01 + about 0.02 USD` if a part is estimated, None without a price."""
     cost = spent.get("cost")
     if isinstance(cost, (int, float)):
         return f"{cost:{form}} {spent.get('currency')}"
@@ -139,7 +139,7 @@ class Reservation:
 class _Learned:
     """Ratio of actual to estimated cost, as a moving average over about ten calls.
 
-    Calls with an estimate of 0 count as 1 each.
+    A call with an estimate of 0 counts as an estimate of 1.
     """
 
     expected: float = 0.0
@@ -158,12 +158,12 @@ class _Learned:
 
 
 class Budget:
-    """Keeps the cost of a run under a limit, calls in flight included. None: no limit.
+    """Limits the cost of a run, including calls in flight. None: no limit.
 
-    Each call reserves its expected cost, corrected by earlier calls of the same name, before it is sent. If that
-    exceeds the limit, the call waits for calls in flight; if there are none, the run stops in order. So the limit is
-    exceeded at most by the difference between actual and expected cost of calls in flight. The first call goes alone;
-    if it fails, the next one does, ten times at most.
+    Each call reserves its expected cost before it is sent; earlier calls of the same name correct the expectation. If
+    the reservation exceeds the limit, the call waits for calls in flight. If there are none, the run stops. So the run
+    exceeds the limit at most by the excess cost of calls in flight. The first calls go one at a time until one
+    succeeds, at most ten.
     """
 
     def __init__(self, most: float | None) -> None:
@@ -179,7 +179,7 @@ class Budget:
         """Reserve the expected cost around a call; the caller sets the actual cost.
 
         Raises:
-            StopRunError: it would exceed the limit.
+            StopRunError: the call would exceed the limit.
         """
         if self.most is None:
             yield Reservation()
@@ -197,10 +197,10 @@ class Budget:
             self._settled.set()
 
     async def _set_aside(self, learned: _Learned, expected: float) -> float:
-        """Wait until there is room for a call; return the amount to reserve.
+        """Wait until the budget allows a call; return the amount to reserve.
 
         Raises:
-            StopRunError: there will be no room.
+            StopRunError: the budget does not allow the call, and no call in flight can release any amount.
         """
         while True:
             amount = learned.estimate(expected)
@@ -219,10 +219,10 @@ class Budget:
         return sum(each.amount for each in self._reserved)
 
     def check(self) -> None:
-        """Check that calls in flight may be attempted again.
+        """Check that the budget allows further attempts of calls in flight.
 
         Raises:
-            StopRunError: they could exceed the limit.
+            StopRunError: the attempts could exceed the limit.
         """
         if self.most is not None and self.spent + self.set_aside > self.most * _ROUNDING:
             raise StopRunError(
@@ -230,13 +230,13 @@ class Budget:
             )
 
     def count(self, cost: float | None) -> None:
-        """Count a call that was made."""
+        """Add the cost of a call."""
         self.spent += cost or 0.0
 
 
 @contextlib.contextmanager
 def charge_unanswered(charge: Callable[[Usage], object]) -> Iterator[None]:
-    """Call a function with the usage of each attempt around here that brought no answer."""
+    """Pass the usage of each attempt without an answer to `charge`."""
     loop, waiting, counted = asyncio.get_running_loop(), list[Usage](), False
 
     def count(usage: Usage) -> None:
@@ -249,7 +249,7 @@ def charge_unanswered(charge: Callable[[Usage], object]) -> Iterator[None]:
     token = ON_UNANSWERED.set(count)
     try:
         yield
-    except ReplyError:  # the service did its work, but the reply cannot be read
+    except ReplyError:  # the service did its work, but its reply is unreadable
         waiting += [] if counted else [Usage()]
         raise
     finally:
@@ -259,28 +259,28 @@ def charge_unanswered(charge: Callable[[Usage], object]) -> Iterator[None]:
 
 
 def charged_usage(made: CallsMade) -> Usage:
-    """Return the charged tokens of calls: as counted, else by their characters."""
+    """Return the tokens to charge for calls: reported tokens, plus estimates from characters."""
     given = (made.input_tokens or 0) + tokens_in(made.asked)
     return Usage(given, (made.output_tokens or 0) + tokens_in(made.answered), made.cached_input_tokens)
 
 
 @dataclass(slots=True)
 class ReportedUsage:
-    """Usage of the same calls from two reports: call by call, and by the answers.
+    """Usage of the same calls, reported twice: call by call, and with the answers.
 
-    A resumed run learns of some calls from answers first, of others from the log of the conversation. The larger sum of
-    the two counts.
+    A resumed run learns of some calls from answers first, of others from the log of the conversation. For each count,
+    the larger of the two sums is used.
     """
 
     _by_call: list[int] = field(default_factory=lambda: [0] * len(_COUNTS))
     _by_answer: list[int] = field(default_factory=lambda: [0] * len(_COUNTS))
 
     def add_calls(self, made: CallsMade) -> CallsMade:
-        """Add calls; return the part that was not counted yet."""
+        """Add reported calls; return the usage that was not counted yet."""
         return self._add(self._by_call, made)
 
     def add_answer(self, made: CallsMade) -> CallsMade:
-        """Add an answer's usage; return the part that was not counted yet."""
+        """Add the usage that an answer reports; return the usage that was not counted yet."""
         return self._add(self._by_answer, made)
 
     def _add(self, side: list[int], made: CallsMade) -> CallsMade:
@@ -294,7 +294,7 @@ class ReportedUsage:
 
 
 class EndpointCosts:
-    """Counts the cost of one endpoint's calls, one by one, within the run's budget."""
+    """Counts the cost of each call to one endpoint, within the run's budget."""
 
     def __init__(
         self,
@@ -305,7 +305,7 @@ class EndpointCosts:
         charge: Callable[[float, Usage], float],
         reported: ReportedUsage,
     ) -> None:
-        """`count` counts calls of the run under `name`; `charge` counts an attempt without an answer."""
+        """`count` adds calls to the run's usage under `name`; `charge` adds an attempt without an answer."""
         self._name = name
         self._price = price
         self._budget = budget
@@ -315,12 +315,12 @@ class EndpointCosts:
 
     @contextlib.asynccontextmanager
     async def one_call(self) -> AsyncIterator[Callable[[CallsMade], None]]:
-        """Wait for the budget around one call; call the given function with the usage, if the call was made.
+        """Reserve budget for one call; the caller passes the call's usage to the yielded function.
 
         Raises:
             StopRunError: the budget is spent.
         """
-        if self._price is None:  # it cannot be held to a budget
+        if self._price is None:  # without a price there is no cost to limit
             yield self.record
             return
         price = self._price
@@ -341,5 +341,5 @@ class EndpointCosts:
                 yield count
 
     def record(self, made: CallsMade) -> None:
-        """Count a call that was made before the run was cut off."""
+        """Count a call that was made before the run was interrupted."""
         self._count(self._reported.add_calls(made))

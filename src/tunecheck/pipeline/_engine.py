@@ -1,8 +1,8 @@
-"""The engine: one asyncio loop that takes rows from the data to their result, everything overlapping.
+"""The engine: one asyncio loop that takes all rows from the data to their results concurrently.
 
     rows ──feeder──► answering (target, many at once) ──► queues (evaluators) ──► result row, counted and written
 
-Rows are read on demand. A row is finished when its last evaluator is; rows finish in any order.
+Rows are read on demand. A row is finished when its last evaluator is done; rows finish in any order.
 """
 
 import asyncio
@@ -35,18 +35,18 @@ from tunecheck.pipeline._worker_queues import LATE, Arguments, Job, Work, Worker
 from tunecheck.pipeline._workers import open_executors
 
 _WINDOW = 1_024
-"""Most rows in progress at once, or four for each call at once if that is more: queues stay busy, memory flat."""
+"""Limit of rows in progress, or four per concurrent call if that is more: queues stay full, memory constant."""
 
 _GROUPED_WINDOW = 65_536
-"""The same limit if rows wait for the one before them in their group."""
+"""The same limit if rows wait for the previous row of their group."""
 
 _BURST = 256
 _TURN_S = 0.01
-"""Rows fed, and seconds spent on it, before the loop gets a turn: reading may be slow."""
+"""Rows fed, and seconds spent on feeding, before other tasks of the loop run: reading may be slow."""
 
 
 _LOOK_AHEAD = 2
-"""Units in progress for each call at once, in a run that may stop early: a slow unit must not idle the calls."""
+"""Units in progress per concurrent call in a run that may stop early; one slow unit must not block the others."""
 
 _ENOUGH = Exception("there are enough rows")
 """Stops the run early without marking it as failed: the comparison is decided."""
@@ -56,20 +56,20 @@ _LONG_S = 3.0
 
 
 class RowWriter(Protocol):
-    """Takes finished rows."""
+    """Destination of finished rows."""
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
-        """Take a row; return what is wrong with a value that has no JSON form."""
+        """Write a row; return a failure if a value has no JSON form."""
         ...
 
 
 class AnswerQueue:
-    """Hands out rows for the target; the next row of a group follows when the previous one is answered."""
+    """Hands out rows for the target; the next row of a group follows after the previous one is answered."""
 
     def __init__(self) -> None:
         self._ready: asyncio.Queue[RowState | None] = asyncio.Queue()
         self._behind: dict[str, deque[RowState]] = {}
-        """The rows that wait, by each group that has begun."""
+        """The waiting rows of each group that has started."""
 
     def put(self, state: RowState) -> None:
         """Add a row."""
@@ -81,14 +81,14 @@ class AnswerQueue:
         self._ready.put_nowait(state)
 
     async def next(self) -> RowState | None:
-        """Return the next row that no other row holds up, or None when no more will come."""
+        """Return the next row that can be answered, or None after the last one."""
         state = await self._ready.get()
         if state is None:
             self.close()
         return state
 
     def next_of_group(self, state: RowState) -> RowState | None:
-        """Return the row that follows an answered one in its group."""
+        """Return the next row of an answered row's group, or None."""
         if state.group is None:
             return None
         behind = self._behind[state.group]
@@ -98,11 +98,11 @@ class AnswerQueue:
         return None
 
     def close(self) -> None:
-        """Say that no more rows will come."""
+        """Announce that no more rows will be added."""
         self._ready.put_nowait(None)
 
     def clear(self) -> int:
-        """Forget the rows that were not handed out, and close; return how many they were."""
+        """Remove all waiting rows and close the queue; return the number of removed rows."""
         ready = [self._ready.get_nowait() for _ in range(self._ready.qsize())]
         waiting = len(ready) - ready.count(None) + sum(map(len, self._behind.values()))
         for behind in self._behind.values():
@@ -134,9 +134,9 @@ class Engine:
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._queues: list[WorkerQueue] = []
         self._user_loop = plan.target.loop if isinstance(plan.target, CallableTarget) else UserLoop()
-        """Runs the coroutines of users."""
+        """Runs coroutines of user code."""
         self._ready = asyncio.Event()
-        """The worker queues are open."""
+        """Set when the worker queues are open."""
         self._queue = AnswerQueue()
         self._under_way = 0
         self._changed = asyncio.Event()
@@ -145,10 +145,10 @@ class Engine:
     # -- the run
 
     async def run(self) -> None:
-        """Take every row to its result.
+        """Process every row.
 
         Raises:
-            RunError: the run was stopped; what was finished is in the journal.
+            RunError: the run was stopped; finished work is in the journal.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -169,7 +169,7 @@ class Engine:
             raise self._stop
 
     def stop(self, reason: BaseException) -> None:
-        """Start nothing more; calls in flight may finish and are recorded. `run` then raises the reason."""
+        """Start no further calls; calls in flight may finish and are recorded. `run` then raises the reason."""
         if self._stop is not None:
             return
         self._stop = reason
@@ -189,7 +189,7 @@ class Engine:
         return self.plan.target.load() if self.plan.target is not None else None
 
     async def _open_queues(self, group: asyncio.TaskGroup) -> None:
-        """Open the worker queues; worker processes start first, while the target answers rows already."""
+        """Open the worker queues; worker processes start while the target already answers rows."""
         try:
             opened = open_executors(self.plan, self._calls, self._user_loop, self.tally, self._aggregator)
             async for evaluators, executor in opened:
@@ -217,7 +217,7 @@ class Engine:
             if self.plan.target is None:
                 await self._ready.wait()
             await self._feed_rows()
-        except Exception as error:  # noqa: BLE001 - data that breaks off half-way: stop in order
+        except Exception as error:  # noqa: BLE001 - reading the data failed half-way: stop in order
             self.stop(error)
         self._queue.close()
         await self._until(lambda: self._under_way == 0)
@@ -294,7 +294,7 @@ class Engine:
         self._evaluate(state)
 
     async def _recall_or_ask(self, target: Target, row: Row) -> dict[str, JSON]:
-        """Return a row's recorded answer. Without one, ask the target and record the answer, then count its cost."""
+        """Return a row's recorded answer; without one, call the target, record its answer and count its cost."""
         input_hash = target.input_hash(row)
         recorded = self._cached.answer(row.index, input_hash)
         if recorded is None:
@@ -302,7 +302,7 @@ class Engine:
             context = CallContext(
                 self.plan.run_id, row.id, input_hash or row.fingerprint, parts, self.plan.folder, self._calls
             )
-            values = cast("Mapping[str, JSON]", private_copies(row.values))  # a conversation may grow in its messages
+            values = cast("Mapping[str, JSON]", private_copies(row.values))  # the target may change it
             asked = replace(row, values=values)
             async with self._calls.of_target(target, row) as spend:
                 answer = plain(dict(await target.answer(asked, context)), path="answer")
@@ -322,12 +322,12 @@ class Engine:
     # -- evaluating
 
     def _evaluate(self, state: RowState) -> None:
-        if self._stop is not None:  # the answer is recorded; its verdicts wait until the run goes on
+        if self._stop is not None:  # the answer is recorded; a resumed run evaluates it
             self._leave()
             return
         try:
             jobs = [(queue, job) for queue in self._queues if (job := self._job(queue, state)) is not None]
-        except Exception as error:  # noqa: BLE001 - a journal that can no longer be read: the run stops in order
+        except Exception as error:  # noqa: BLE001 - the journal has become unreadable: the run stops in order
             self.stop(error)
             self._leave()
             return
@@ -370,7 +370,7 @@ class Engine:
         return job
 
     def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:
-        """Return an evaluator's arguments and their hash; None for both if it cannot be called."""
+        """Return an evaluator's arguments and their hash, or None for both if the evaluator cannot be called."""
         if "target" in state.errors and evaluator.needs_target:
             return None, None
         if (known := self._cached.failure(state.row.index, evaluator.name)) is not None:
@@ -405,7 +405,7 @@ class Engine:
             self.stop(error)
 
     def _count_down(self, state: RowState, *, abandon: bool = False) -> None:
-        """Note that a worker queue is done with a row, or has dropped it because the run stops."""
+        """Note that a worker queue is done with a row, or has dropped it because the run is stopping."""
         state.abandoned |= abandon
         state.waiting -= 1
         if state.waiting == 0:
@@ -415,11 +415,12 @@ class Engine:
                 self._finish(state)
 
     def _sort_out(self, queue: WorkerQueue, job: Job) -> RowVerdicts:
+        """Store the outcomes of a row's evaluators; return the verdicts to record."""
         verdicts: RowVerdicts = {}
         for evaluator, input_hash, outcome in zip(queue.evaluators, job.hashes, job.outcomes, strict=True):
             if isinstance(outcome, Partial):
                 self.tally.remarks.lost.update(outcome.lost.values())
-                if outcome.failure is not None:  # no verdict: a resumed run tries again
+                if outcome.failure is not None:  # no verdict is recorded, so a resumed run tries again
                     job.state.outputs[evaluator.name], outcome = outcome.output, outcome.failure
                 else:
                     outcome = outcome.output
@@ -465,6 +466,7 @@ class Engine:
         self.tally.unanswered += "target" in state.errors
 
     def _add(self, state: RowState) -> None:
+        """Set the row's kind and cause, write its result, and add it to the metrics."""
         begin_row(state.readings)
         state.kind = self.plan.row_kind(state.row.values, state.target)
         if state.needs_cause:
@@ -479,6 +481,6 @@ class Engine:
         self._aggregator.add(state)
 
     def _leave(self) -> None:
-        """Count a row as no longer in progress: it is finished, or the run stops before it is."""
+        """Count a row as no longer in progress, finished or not."""
         self._under_way -= 1
         self._changed.set()

@@ -1,8 +1,8 @@
-"""The rows of a finished run: read back from its file, what each evaluator says of them, and why they failed.
+"""The rows of a finished run: reading them from the file, their verdicts, and why they failed.
 
-An evaluator may return several metrics with a `<metric>_result`. One of them counts in a whole run: that of
-the declared primary metric, else that of the metric named like the evaluator, else the first in the order of the rows.
-Pass rates, tables, charts, comparisons, calibration and pass^k all read that one, and no other.
+An evaluator may return several metrics with a `<metric>_result`. For a whole run one of them counts: the declared
+primary metric, else the metric named like the evaluator, else the first in the order of the rows. Pass rates, tables,
+charts, comparisons, calibration and pass^k all use that metric.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from tunecheck._messages import clean
 ResultRow = dict[str, JSON]
 
 ROWS_IN_MEMORY = 100_000
-"""Up to this many rows a finished run is held in memory, for the table and for `result["rows"]`."""
+"""A finished run with up to this many rows is kept in memory, for the table and for `result["rows"]`."""
 
 BYTES_IN_MEMORY, LONG_ROW = 64 << 20, 4_096
-"""Of rows longer than that on average, only this many bytes: a conversation's row holds its whole log."""
+"""If rows are longer than `LONG_ROW` bytes on average, only this many bytes are kept in memory."""
 
 _COPY_BLOCK = 1 << 20
 _PICKED_BLOCK = 1 << 16  # rows are mostly picked in order
@@ -48,7 +48,7 @@ class RowsView(Sequence[ResultRow]):
         indices: Sequence[int] | None = None,
         count: int | None = None,
     ) -> None:
-        """`indices` are the rows' indices in the data set, if the run lacks some; `count` is the number of rows."""
+        """`indices` are the rows' indices in the data set if the run has only some; `count` is the number of rows."""
         self.path = path
         self._indices = indices
         self._known = starts
@@ -67,7 +67,7 @@ class RowsView(Sequence[ResultRow]):
         return self.read()
 
     def read(self, columns: Container[str] | None = None) -> Iterator[ResultRow]:
-        """Yield the rows; with `columns`, the values of others may be left unread."""
+        """Yield the rows; values of columns outside `columns` may be left out."""
         with open_regular(self.path, buffering=_COPY_BLOCK) as file:
             for number, line in enumerate(lines(file)):
                 yield read_row(line, self.path, number, columns)
@@ -86,12 +86,12 @@ class RowsView(Sequence[ResultRow]):
         return _row_at(file, self._starts[number], self.path, number)
 
     def loaded(self) -> Sequence[ResultRow]:
-        """Return the rows as a list if they are few, so that they are read once; else return this view."""
+        """Return the rows as a list if they fit in memory; else return this view."""
         few = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
         return list(self) if few else self
 
     def only(self, indices: Sequence[int]) -> RowsSelection:
-        """Return a view of some rows, which each iteration reads again."""
+        """Return a view of some rows; each iteration reads them from the file."""
         known = self._indices
         positions = indices if known is None else [bisect_left(known, index) for index in indices]
         return RowsSelection(self.path, self._starts, positions)
@@ -112,7 +112,7 @@ class RowsSelection:
         return self.read()
 
     def read(self, columns: Container[str] | None = None) -> Iterator[ResultRow]:
-        """Yield the rows; with `columns`, the values of others may be left unread."""
+        """Yield the rows; values of columns outside `columns` may be left out."""
         with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
             for position in self.positions:
                 yield _row_at(file, self.starts[position], self.path, position, columns)
@@ -124,7 +124,7 @@ def _row_at(file: BinaryIO, start: int, path: Path, number: int, columns: Contai
 
 
 def read_row(line: bytes, path: Path, number: int, columns: Container[str] | None = None) -> ResultRow:
-    """Parse a line of a run's results, or only these columns; raise DataError with its number if it is damaged."""
+    """Parse a line of a run's results, or only these columns; raise DataError with the line number if it is damaged."""
     what = "not a JSON object"
     try:
         row = loads(line) if columns is None else loads_part(line, columns)
@@ -150,38 +150,38 @@ def _line_starts(path: Path) -> array[int]:
 # -- verdicts
 
 Word: TypeAlias = Literal["pass", "fail", "not_applicable", "scored", "error"]
-"""The outcome of a row: `scored` has a number and neither passes nor fails, `error` has nothing."""
+"""The outcome of a row: `scored` has a score but no result, `error` has neither."""
 
 WORDS: Mapping[str, Word] = MappingProxyType(
     {"pass": "pass", "fail": "fail", "not_applicable": "not_applicable", "not applicable": "not_applicable"}
 )
-"""The values of a `<metric>_result`; Azure AI Evaluation writes a space."""
+"""The values of a `<metric>_result`; Azure AI Evaluation writes `not applicable`."""
 
 RESULT = "_result"
 _MOST_FAULTS = 1_000
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """An evaluator's verdict on one row; `score` is its number, unchanged."""
+    """An evaluator's verdict on one row; `score` is the metric's value, unchanged."""
 
     word: Word
     score: JSON = None
     threshold: float | None = None
     reason: str = ""
     faults: tuple[Fault, ...] = ()
-    """The faults of a failed row: never empty."""
+    """The faults of a failed row: at least one."""
 
 
 def counted_metric(with_result: Iterable[str], name: str, primary: str | None) -> str | None:
-    """Return the metric that counts among those with a result, which stand in the order of the rows."""
+    """Return the metric that counts; `with_result` lists the metrics with a result, in the order of the rows."""
     known = list(with_result)
     return next((metric for metric in (primary, name) if metric in known), known[0] if known else None)
 
 
 def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the metric that counts, by evaluator; `primaries` has each evaluator's declared primary metric.
+    """Return the metric that counts for each evaluator; `primaries` has the declared primary metrics.
 
-    Reads no further than it must: one row, where every evaluator has the result that comes first.
+    Reads only as many rows as needed.
     """
     known: dict[str, dict[str, None]] = {name: {} for name in primaries}
     left = dict(primaries)
@@ -201,15 +201,15 @@ def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, 
 
 
 REPEATED = ("_score", "_passed")
-"""Endings under which an evaluator gives a metric's value once more."""
+"""Suffixes of keys that repeat a metric's value."""
 
 _BELOW_THRESHOLD, _OWN = (Fault(code="below_threshold"),), (Fault(code="own"),)
 
 
 class VerdictReader:
-    """Reads one evaluator's verdict out of result rows; `metric` is the one that counts, or None.
+    """Reads one evaluator's verdicts from result rows; `metric` is the metric that counts, or None.
 
-    `keys` are what says why a row failed.
+    `keys` are the columns that tell why a row failed.
     """
 
     def __init__(self, name: str, metric: str | None) -> None:
@@ -223,7 +223,7 @@ class VerdictReader:
         self.keys = (self._result, self._reason, self._threshold, self._properties, self._differences)
 
     def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Verdict:
-        """Return the verdict on this row; `otherwise` is the word for a row without a result, if it is known."""
+        """Return the verdict on this row; `otherwise` is the outcome of a row without a result, if known."""
         word = self.word(row, otherwise)
         if self.metric is None or word == "error":
             return Verdict(word)
@@ -237,8 +237,8 @@ class VerdictReader:
         return Verdict(word, score, threshold, reason, faults)
 
     def word(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Word:
-        """Return the outcome of the row, without the rest of the verdict."""
-        if self._error in row:  # some keys may be there all the same
+        """Return only the outcome of the row."""
+        if self._error in row:  # a failed evaluator may still have returned some keys
             return "error"
         result = row.get(self._result)
         if self.metric is not None and isinstance(result, str) and (word := WORDS.get(result)) is not None:
@@ -253,7 +253,7 @@ class VerdictReader:
 
 
 def _judge_faults(differences: list[JSON]) -> tuple[Fault, ...]:
-    """Return the differences that a judge lists as faults with its own codes."""
+    """Return a judge's listed differences as faults with the judge's own codes."""
     listed = [item for item in differences if isinstance(item, dict)]
     kinds = [item.get("kind") for item in listed[:_MOST_FAULTS]]
     return tuple(Fault(code=clean(kind, 100)) for kind in kinds if isinstance(kind, str))
@@ -262,7 +262,7 @@ def _judge_faults(differences: list[JSON]) -> tuple[Fault, ...]:
 # -- why rows failed
 
 MAX_GROUPS = 2_000
-"""Most groups kept for one evaluator; what comes after them is counted as another reason."""
+"""Maximum number of groups for one evaluator; further failures count as another reason."""
 
 _OWN_WORDS = "own: "
 _MOST_READ = 4_000
@@ -273,7 +273,7 @@ _NUMBER = re.compile(r"\d[\d.,:]*")
 
 @dataclass(slots=True)
 class FailureGroup:
-    """Failures of one kind: title, number of rows, the id of an example row, and its words."""
+    """Failures of one kind: title, number of rows, id of an example row, and its explanation."""
 
     title: str
     rows: int
@@ -285,9 +285,9 @@ class FailureGroup:
 class Failures:
     """The failures and errors of a run.
 
-    `causes` has the rows of each cause, with the evidence in words; `reasons` the failing rows without a cause, by what
-    their first evaluator says. `errors` holds the errors by stage (`target`, or an evaluator's
-    name). `faults` counts why each evaluator failed rows, by code (its own reasons by their words).
+    `causes` counts rows by cause, with the evidence in words; `reasons` counts failed rows without a cause, by the
+    reason of their first failing evaluator. `errors` holds the errors by stage (`target`, or an evaluator's name).
+    `faults` counts the faults of each evaluator by code; an evaluator's own reasons count by their text.
     `simulated_answers` counts the rows with a simulated answer.
     """
 
@@ -306,13 +306,13 @@ class Failures:
 
     @property
     def error_groups(self) -> list[FailureGroup]:
-        """Return the errors of all stages, the most common first."""
+        """Return the error groups of all stages, the most common first."""
         groups = [group for of_stage in self.errors.values() for group in of_stage.values()]
         return sorted(groups, key=lambda group: -group.rows)
 
 
 def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, str | None]) -> Failures:
-    """Count what went wrong; `rows` may be read twice, `primaries` has each evaluator's declared primary metric."""
+    """Count failures and errors. `rows` may be read twice; `primaries` has the declared primary metrics."""
     readers = [VerdictReader(name, metric) for name, metric in counted_metrics(rows, primaries).items()]
     failures = Failures()
     for row in rows:
@@ -335,14 +335,14 @@ def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, st
 
 
 def evidence_of(row: Mapping[str, JSON]) -> str:
-    """Return the evidence of a row's cause in words, or an empty text."""
+    """Return the evidence of a row's cause as a sentence, or an empty text."""
     evidence = row.get("cause_evidence")
     listed = [{**evidence, "code": row.get("cause")}] if isinstance(evidence, dict) else []
     return sentence(as_faults(listed)) or ""
 
 
 def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:
-    """Return the groups that a row's faults count in, with their titles; an own reason counts by its first line."""
+    """Return the groups of a row's faults with their titles; an evaluator's own reason is grouped by its first line."""
     groups: dict[str, str] = {}
     for fault in faults:
         first_line = _first_line(reason) if fault.code == "own" else ""
@@ -350,13 +350,13 @@ def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:
     return groups
 
 
-@lru_cache(maxsize=4_096)  # many rows, and several evaluators of one row, say the same
+@lru_cache(maxsize=4_096)  # many rows and several evaluators have the same reason
 def _first_line(reason: str) -> str:
     return clean(reason.strip().partition("\n")[0], _LONGEST_TITLE)
 
 
 def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
-    """Yield each error of a row: its stage, its message without numbers and quotations (for grouping), its message."""
+    """Yield each error's stage, its message without numbers and quotations (for grouping), and the whole message."""
     for key, error in row.items():
         if key.startswith("error.") and isinstance(error, dict):
             words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ]

@@ -1,4 +1,4 @@
-"""The journal: an append-only file of everything that a run has finished.
+"""The journal: an append-only file of all finished work of a run.
 
 `tunecheck._files` describes its records, `tunecheck._records` writes and reads them.
 """
@@ -14,30 +14,30 @@ from tunecheck._targets import Row
 
 
 class Journal:
-    """The journal of a running run, open for appending. One process at a time holds it."""
+    """The journal of a running run, open for appending. Only one process can hold it."""
 
     def __init__(self, path: Path, *, at_least: int = 0) -> None:
         """Open or create the journal, cut off a torn last line, and lock it.
 
-        `at_least` is how many records it is known to have had.
+        `at_least` is the number of records that the journal is known to have had.
 
         Raises:
-            ConfigurationError: a later version of Tunecheck wrote it.
-            RunError: another process holds it, or it cannot be written.
+            ConfigurationError: a later version of Tunecheck wrote the journal.
+            RunError: another process holds the journal, or it cannot be written.
         """
         self.path = path
         self._records = RecordFile(path, f"the run {path.parent.name}", header=Header(), at_least=at_least)
 
     def sync(self) -> int:
-        """Sync all records so far to the disk; return their number."""
+        """Sync all records to the disk; return their number."""
         return self._records.sync()
 
     def take(self, record: bytes) -> None:
-        """Record what was journaled elsewhere: a record as JSON."""
+        """Append a record that another process has journaled, as JSON."""
         self._records.append_encoded(record)
 
     def accept(self, lost: int) -> None:
-        """Record that the run goes on although this many records are damaged or missing."""
+        """Record that the user continues the run although this many records are damaged or missing."""
         self._append(Accepted(lost))
 
     def answer(self, index: int, row_id: str, input_hash: str | None, columns: Mapping[str, JSON]) -> None:
@@ -49,12 +49,12 @@ class Journal:
         self._append(Step(index, row_id, input_hash, part, value), index)
 
     def verdicts(self, rows: Sequence[tuple[int, RowVerdicts]]) -> None:
-        """Record the verdicts on a chunk of rows; rows without any are left out."""
+        """Record the verdicts on several rows; rows without verdicts are skipped."""
         rows = [row for row in rows if row[1]]
         try:
             if rows:
                 self._append(Verdicts(rows), *(index for index, _ in rows))
-        except RunError:  # together they may be too long
+        except RunError:  # the records may be too long together
             if len(rows) == 1:
                 raise
             half = len(rows) // 2
@@ -70,9 +70,9 @@ class Journal:
         columns: Mapping[str, JSON],
         index: int | None = None,
     ) -> int:
-        """Record a model's answer to an evaluator's call; return where the record begins.
+        """Record a model's answer to an evaluator's call; return the record's offset.
 
-        `evaluator` is None if the answer is reused from another run, which paid for it. `index` is the row's.
+        `evaluator` is None if another run has paid for the answer. `index` is the row's index.
         """
         rows = () if index is None else (index,)
         return self._append(ModelCall(evaluator, key, cost, currency, dict(columns), index), *rows)
@@ -83,7 +83,7 @@ class Journal:
         self._append(Error(index, row_id, stage, *fields), index)
 
     def stopped(self, settled: Sequence[int], not_asked: Sequence[str]) -> None:
-        """Record which rows a run has that is finished before all of them were asked."""
+        """Record which rows count in a run that finished before all rows were asked."""
         self._append(Stopped(list(settled), list(not_asked)))
 
     def close(self) -> None:
@@ -91,14 +91,14 @@ class Journal:
         self._records.close()
 
     def _append(self, record: object, *rows: int) -> int:
-        """Write a record about the rows of these indices; return where it begins."""
+        """Append a record about the rows with these indices; return its offset."""
         return self._records.append(record)
 
 
 class JournaledParts:
     """The parts of one row's answer.
 
-    `before` holds those that the run recorded before it was cut off.
+    `before` holds the parts that the run recorded before it was interrupted.
     """
 
     def __init__(self, journal: Journal, row: Row, input_hash: str | None, before: Mapping[str, JSON]) -> None:
@@ -115,7 +115,7 @@ class JournaledParts:
         """Write a part to the journal.
 
         Raises:
-            RunError: it cannot be written; the run stops.
-            TypeError: it has no JSON form.
+            RunError: the journal cannot be written; the run stops.
+            TypeError: the value has no JSON form.
         """
         self._journal.step(self._row.index, self._row.id, self._input_hash, part, value)

@@ -1,4 +1,4 @@
-"""Reading a journal: what a run has finished, and the results of an earlier run that can be reused."""
+"""Reads a journal: the finished work of a run, and results of an earlier run that can be reused."""
 
 import re
 import sys
@@ -36,7 +36,7 @@ class _Place(NamedTuple):
 
 
 class _ByRow:
-    """Places found by the row's index: 8 bytes a row."""
+    """Offsets of records by row index: 8 bytes a row."""
 
     def __init__(self) -> None:
         self._offsets = array("Q")
@@ -54,7 +54,7 @@ class _ByRow:
         self._offsets[place.row] = place.offset + 1
 
     def rows(self) -> Iterator[int]:
-        """Yield the rows that have a place."""
+        """Yield the indices of the rows with a record."""
         yield from (row for row, offset in enumerate(self._offsets) if offset)
         yield from self._far
 
@@ -64,10 +64,10 @@ class _ByRow:
 
 
 class _ByContent:
-    """Places found by the hash of the inputs.
+    """Offsets of records by the hash of their inputs.
 
-    If several places have equal inputs, a row gets the one recorded for it; else the n-th row gets the n-th place, then
-    the last, however often it asks.
+    If several records have equal inputs, a row gets its own record if there is one. Otherwise the n-th row gets the
+    n-th record, and later rows the last one. A repeated request for a row gives the same record.
     """
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class _Record(msgspec.Struct):
 
 
 class _SlowRecord(_Record):
-    """The same, from plain data."""
+    """The same record, decoded from plain data."""
 
     rows: list[tuple[Count, dict[str, tuple[str | None, object]]]] = []  # type: ignore[assignment]
 
@@ -125,11 +125,11 @@ class PaidCall(NamedTuple):
 
 
 class JournalReader:
-    """Reads a journal: finds the recorded work of a row.
+    """Finds the recorded work of a row in a journal.
 
-    Only places in the file are kept in memory. With `by_row`, a row's records are found by its index (a run that goes
-    on in its own folder), else by the hash of their inputs (a new run that reuses what has not changed). Either way
-    the hash must be equal. Failed work is tried again.
+    Only offsets are kept in memory. With `by_row`, records are found by the row's index (a run that is resumed in its
+    own folder), else by the hash of the inputs (a new run that reuses unchanged results). In both cases the hash must
+    be equal. Failed work is not reused.
     """
 
     def __init__(
@@ -142,13 +142,13 @@ class JournalReader:
         at_least: int = 0,
         since: int = sys.maxsize,
     ) -> None:
-        """Read the journal once; use the answers if `answers` is true, and the verdicts of `evaluators`.
+        """Index the journal: the answers if `answers` is true, and the verdicts of `evaluators`.
 
-        `at_least` is how many records it is known to have had. Records from the offset `since` on were made in this
-        session: they do not count as reused, and rows that failed then are not tried again.
+        `at_least` is the number of records that the journal is known to have had. Records from the offset `since` on
+        are from this session: they do not count as reused, and their failures are not retried.
 
         Raises:
-            ConfigurationError: there is none, or a later version of Tunecheck wrote it.
+            ConfigurationError: there is no journal, or a later version of Tunecheck wrote it.
         """
         check_first_record(path)
         with raise_as(ConfigurationError, path, "what the run has recorded cannot be read"):
@@ -195,7 +195,7 @@ class JournalReader:
     def _index_row(self, record: _Record, index: int, offset: int, answers: bool) -> None:
         if record.k == "answer" and answers:
             self._answers.add(record.h, _Place(offset, index))
-            self._steps.pop(index, None)  # the answer holds them all
+            self._steps.pop(index, None)  # the answer includes all its parts
         elif record.k == "step" and answers:
             self._steps.setdefault(index, []).append(offset)
         elif record.k == "error" and record.stage is not None:
@@ -205,7 +205,7 @@ class JournalReader:
                 self._failures.setdefault(record.stage, _ByRow()).add(None, _Place(offset, index))
 
     def answer(self, index: int, input_hash: str | None) -> dict[str, JSON] | None:
-        """Return the recorded answer to a row with these inputs, if there is one."""
+        """Return the recorded answer to a row with these inputs, or None."""
         place = self._answers.find(input_hash, index)
         if place is None:
             return None
@@ -214,7 +214,7 @@ class JournalReader:
         return columns if record.get("h") == input_hash and isinstance(columns, dict) else None
 
     def failure(self, index: int, stage: str) -> Failure | None:
-        """Return the failure of a stage (`target`, or an evaluator's name) on a row in this session, if it failed."""
+        """Return this session's failure of a stage (`target`, or an evaluator's name) on a row, or None."""
         place = self._failures[stage].find(None, index) if stage in self._failures else None
         if place is None:
             return None
@@ -226,13 +226,13 @@ class JournalReader:
         yield from (dumps(self._read(offset)) for offset in self._calls_by_row.get(index, ()))
 
     def is_new(self, index: int, evaluator: str | None = None) -> bool:
-        """True if this session recorded the row's answer, or an evaluator's verdict on it."""
+        """Return True if this session recorded the row's answer, or an evaluator's verdict on it."""
         places = self._answers if evaluator is None else self._verdicts.get(evaluator)
         place = places.find(None, index) if isinstance(places, _ByRow) else None
         return place is not None and place.offset >= self._since
 
     def indices(self, rows: int) -> Sequence[int]:
-        """Return the index in the data of each row of a finished run; not all rows have one if it stopped early."""
+        """Return the index in the data set of each row of a finished run; a run that stopped early lacks some rows."""
         return self._settled if len(self._settled) == rows else range(rows)
 
     def answered(self) -> Iterator[int]:
@@ -240,23 +240,23 @@ class JournalReader:
         return self._answers.rows() if isinstance(self._answers, _ByRow) else iter(())
 
     def answer_hash(self, index: int) -> str | None:
-        """Return the hash of the inputs of a row's recorded answer."""
+        """Return the hash of the inputs that a row's answer was recorded with."""
         place = self._answers.find(None, index)
         return cast("str | None", self._read(place.offset).get("h")) if place is not None else None
 
     def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
-        """Return the recorded parts of a row's unfinished answer, by name."""
+        """Return the recorded parts of a row's incomplete answer, by name."""
         records = [self._read(offset) for offset in self._steps.get(index, ())]
         return {str(record.get("p")): record.get("out") for record in records if record.get("h") == input_hash}
 
     def call(self, key: str) -> dict[str, JSON] | None:
-        """Return the recorded answer to an evaluator's call, if there is one."""
+        """Return the recorded answer to an evaluator's call, or None."""
         offset = self._calls.get(key)
         columns = self._read(offset).get("out") if offset is not None else None
         return columns if isinstance(columns, dict) else None
 
     def paid_calls(self) -> Iterator[PaidCall]:
-        """Yield the calls that this run paid for; equal calls of several workers are all yielded."""
+        """Yield the calls that this run paid for; equal calls by several workers are yielded separately."""
         for offset in self._paid:
             record = self._read(offset)
             evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
@@ -265,7 +265,7 @@ class JournalReader:
                 yield PaidCall(evaluator, columns, known, currency if isinstance(currency, str) else None)
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
-        """Return the recorded verdict of an evaluator on these inputs, if there is one."""
+        """Return the recorded verdict of an evaluator on these inputs, or None."""
         places = self._verdicts.get(name)
         place = places.find(input_hash, index) if places and input_hash is not None else None
         if place is None:
@@ -284,13 +284,13 @@ class JournalReader:
 
     @property
     def lost(self) -> int:
-        """The number of damaged or missing records, unless the user has accepted their loss."""
+        """The number of damaged or missing records; 0 if the user has accepted their loss."""
         return self._damage.lost
 
     def told_loss(self, rows: int = 0) -> str | None:
-        """Return a sentence on damaged or missing records and the calls that they repeat, or None if all are whole.
+        """Return a sentence on damaged or missing records and the calls to repeat, or None if nothing is lost.
 
-        `rows` says how many the run had when it was finished.
+        `rows` is the number of rows that the run had when it finished.
         """
         damage = self._damage
         if not damage.lost:
@@ -309,7 +309,7 @@ class JournalReader:
         return f"{damage}, which takes up to {plural(calls, 'call')} again{names}"
 
     def _rows_without_answer(self, rows: int) -> Iterator[int]:
-        """Yield the rows without an answer that must have had one: they have verdicts, or the run was finished."""
+        """Yield the rows whose answer is lost: they have verdicts or belong to a finished run, but have no answer."""
         if not self._asked or not isinstance(self._answers, _ByRow):
             return
         known, settled = {*self.answered()} | self._failed, self.indices(rows)
@@ -321,7 +321,7 @@ class JournalReader:
         self._file.seek(offset)
         try:
             return cast("dict[str, JSON]", loads(self._file.readline()))
-        except ValueError:  # damaged inside a value, which the index did not look at: work not done
+        except ValueError:  # damage inside a value is found only now; the work is repeated
             return {}
 
     def close(self) -> None:
@@ -333,7 +333,7 @@ def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output
     """Return one evaluator's recorded verdicts with the hash of their inputs, by row index.
 
     Raises:
-        ConfigurationError: there is no journal, or it cannot be read.
+        ConfigurationError: the journal does not exist or cannot be read.
     """
     found: dict[int, tuple[str, Output]] = {}
     with raise_as(ConfigurationError, path, "what the run has recorded cannot be read"), open_regular(path) as file:
@@ -351,8 +351,8 @@ Found = TypeVar("Found")
 class ReusableResult(NamedTuple, Generic[Found]):
     """A recorded result.
 
-    `again`: it is in the parent's journal only and must be recorded again; `paid_elsewhere`: the parent has it;
-    `reused`: it was not made in this session.
+    `again`: only the parent's journal has it, so it must be recorded again. `paid_elsewhere`: the parent run paid for
+    it. `reused`: an earlier session made it.
     """
 
     value: Found
@@ -362,7 +362,7 @@ class ReusableResult(NamedTuple, Generic[Found]):
 
 
 class CachedResults:
-    """The results that a run may reuse: its own, if it is resumed, and those of the run that it was made from."""
+    """The results that a run may reuse: its own if it is resumed, and those of its parent run."""
 
     def __init__(self, own: JournalReader | None = None, parent: JournalReader | None = None) -> None:
         self._own = own
@@ -372,27 +372,27 @@ class CachedResults:
         return self._own is not None or self._parent is not None
 
     def answer(self, index: int, input_hash: str | None) -> ReusableResult[dict[str, JSON]] | None:
-        """Return the answer to a row with these inputs, if there is one."""
-        # Look in the parent in any case: the n-th row with equal inputs gets its n-th answer.
+        """Return the answer to a row with these inputs, or None."""
+        # Search the parent in any case: the n-th row with equal inputs gets the parent's n-th answer.
         elsewhere = self._parent.answer(index, input_hash) if self._parent else None
         if self._own is None or (value := self._own.answer(index, input_hash)) is None:
             return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
         return ReusableResult(value, False, elsewhere is not None, elsewhere is not None or not self._own.is_new(index))
 
     def failure(self, index: int, stage: str) -> Failure | None:
-        """Return the failure of a stage on a row earlier in this session, if it failed."""
+        """Return this session's earlier failure of a stage on a row, or None."""
         return self._own.failure(index, stage) if self._own else None
 
     def calls_of(self, index: int) -> Iterator[bytes]:
-        """Yield the calls that this run's evaluators have made for a row, as records."""
+        """Yield the records of the calls that this run's evaluators have made for a row."""
         return self._own.calls_of(index) if self._own else iter(())
 
     def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
-        """Return the parts that this run recorded of an unfinished answer, by name."""
+        """Return the parts that this run recorded of a row's incomplete answer, by name."""
         return self._own.steps(index, input_hash) if self._own else {}
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> ReusableResult[Output] | None:
-        """Return the verdict of an evaluator on these inputs, if there is one."""
+        """Return the verdict of an evaluator on these inputs, or None."""
         own = self._own.verdict(name, index, input_hash) if self._own else None
         is_new = own is not None and self._own is not None and self._own.is_new(index, name)
         elsewhere = self._parent.verdict(name, index, input_hash) if self._parent and (own is None or is_new) else None
@@ -401,18 +401,18 @@ class CachedResults:
         return ReusableResult(own, False, elsewhere is not None, elsewhere is not None or not is_new)
 
     def call(self, key: str) -> ReusableResult[dict[str, JSON]] | None:
-        """Return the answer to an evaluator's call with this key, if there is one."""
+        """Return the answer to an evaluator's call with this key, or None."""
         if self._own is not None and (own := self._own.call(key)) is not None:
             return ReusableResult(own, False, False, True)
         elsewhere = self._parent.call(key) if self._parent else None
         return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
 
     def answered(self) -> Iterator[int]:
-        """Yield the rows that this run answered before it was cut off."""
+        """Yield the rows that this run answered before it was interrupted."""
         return self._own.answered() if self._own else iter(())
 
     def paid_calls(self) -> Iterator[PaidCall]:
-        """Yield the calls that this run paid for before it was cut off."""
+        """Yield the calls that this run paid for before it was interrupted."""
         return self._own.paid_calls() if self._own else iter(())
 
     def close(self) -> None:
@@ -423,7 +423,7 @@ class CachedResults:
 
 
 def _read_leniently(line: bytes) -> _Record:
-    """Read a record that the fast reader refuses (a lone surrogate, say); a damaged record counts as work not done."""
+    """Read a record that the fast decoder rejects (a lone surrogate, say); a damaged record counts as work not done."""
     try:
         return msgspec.convert(loads(line), _SlowRecord)
     except (ValueError, msgspec.ValidationError):

@@ -1,7 +1,7 @@
 """Column mapping: from `${data.…}` and `${target.…}` to the keyword parameters of an evaluator or a target.
 
-Three layers, later over earlier: what the data set declares, `default`, the evaluator's own. A parameter that none of
-them names takes the target's, else the data's, top-level column of its own name. There are no other guesses.
+Later layers override earlier ones: the data set's mapping, then `default`, then the evaluator's own. A parameter
+without a mapping takes the target's column of its name, else the data's top-level column. There are no other guesses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Source = Literal["data", "target"]
 
 
 class ColumnMissingError(KeyError):
-    """A row does not have what a required parameter is mapped to."""
+    """A row lacks the column that a required parameter is mapped to."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -63,7 +63,7 @@ def parse_mapping(mapping: Mapping[str, object], where: str) -> dict[str, Mapped
     """Parse one layer of a mapping.
 
     Raises:
-        ConfigurationError: a value looks like a reference and is none; names the parameter.
+        ConfigurationError: a value looks like a reference but is not valid; the text names the parameter.
     """
     return {name: _parse(value, f"{where}, parameter {name!r}") for name, value in mapping.items()}
 
@@ -106,13 +106,13 @@ def read_layers(
     declared: Mapping[str, object],
     declared_for: Callable[[str], Mapping[str, object]] = lambda name: {},
 ) -> MappingLayers:
-    """Return the merged mapping of each evaluator, and that of `target`, which has only its own layer.
+    """Return the merged mapping of each evaluator; `target` has only its own layer.
 
     `config` is Azure's `evaluator_config`: `{"default": {"column_mapping": {…}}}`, or the older `{"default": {…}}`.
-    `declared` is the data set's mapping, `declared_for` what it has for single evaluators.
+    `declared` is the data set's mapping for all evaluators, `declared_for` returns its mapping for one evaluator.
 
     Raises:
-        ConfigurationError: an evaluator in the configuration does not exist, or a value is not a reference.
+        ConfigurationError: the configuration names an unknown evaluator, or a value is not a reference.
     """
     names = [*evaluators, "target"]
     if not isinstance(config, (Mapping, type(None))):
@@ -128,7 +128,7 @@ def read_layers(
         | parse_mapping(own.get(name, {}), f"evaluator_config[{name!r}]")
         for name in names
     }
-    # The defaults are for evaluators: the target gets its own mapping, or the columns of the same name.
+    # The default layer is for evaluators only; the target uses its own mapping or columns of the same name.
     return {name: layer if name == "target" else base | layer for name, layer in layers.items()} | {"default": base}
 
 
@@ -157,9 +157,9 @@ class _Binding:
 
 @dataclass(frozen=True, slots=True)
 class Binder:
-    """Makes the keyword arguments of one call from a row's data columns and its target columns.
+    """Builds the keyword arguments of one call from a row's data columns and target columns.
 
-    Equal ones make the same arguments; `what`, which names the evaluator in errors, takes no part in that.
+    Equal binders give equal arguments; `what` names the evaluator in errors and does not count for equality.
     """
 
     choices: tuple[tuple[_Binding, ...], ...]
@@ -171,7 +171,7 @@ class Binder:
         """Return the arguments for one row.
 
         Raises:
-            ColumnMissingError: the row lacks what a required parameter needs.
+            ColumnMissingError: the row lacks a column for a required parameter.
         """
         missing: ColumnMissingError | None = None
         optional = {} if self.only_mapped else data
@@ -188,8 +188,8 @@ class Binder:
 def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:
     """Return the binder of one evaluator's parameters; `what` names the evaluator in errors.
 
-    An evaluator with `**kwargs` gets every column. With `only_mapped`, optional parameters take only columns that the
-    mapping names.
+    An evaluator with `**kwargs` gets every column. With `only_mapped`, optional parameters get a value only if the
+    mapping names them.
     """
     choices: list[tuple[_Binding, ...]] = []
     for parameters in signature.choices:
@@ -207,7 +207,7 @@ def _bind(
     target: Mapping[str, object],
     what: str,
 ) -> dict[str, object]:
-    """Return the arguments of one call; `optional` has the columns for optional parameters."""
+    """Return the arguments of one call; optional parameters read from `optional` instead of `data`."""
     arguments: dict[str, object] = {}
     for binding in bindings:
         mapped, name = binding.mapped, binding.parameter
@@ -237,10 +237,10 @@ def check_binding(
     target_columns: frozenset[str] | None,
     has_target: bool,
 ) -> None:
-    """Check before the first row that every parameter can be bound; `target_columns` is None if they are unknown.
+    """Check before the first row that every parameter can be bound; unknown `target_columns` are None.
 
     Raises:
-        ConfigurationError: names the evaluator, the parameter, and the column that was probably meant.
+        ConfigurationError: names the evaluator, the parameter, and the most similar column.
     """
     for name, mapped in mapping.items():
         used = signature.takes_any or any(name in choice for choice in signature.choices)
@@ -252,7 +252,7 @@ def check_binding(
                 f"for the column of that name write '${{data.{value}}}'"
             )
     if has_target and target_columns is None:
-        return  # a function's columns are only known once it has answered
+        return  # the columns of a function's answer are known only after a call
     bound = mapping.keys() | columns | (target_columns or frozenset() if has_target else frozenset())
     lacking_by_choice = [
         [name for name, required in choice.items() if required and name not in bound] for choice in signature.choices
@@ -268,7 +268,7 @@ def check_binding(
 
 
 def tools_left_out(signature: Signature, mapping: Mapping[str, Mapped], columns: frozenset[str]) -> str | None:
-    """Return the column of tool definitions that an evaluator could take but that is not mapped to it, if any."""
+    """Return the column of tool definitions that the evaluator could use but that is not mapped to it, or None."""
     takes = any(_TOOLS in choice for choice in signature.choices)
     if not takes or _TOOLS in mapping or _TOOLS in columns:
         return None
@@ -286,7 +286,7 @@ def _check_reference(
     joined = ""
     for step in itertools.takewhile(lambda step: isinstance(step, str), mapped.steps):
         joined = f"{joined}.{step}" if joined else str(step)
-        if joined in known:  # a column's own name may hold dots
+        if joined in known:  # a column's name may contain dots
             return
     column = str(mapped.steps[0])
     raise ConfigurationError(f"{where}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}")
@@ -294,10 +294,10 @@ def _check_reference(
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The ways in which a callable can be called.
+    """The possible parameter lists of a callable.
 
-    Each choice maps parameter names to whether they are required; most callables have one choice, one with overloads
-    (as Azure AI Evaluation's evaluators) has several, tried in order. `takes_any`: it has `**kwargs`.
+    Each choice maps parameter names to True if required. Most callables have one choice; a callable with overloads
+    (such as Azure AI Evaluation's evaluators) has several, tried in order. `takes_any`: it accepts `**kwargs`.
     """
 
     choices: Sequence[Mapping[str, bool]]
@@ -308,7 +308,7 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
     """Return the signature of a function or of an instance's `__call__`; `what` names it in errors.
 
     Raises:
-        ConfigurationError: it has parameters that cannot be given by name, or none can be found.
+        ConfigurationError: a required parameter is positional-only, or the parameters cannot be determined.
     """
     overloads = _declared_signatures(function) or _overloads(function)
     if overloads:
@@ -322,7 +322,7 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
 
 
 def _declared_signatures(function: Callable[..., object]) -> list[inspect.Signature]:
-    """Return the signatures that an instance lists as `signatures`."""
+    """Return the signatures in an instance's `signatures` list."""
     listed = getattr(function, "signatures", None)
     return [each for each in listed if isinstance(each, inspect.Signature)] if isinstance(listed, list) else []
 
@@ -349,7 +349,7 @@ def _parameters(signature: inspect.Signature, what: str) -> tuple[dict[str, bool
 
 
 def is_async(function: Callable[..., object]) -> bool:
-    """True for a coroutine function and for an object with a coroutine function as `__call__`."""
+    """Return True for a coroutine function, or an object with a coroutine function as `__call__`."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
 
 
@@ -360,7 +360,7 @@ _TOOLS = "tool_definitions"
 def row_kind_reader(
     layers: Mapping[str, Mapping[str, Mapped]],
 ) -> Callable[[Mapping[str, object], Mapping[str, object]], str | None]:
-    """Return a function from a row's data and target columns to `call`, `answer`, or None without a ground truth."""
+    """Return a function that tells a row's kind: `call`, `answer`, or None without a ground truth."""
     truth, definitions = value_reader(layers, _GROUND_TRUTH), value_reader(layers, _TOOLS)
 
     def kind(data: Mapping[str, object], target: Mapping[str, object]) -> str | None:
@@ -379,9 +379,9 @@ def row_kind_reader(
 def value_reader(
     layers: Mapping[str, Mapping[str, Mapped]], parameter: str, *columns: str
 ) -> Callable[[Mapping[str, object], Mapping[str, object]], object]:
-    """Return a function that reads a parameter from a row: by its mapping, else from the column of its name.
+    """Return a function that reads a parameter's value from a row: by its mapping, else from the column of its name.
 
-    `columns` are others in which the data may have it.
+    `columns` are other columns that may hold the value.
     """
     mapped = [layers["default"].get(parameter), *(layer.get(parameter) for layer in layers.values())]
     chosen = next((candidate for candidate in mapped if candidate is not None), None)
@@ -402,7 +402,7 @@ def _asks_for_call(value: object, tools: ToolDefinitions | None = None) -> bool:
 
 
 def _turns_ask(value: list[object]) -> bool:
-    """True if a conversation's ground truth, a list of calls for each turn, has a call."""
+    """Return True if a conversation's ground truth, a list of turns, contains a call."""
     turns = [turn for turn in value if isinstance(turn, list)]
     if len(turns) < len(value):
         return False

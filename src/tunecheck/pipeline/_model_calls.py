@@ -1,10 +1,10 @@
-"""Model calls of a run's evaluators: each is made once, journaled before it counts, and kept within a budget.
+"""Model calls of a run's evaluators: each call is made once, journaled before it counts, and limited by a budget.
 
     evaluator ──request──► recorded? ─yes─► the recorded answer
                               └─no─► budget ──► endpoint ──► journal ──► the answer
 
-Calls with equal content (endpoint, messages, tools, parameters, sample) are one call. A resumed run finds its recorded
-calls, and a new run reuses those of its parent.
+Calls with equal content (endpoint, messages, tools, parameters, sample) are made once. A resumed run reuses its
+recorded calls, and a new run those of its parent.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ class SharedCalls(Protocol):
     """Judges' answers that the tasks of a run share, so that equal calls are made once."""
 
     async def answer(self, key: str) -> dict[str, JSON] | None:
-        """Return the answer that another task has or is getting; None: the caller makes the call."""
+        """Return the answer of another task, waiting if its call is in progress; None: the caller makes the call."""
 
     async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
-        """Share an answer; None: the call failed."""
+        """Share an answer with other tasks; None if the call failed."""
 
 
 ROW: ContextVar[int | None] = ContextVar("row", default=None)
-"""Index of the row that an evaluator is judging, for the records of its calls."""
+"""Index of the row that an evaluator is judging; recorded with its calls."""
 
 
 class RunCalls:
-    """All model calls of a run's evaluators; `spending` counts this run's own costs by evaluator."""
+    """All model calls of a run's evaluators; `spending` has this run's own costs by evaluator."""
 
     def __init__(
         self, run_id: str, journal: Journal, cached: CachedResults, budget: Budget, shared: SharedCalls | None = None
@@ -74,7 +74,7 @@ class RunCalls:
         for evaluator, columns, cost, currency in cached.paid_calls():
             completion = Completion.of_columns(columns)
             self._count(evaluator, completion.usage, cost, currency)
-            self.simulated = self.simulated or completion.simulated  # its verdict may not be asked for again
+            self.simulated = self.simulated or completion.simulated  # a reused verdict would not ask for it
             self.masked += completion.masked
 
     def usage(self) -> dict[str, JSON]:
@@ -82,11 +82,11 @@ class RunCalls:
         return {name: self.spending[name].summary() for name in sorted(self.spending)}
 
     def of(self, evaluator: str) -> EvaluatorCalls:
-        """Return the calls of one evaluator."""
+        """Return an object that makes calls on behalf of one evaluator."""
         return EvaluatorCalls(self, evaluator)
 
     async def complete(self, evaluator: str, endpoint: Endpoint, request: ChatRequest, sample: int) -> Completion:
-        """Return the answer to a request: recorded, pending, or from a new call.
+        """Return the answer to a request: recorded, from a call in progress, or from a new call.
 
         Raises:
             EndpointError: the call failed for good.
@@ -98,15 +98,15 @@ class RunCalls:
         return completion
 
     async def _find_answer(self, key: str) -> Completion | None:
-        """Return the recorded or pending answer, or None if the call must be made."""
+        """Return the answer from a call in progress or from this session's records, or None."""
         while (shared := self._under_way.get(key)) is not None:
             await asyncio.wait([shared])
-            if not shared.cancelled():  # else the first caller gave up, and a waiting one makes the call
+            if not shared.cancelled():  # if cancelled, a waiting caller makes the call
                 return shared.result()
         return self._recorded_calls.find(key)
 
     async def _first(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
-        """Get an answer for all equal requests that wait for it."""
+        """Get the answer and share it with all waiting callers of an equal request."""
         shared: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._under_way[key] = shared
         try:
@@ -114,7 +114,7 @@ class RunCalls:
         except BaseException as error:  # noqa: BLE001 - all waiting callers get the error, too
             if isinstance(error, Exception):
                 shared.set_exception(error)
-                shared.exception()  # retrieved here: no other caller may be waiting
+                shared.exception()  # marks the exception as retrieved, as no other caller may be waiting
             else:
                 shared.cancel()
             raise
@@ -140,7 +140,7 @@ class RunCalls:
         return completion
 
     def _record_answer(self, key: str, columns: dict[str, JSON]) -> Completion:
-        """Record an answer that another run or task has paid for."""
+        """Record an answer that another run or task has paid for; return it."""
         completion = Completion.of_columns(columns)
         self.masked += completion.masked
         self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns, ROW.get()))
@@ -152,7 +152,7 @@ class RunCalls:
             asked = len(dumps([list(request.messages), list(request.tools or ())]))
             limit = output_limit(dict(request.parameters), endpoint.settings().get("parameters"))
         expected = expected_usage(asked, limit)
-        # A key that is the same each time this run asks for it.
+        # The idempotency key is the same for each attempt of this call in this run.
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         async with self._budget.reserved(evaluator, cost_of(expected, price) if price else 0.0) as reservation:
@@ -174,14 +174,14 @@ class RunCalls:
     def _charge_unanswered(
         self, name: str, price: Price | None, expected: Usage, reservation: Reservation, usage: Usage
     ) -> None:
-        """Charge an attempt that brought no answer: the service may have done its work."""
+        """Charge an attempt without an answer, because the service may have billed it."""
         if price is not None:
             cost = self._charge(name, price, charge_of(usage, price, expected), usage)
             reservation.cost = _sum(reservation.cost, cost)
             self._budget.check()
 
     def _charge(self, name: str, price: Price, cost: float, usage: Usage) -> float:
-        """Charge an attempt without an answer, so that a resumed run knows of it."""
+        """Record and count the cost of an attempt without an answer, so that a resumed run knows of it."""
         self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {"usage": usage.as_json()})
         self._count(name, usage, cost, price.currency)
         return cost
@@ -189,7 +189,7 @@ class RunCalls:
     # -- the target's calls
 
     def of_endpoint(self, name: str, endpoint: object, conversation: str) -> EndpointCosts:
-        """Return the counter of a conversation's calls to an endpoint, under `name`."""
+        """Return the cost counter for a conversation's calls to an endpoint, under `name`."""
         price = _price(endpoint)
         count = functools.partial(self._count_calls, name, price)
 
@@ -207,13 +207,13 @@ class RunCalls:
 
     @contextlib.asynccontextmanager
     async def of_target(self, target: Target, row: Row) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
-        """Wait for the budget around the target's answer to a row; the caller passes the answer to the given function.
+        """Reserve budget for the target's answer to a row; the caller passes the answer to the yielded function.
 
         Raises:
             StopRunError: the budget is spent.
         """
         price = _price(getattr(target, "endpoint", None))
-        if price is None or target.tracks_each_call:  # no price for a budget, or each call is counted already
+        if price is None or target.tracks_each_call:  # no price, so no cost to limit; or each call is counted already
             yield functools.partial(self.count_target, target, row)
             return
         expected = _expected_answer(target, row)
@@ -226,7 +226,7 @@ class RunCalls:
                 yield count
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
-        """Count an answer that this run has paid for, now or before it was cut off; return its cost, if known."""
+        """Count an answer that this run has paid for, now or before an interruption; return its cost, if known."""
         if target.tracks_each_call:
             for share in target.endpoint_usage(answer):
                 more = self._reported[share.name, share.conversation].add_answer(share.made)
@@ -235,13 +235,13 @@ class RunCalls:
         usage = Usage(*target.usage(answer), Usage.of_json(answer.get("usage")).cached_input_tokens)
         price = _price(getattr(target, "endpoint", None))
         if answer.get("simulated") is True or (price is None and usage == Usage()):
-            return None  # no model was called, or the calls of a function are unknown
+            return None  # no model was called, or a function's calls are unknown
         cost, currency = _cost(usage, price, _expected_answer(target, row, answer) if price else Usage())
         self._count("target", usage, cost, currency)
         return cost
 
     def close(self) -> None:
-        """Close the journal's second handle."""
+        """Close the journal file opened for reading."""
         self._recorded_calls.close()
 
 
@@ -253,12 +253,12 @@ class EvaluatorCalls:
         self._evaluator = evaluator
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
-        """As `RunCalls.complete`."""
+        """Return the answer to a request, like `RunCalls.complete`."""
         return await self._calls.complete(self._evaluator, endpoint, request, sample)
 
 
 class _RecordedCalls:
-    """Places in the journal of the calls that this process has recorded."""
+    """Journal offsets of the calls that this process has recorded."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -296,24 +296,24 @@ def _cost(usage: Usage, price: Price | None, estimate: Usage) -> tuple[float | N
 
 
 def _expected_answer(target: Target, row: Row, answer: Mapping[str, JSON] | None = None) -> Usage:
-    """Return the expected usage of the target's answer to a row, or the estimate for a given answer."""
+    """Return the expected usage of the target's answer to a row, or the estimated usage of a given answer."""
     endpoint = getattr(target, "endpoint", None)
     limit = output_limit(endpoint.settings().get("parameters")) if isinstance(endpoint, Endpoint) else None
     try:
         asked = len(dumps(target.inputs(row)))
-    except TypeError:  # a row in memory, of the user's own objects
+    except TypeError:  # a row in memory may hold the user's own objects
         asked = 0
     return expected_usage(asked, limit, None if answer is None else _length(answer))
 
 
 def _length(answer: Mapping[str, JSON]) -> int:
-    """Return the approximate number of characters that the model wrote."""
+    """Return the approximate number of characters that the model generated."""
     thought = [answer["reasoning"]] if answer.get("reasoning") else []
     return len(dumps([answer.get("text"), answer.get("tool_calls"), *thought]))
 
 
 def call_key(endpoint: Endpoint, request: ChatRequest, sample: int) -> str:
-    """Return 16 hex digits that equal calls share: equal endpoint settings, messages, tools, parameters and sample."""
+    """Return a hash (16 hex digits) of a call's endpoint settings, messages, tools, parameters and sample."""
     tools = None if request.tools is None else [dict(tool) for tool in request.tools]
     messages = [dict(message) for message in request.messages]
     return content_hash([endpoint.kind, endpoint.answer_settings(), messages, tools, dict(request.parameters), sample])

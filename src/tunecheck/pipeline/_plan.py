@@ -1,4 +1,4 @@
-"""The plan of a run, its progress, and the random order of rows for a run that may stop early."""
+"""The plan of a run, its progress, and the random row order of a run that may stop early."""
 
 import random
 from collections import Counter
@@ -14,20 +14,20 @@ from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 
 _MOST_REFUSED = 5
-"""Most notes on files that rows may not name."""
+"""Maximum number of notes on files that rows may not use."""
 
 _MOST_LOST = 20
-"""Most notes on keys that are null."""
+"""Maximum number of notes on keys that became null."""
 
 
 class RandomOrder:
-    """Gives a run its rows unit by unit; a unit holds rows that are not independent, such as a conversation's.
+    """Gives a run its rows unit by unit; a unit holds dependent rows, such as a conversation's.
 
-    Units come in a seeded random order, and are judged in that order whatever comes back first.
+    Units come in a seeded random order and are judged in that order, whichever finishes first.
 
-    `enough` takes each unit's finished rows, in the order of the units, and returns True if the run may stop. Rows
-    that finish before their turn wait for it, so the same rows count however fast each answer is. Units that `tells`
-    does not hold for come last.
+    `enough` receives each unit's finished rows in that order and returns True if the run may stop. Rows that finish
+    early wait for their turn, so the speed of answers does not affect which rows count. Units for which `tells` is
+    false come last.
     """
 
     def __init__(
@@ -50,21 +50,21 @@ class RandomOrder:
         self._begun = self._judged = 0
         self.decided = False
         self.asked: set[int] = set()
-        """The indices of the rows that the target was asked."""
+        """The indices of the rows that were sent to the target."""
 
     def rows(self) -> Iterator[Row]:
-        """Yield every row on demand."""
+        """Yield every row on demand, unit by unit."""
         for unit in self._units:
             self._begun += 1
             yield from unit
 
     @property
     def ahead(self) -> int:
-        """The number of units that were given out and are not judged yet."""
+        """The number of units that were handed out but are not judged yet."""
         return self._begun - self._judged
 
     def settle(self, state: RowState) -> Iterator[RowState]:
-        """Take a finished row; yield the rows that now count, none once the run is decided."""
+        """Add a finished row; yield the rows that can now be counted, none after the run is decided."""
         self._held.setdefault(self._unit_of[state.row.index], []).append(state)
         while not self.decided and len(self._held.get(self._judged, ())) == len(self._units[self._judged]):
             unit = sorted(self._held.pop(self._judged), key=lambda each: each.row.index)
@@ -80,11 +80,11 @@ class RandomOrder:
         return len(self._unit_of)
 
     def judged(self) -> list[int]:
-        """Return the indices of the rows that count, in the order of the data."""
+        """Return the indices of the counted rows, in the order of the data."""
         return sorted(row.index for unit in self._units[: self._judged] for row in unit)
 
     def unjudged(self) -> Iterator[Row]:
-        """Yield the rows that do not count, in their order."""
+        """Yield the rows that are not counted, in the random order."""
         for unit in self._units[self._judged :]:
             yield from unit
 
@@ -102,30 +102,30 @@ class Plan:
     """Processes for synchronous evaluators; 0: none."""
     row_kind: Callable[[Mapping[str, object], Mapping[str, object]], str | None]
     isolates_files: bool = False
-    """Only evaluators that declare themselves `pure` share worker processes; each file of the workspace has its own."""
+    """Only `pure` evaluators share worker processes; each evaluator from a workspace file has its own process."""
     evaluator_timeout: float = DEFAULT_TIMEOUT_S
     fail_on_evaluator_errors: bool = False
     group_column: str | None = None
-    """If the target has no groups, rows with the same value in this column are answered in order."""
+    """Rows with the same value in this column are answered in order, if the target defines no groups."""
     row_count: int | None = None
     folder: Path | None = None
-    """The run's folder; a target may keep files there."""
+    """The run's folder, in which a target may keep files."""
     calls: CallsChoice | None = None
-    """Which calls count; by default those that the API returned."""
+    """Whether calls in an answer's text count; by default only calls that the API returned."""
     order: RandomOrder | None = None
-    """Gives the rows of a run that may stop before all of them are asked."""
+    """The row order of a run that may stop before all rows are asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """Counts of events that the user should know of."""
+    """Counts of events that are reported to the user."""
 
     lost: Counter[str] = field(default_factory=Counter)
-    """Rows with a null key, by a text of evaluator, key and reason."""
+    """Number of rows with a null key, by a text that names evaluator, key and reason."""
     refused: Counter[str] = field(default_factory=Counter)
-    """Rows that named a file they may not, by the refusal's text."""
+    """Number of rows that named a file they may not use, by the text of the refusal."""
     late: Counter[str] = field(default_factory=Counter)
-    """Rows with a late evaluator, by its name."""
+    """Number of rows on which an evaluator exceeded its time limit, by evaluator."""
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Return all counts, by field."""
@@ -153,13 +153,13 @@ class Tally:
     read: int = 0
     answered: int = 0
     unanswered: int = 0
-    """Of these, rows on which the target failed."""
+    """The answered rows on which the target failed."""
     finished: int = 0
     failed: int = 0
     reused: int = 0
     reused_verdicts: int = 0
     simulated: bool = False
-    """An answer is marked as simulated."""
+    """True if an answer or verdict is marked as simulated."""
     masked: int = 0
     """Answers of the target with a masked secret."""
     notes: list[str] = field(default_factory=list)
@@ -167,7 +167,7 @@ class Tally:
     read_calls: ReadCallsCount = field(default_factory=ReadCallsCount)
 
     def sentences(self, evaluator_timeout: float) -> list[str]:
-        """Return the notes for the user on what was counted."""
+        """Return the notes for the user."""
         said = self.remarks.sentences(evaluator_timeout)
         if self.masked:
             said.append(

@@ -1,4 +1,4 @@
-"""Calls that a server left in the text of an answer: whether evaluators read them, and what the other reading gives."""
+"""Calls that a server left in an answer's text: whether they count, and the pass rates if they did or did not."""
 
 import asyncio
 from collections import Counter
@@ -19,7 +19,7 @@ CallsChoice: TypeAlias = Literal["strict", "lenient"]
 
 
 def is_strict(choice: CallsChoice | None, arguments: Mapping[str, object], state: RowState) -> bool:
-    """True if the response among these arguments holds calls that do not count; by default those of `UNPARSED`."""
+    """Return True if the response contains calls in its text that do not count."""
     response = arguments.get("response")
     if type(response) is not str or choice == "lenient":
         return False
@@ -31,13 +31,13 @@ def is_strict(choice: CallsChoice | None, arguments: Mapping[str, object], state
 
 @dataclass(slots=True)
 class ReadCallsCount:
-    """Counts the answers with calls in their text, and the passes by evaluator in both readings of them."""
+    """Counts answers with calls in their text, and how pass counts change if those calls count or not."""
 
     choice: CallsChoice | None = None
     answers: int = 0
     unparsed: int = 0
     gained: Counter[str] = field(default_factory=Counter)
-    """Passes that the other reading has more, by evaluator."""
+    """Additional passes in the other reading, by evaluator (negative if fewer)."""
 
     def add(self, state: RowState, evaluators: Sequence[BoundEvaluator]) -> None:
         """Count a finished row."""
@@ -57,13 +57,13 @@ class ReadCallsCount:
             arguments = evaluator.bind(state.row.values, state.target)
             if not state.unread:
                 arguments["response"] = UnreadText(arguments.get("response"))
-            other = call(evaluator, arguments, asyncio.Runner())  # which never runs: these evaluators await nothing
+            other = call(evaluator, arguments, asyncio.Runner())  # not used: these evaluators await nothing
             if isinstance(other, dict):
                 key = f"{evaluator.primary}_result"
                 self.gained[evaluator.name] += (other.get(key) == "pass") - (output.get(key) == "pass")
 
     def result(self, metrics: Mapping[str, JSON]) -> CallsRead | None:
-        """Return what was counted, with the pass rates of the other reading; None without such answers."""
+        """Return the counts and the pass rates of the other reading; None without answers with calls in their text."""
         if not self.unparsed:
             return None
         other = {}

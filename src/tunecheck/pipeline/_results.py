@@ -1,6 +1,6 @@
-"""Result rows: their columns, and the file that they are written to as they finish.
+"""Result rows: their columns, and the file to which they are written as they finish.
 
-Two other files are made of them: a table that is safe in a spreadsheet, and Azure AI Evaluation's one JSON file.
+Two other files are made from them: a table that is safe in a spreadsheet, and Azure AI Evaluation's JSON file.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ class RowState:
     group: str | None = None
     """Rows of one group are answered one after another."""
     waiting: int = 0
-    """Worker queues that still have work to do on it."""
+    """Number of worker queues that have not finished this row."""
     abandoned: bool = False
-    """The run stops before the row has its result."""
+    """True if the run stops before the row has its result."""
     kind: str | None = None
     target: Mapping[str, JSON] = field(default_factory=dict)
     outputs: dict[str, Output] = field(default_factory=dict)
     errors: dict[str, Failure] = field(default_factory=dict)
     unread: bool = False
-    """The calls in its response do not count."""
+    """True if the calls in the response's text do not count."""
     cause: Fault | None = None
-    """The cause of its failure: a fault with a code of codes.toml."""
+    """The cause of the row's failure: a fault with a code of codes.toml."""
     readings: RowCache | None = None
     """The readings of its values that pure evaluators share."""
 
     @property
     def needs_cause(self) -> bool:
-        """True if the row failed: it has no answer, or an evaluator's result is `fail`."""
+        """True if the target failed on the row, or an evaluator's result is `fail`."""
         for output in self.outputs.values():
             if "fail" in output.values():
                 return True
@@ -61,7 +61,7 @@ class RowState:
 
 
 def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
-    """Raise ValueError if an answer's column is named like an evaluator's results."""
+    """Raise ValueError if a column of the answer has the prefix of an evaluator's results."""
     for column in columns:
         name = next((name for name in evaluators if column.startswith(f"{name}.")), None)
         if name is not None:
@@ -71,7 +71,7 @@ def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
 
 
 def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
-    """Return the row of `eval_results.jsonl`, with the evaluators in their given order."""
+    """Return the row for `eval_results.jsonl`, with the evaluators in their given order."""
     row = state.row
     result: ResultRow = {"row_id": row.id, "row_fingerprint": row.fingerprint}
     if state.kind is not None:
@@ -89,16 +89,16 @@ def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
     for name in evaluators:
         for key, value in state.outputs.get(name, {}).items():
             result[f"outputs.{name}.{key}"] = value
-    for stage in ("target", *evaluators):  # not in the order in which they happened, which is another one each time
+    for stage in ("target", *evaluators):  # in a fixed order, because errors occur in a different order each time
         if stage in state.errors:
             result[f"error.{stage}"] = to_builtins(state.errors[stage])
     return result
 
 
 class ResultsWriter:
-    """`eval_results.jsonl` while a run goes on: rows are written as they finish and put in order at the end.
+    """Writes `eval_results.jsonl`: rows are written as they finish and sorted at the end.
 
-    Only each row's place in the file is kept in memory (8 bytes a row), so a row that takes long holds up no other.
+    Only each row's offset is kept in memory (8 bytes a row), so a slow row delays no other.
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,12 +110,12 @@ class ResultsWriter:
         self._next = 0
         self._in_order = True
         self.indices: Sequence[int] | None = None
-        """The rows of a finished file, if it does not have all."""
+        """The rows' indices in the data, if the finished file lacks some rows."""
         self.shapes: dict[tuple[str, ...], int] = {}
-        """The sets of columns that rows have, each with the first row that has it."""
+        """Each set of columns that rows have, with the index of the first such row."""
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
-        """Write one finished row; return a failure that names the values left out because they have no JSON form."""
+        """Write one finished row; return a failure that names values left out because they have no JSON form."""
         failure = None
         try:
             line = dumps_line(row)
@@ -129,13 +129,13 @@ class ResultsWriter:
         self._next = index + 1
         if index >= len(self._starts):
             self._starts.extend([0] * (index + 1 - len(self._starts)))
-        self._starts[index] = self._end + 1  # 0 stands for a row that is not there
+        self._starts[index] = self._end + 1  # 0 marks a missing row
         self._file.write(line)
         self._end += len(line)
         return failure
 
     def finish(self) -> RowsView:
-        """Put the rows in order, make the file final, and give access to them.
+        """Sort the rows, move the file to its final name, and return a view of it.
 
         Raises:
             OSError: the disk is full.
@@ -163,15 +163,15 @@ class ResultsWriter:
         return final
 
     def abandon(self) -> None:
-        """Close and remove the partial file: the journal holds all that is in it."""
-        with contextlib.suppress(OSError):  # a full disk, on which closing writes the last block
+        """Close and remove the partial file; the journal contains its data."""
+        with contextlib.suppress(OSError):  # closing writes the last block, which fails on a full disk
             self._file.close()
-        with contextlib.suppress(OSError):  # a folder that cannot be written any more
+        with contextlib.suppress(OSError):  # the folder may have become read-only
             self._partial.unlink()
 
 
 def columns_of(shapes: Mapping[tuple[str, ...], int]) -> list[str]:
-    """Return every column of rows with these shapes, in the order of the rows that have them."""
+    """Return all columns of rows with these shapes, in the order of their first rows."""
     ordered = sorted(shapes.items(), key=lambda shape: shape[1])
     return list(dict.fromkeys(column for shape, _ in ordered for column in shape))
 
@@ -191,33 +191,33 @@ def _leave_out_unserialisable(row: ResultRow) -> Failure:
 
 # -- other shapes
 
-# Quotes, white space and what has no width may stand before the sign: spreadsheets and importers drop them. The
-# apostrophe is among them, so that a text that has one of its own before a formula gets a second one, and text_of_cell
-# always takes away the one that was added.
+# Quotes, white space and zero-width characters may precede the sign, because spreadsheets and importers drop them. They
+# include the apostrophe: a text that already has one before a formula gets a second one, so text_of_cell can always
+# remove the added one.
 _FORMULA = re.compile(
     r"[\s\x00-\x1f'\"`´‘’‚“”„«»\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*[=+\-@\t\r\n＝＋－＠−﹢﹣﹦﹫]"
 )
 
-# All but a tab and the ends of lines: a terminal that shows the file would obey some.
+# All controls except tab and line ends, because a terminal that shows the file may interpret them.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 MAX_COLUMNS = 16_384
-"""Most columns of the table, which is what a spreadsheet can hold; eval_results.jsonl has all of them."""
+"""Maximum number of columns of the table, a spreadsheet's limit; eval_results.jsonl has all columns."""
 
 
 LONGEST_CELL = 32_767
-"""Most characters of a cell, which is what a spreadsheet can hold; eval_results.jsonl has all of them."""
+"""Maximum number of characters of a cell, a spreadsheet's limit; eval_results.jsonl has all characters."""
 
 LONGEST_INPUT = 1_000
-"""Most characters of a cell with a column of the data: tool definitions and conversations would fill the table."""
+"""Maximum number of characters of a data cell: tool definitions and conversations would fill the table."""
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -> None:
-    """Write the rows as CSV (UTF-8 with a mark, which spreadsheets need to recognise it).
+    """Write the rows as CSV in UTF-8 with a byte order mark, which spreadsheets need.
 
-    Lists and objects are written as JSON, numbers as numbers. A text that a spreadsheet would run as a formula gets an
-    apostrophe before it, because it is model output; `text_of_cell` takes it away. A cell is cut at `LONGEST_CELL`
-    characters, one of the data at `LONGEST_INPUT`, and says so.
+    Lists and objects are written as JSON, numbers as numbers. A text that a spreadsheet would run as a formula gets a
+    leading apostrophe, because it may be model output; `text_of_cell` removes it. A cell is cut at `LONGEST_CELL`
+    characters, a data cell at `LONGEST_INPUT`, with a note.
     """
     columns = columns[:MAX_COLUMNS]
     limits = [(each, LONGEST_INPUT if each.startswith("inputs.") else LONGEST_CELL) for each in columns]
@@ -230,7 +230,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
 def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
     """Return a value as the text of a cell."""
     kind = type(value)
-    if kind is float or kind is int:  # as most are
+    if kind is float or kind is int:  # the common case first
         return repr(value)
     if value is None:
         return ""
@@ -241,7 +241,7 @@ def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
         text = encoded.decode("utf-8")
         if not encoded.isascii() or b"\x7f" in encoded:  # JSON escapes the other controls
             text = _without_controls(text)
-    elif value[:1].isalnum() and value.isprintable():  # as most texts: no formula, no controls
+    elif value[:1].isalnum() and value.isprintable():  # the common case: no formula, no controls
         text = value
     else:
         shown = _without_controls(value)
@@ -253,24 +253,24 @@ def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
 
 
 def _without_controls(text: str) -> str:
-    if text.isprintable():  # as most are, which is seen ten times as fast
+    if text.isprintable():  # ten times as fast as the substitution, and true of most texts
         return text
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def text_of_cell(cell: str) -> str:
-    """Return the text that `write_table` wrote as a cell: remove the apostrophe that guards against formulas.
+    """Return the text that `write_table` wrote as a cell, without the apostrophe that guards against formulas.
 
-    Exact but for control characters, which stand in the file as `\\u001b`, and for halves of surrogate pairs.
+    Control characters stay escaped (`\\u001b`), and halves of surrogate pairs are not restored.
     """
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def check_output_path(output_path: str | os.PathLike[str]) -> Path:
-    """Return the path of Azure's one file: in a folder, `evaluation_results.json`.
+    """Return the path of Azure's JSON file; if `output_path` is a folder, `evaluation_results.json` in it.
 
     Raises:
-        ConfigurationError: its folder does not exist.
+        ConfigurationError: the parent folder does not exist.
     """
     path = Path(output_path)
     if path.is_dir():
@@ -283,7 +283,7 @@ def check_output_path(output_path: str | os.PathLike[str]) -> Path:
 def write_azure_results(
     path: Path, rows: Iterable[ResultRow], metrics: Mapping[str, JSON], studio_url: str | None
 ) -> None:
-    """Write `{"rows", "metrics", "studio_url"}`, row by row, and rename it into place."""
+    """Write `{"rows", "metrics", "studio_url"}` row by row to a temporary file, and rename it at the end."""
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(b'{"rows": [')
         for number, row in enumerate(rows):

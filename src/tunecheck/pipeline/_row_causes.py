@@ -1,7 +1,7 @@
-"""Why a row failed: the first cause that holds, from its answer, its errors and the faults that evaluators found.
+"""The cause of a row's failure, found from its answer, its errors and the faults that evaluators report.
 
-A cause is a `Fault` with a code of codes.toml; its other fields say what it is about. A fault that an evaluator
-gives with such a code counts as that cause. A row that passes is not looked at: deciding costs it nothing.
+A cause is a `Fault` with a code of codes.toml; its other fields are the evidence. A fault with such a code counts as
+that cause. Rows that pass are not examined.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tunecheck.pipeline._scoring import BoundEvaluator
 _FAILED, _RESULT, _PROPERTIES = "fail", "_result", "_properties"
 
 _UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.other"})
-"""Faults that, without a path, only say that calls differ."""
+"""Faults that, without a path, only state that calls differ."""
 
 _FILTERED = frozenset(
     "content_filter content_filtered guardrail_intervened SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII".split()
@@ -49,30 +49,30 @@ _OVERFLOWED = "model_context_window_exceeded"
 _REFUSED = "refusal"
 
 _UNSEEN = frozenset({"answered_instead_of_calling", "empty_turn", "unreadable_call"})
-"""The codes of faults without a readable call."""
+"""Codes of faults for which there is no readable call."""
 
 _OF_NAMES = frozenset({"misnamed_call", "missing_call", "unknown_function", "no_matching_call"})
-"""The codes of faults that another spelling of a function's name explains."""
+"""Codes of faults that a different spelling of a function's name can explain."""
 
 _MOST_TOOLS, _LONGEST_NAME = 500, 200
 _TIMES = 3
-"""The same call so often in one answer is a loop, unless the ground truth repeats it."""
+"""This many equal calls in one answer are a loop, unless the ground truth repeats the call."""
 
 _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use"})
-"""The `finish_reason`s of answers with calls."""
+"""The `finish_reason`s that announce calls."""
 
 _TOKEN = re.compile(r"<[|｜][^<>\s]{1,40}[|｜]>")
-_END_OF_TURN = 2  # tokens that an answer of nothing may count
+_END_OF_TURN = 2  # tokens that an empty answer may count
 
 _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
-"""Formats that data and prose can look like."""
+"""Formats that ordinary data or prose can resemble."""
 
 
 def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault | None:
-    """Return the cause of a row's failure, or None if no known cause holds."""
+    """Return the first cause, in the order of codes.toml, of a row's failure; None if no known cause applies."""
     try:
         return min(_causes(state, evaluators), key=lambda cause: place_of(cause.code), default=None)
-    except Exception:  # noqa: BLE001 - a row may hold objects of any class, which raise anything: then nothing is known
+    except Exception:  # noqa: BLE001 - a row may hold objects of any class, which may raise anything
         return None
 
 
@@ -85,7 +85,7 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
         return
     arguments: dict[str, object] = {}
     given = [each for each in evaluators if each.name in state.outputs]
-    for evaluator in sorted(given, key=lambda each: each.name in failing):  # what a failing one was given counts
+    for evaluator in sorted(given, key=lambda each: each.name in failing):  # arguments of failing ones take precedence
         arguments |= evaluator.bind(state.row.values, state.target)
     faults = tuple(
         fault
@@ -98,7 +98,7 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
     by_answer = [*_answer_causes(answer)]
     yield from by_answer
     if any(cause.code == "thinking_used_budget" for cause in by_answer):
-        faults = tuple(fault for fault in faults if fault.code != "cut_off")  # the same, told less exactly
+        faults = tuple(fault for fault in faults if fault.code != "cut_off")  # thinking_used_budget is more precise
     explained = [each for fault in faults for each in _explain(fault, answer)]
     yield from _swap_faults(explained)
     for fault in explained:
@@ -110,10 +110,10 @@ def _fails(output: Mapping[str, object]) -> bool:
 
 
 def _explain(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
-    """Return the fault, or more precise faults in its place."""
+    """Return the fault, or more precise faults that replace it."""
     made = fault.actual.get("name") if isinstance(fault.actual, dict) else None
     if fault.code == "misnamed_call" and fault.call and isinstance(made, str) and not answer.tools:
-        named = name_fault(made, [fault.call])  # a conversation does not list its tools: the simulators have them
+        named = name_fault(made, [fault.call])  # a conversation does not list its tools: the simulators define them
         return [replace(named, turn=fault.turn) if named.code.startswith("decorated_name") else fault]
     if fault.code not in _UNEXPLAINED or fault.path is not None:
         return [fault]
@@ -126,7 +126,7 @@ def _explain(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
 
 
 def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
-    """Yield `wrong_function` if one call is missing and another one is extra."""
+    """Yield `wrong_function` if a missing call and an extra call look like one call of the wrong function."""
     missing = next((fault for fault in faults if fault.code == "missing_call"), None)
     extra = next((fault for fault in faults if fault.code == "extra_call"), None)
     names = [fault.call for fault in faults if fault.code == "missing_call" and fault.call]
@@ -151,7 +151,7 @@ def _causes_of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _difference_faults(answer: GivenAnswer) -> Iterator[Fault]:
-    """Yield the differences between the calls and the possible answers, which list the right values of arguments."""
+    """Yield the differences between the calls and the ground truth's accepted values."""
     made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted.calls))
     if not made or not wanted:
         return
@@ -162,7 +162,7 @@ def _difference_faults(answer: GivenAnswer) -> Iterator[Fault]:
         match_calls,
     )
 
-    # The leaderboard accepts these differences.
+    # The leaderboard ignores these differences, too.
     loose = MatchPolicy(alternatives=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True)
     match = match_calls(made, wanted, loose)
     yield from call_faults(match, loose)
@@ -180,10 +180,10 @@ def _plainly_named(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
 
 @dataclass(frozen=True)
 class GivenAnswer:
-    """The answer of a row that failed, as its failing evaluators saw it.
+    """The answer of a failed row, as its failing evaluators received it.
 
-    `response` is what was answered, `reading` the calls in it; of a conversation it is the last step of the turn that
-    failed.
+    `response` is the answer, `reading` the calls read from it. For a conversation, it is the last step of the failed
+    turn.
     """
 
     columns: Mapping[str, JSON]
@@ -204,7 +204,7 @@ class GivenAnswer:
         arguments: Mapping[str, object],
         faults: Sequence[Fault],
     ) -> GivenAnswer:
-        """Make it from a row's kind and columns, the target's columns, and failing evaluators' arguments and faults."""
+        """Build the answer from a row's kind and columns, the target's columns, and failing evaluators' data."""
         codes = frozenset(fault.code for fault in faults)
         turns = _turns(columns)
         if turns is None:
@@ -232,37 +232,37 @@ class GivenAnswer:
 
     @property
     def is_text(self) -> bool:
-        """True if the response is a text, not an API's list of calls."""
+        """True if the response is a text instead of an API's list of calls."""
         return isinstance(self.response, str)
 
     @property
     def said(self) -> str:
-        """The response's text without thoughts."""
+        """The response's text without reasoning."""
         return without_thoughts(self.reading.text)[1]
 
     @property
     def thought(self) -> bool:
-        """True if the model thought before it answered."""
+        """True if the model reasoned before it answered."""
         usage = self.columns.get("usage")
         tokens = usage.get("reasoning_tokens") if isinstance(usage, dict) else None
         return bool(self.columns.get("reasoning") or tokens or self.reading.reasoning)
 
 
 def _turns(columns: Mapping[str, JSON]) -> list[list[JSON]] | None:
-    """Return a conversation's steps by turn, or None for a single answer."""
+    """Return a conversation's steps by turn, or None if the row is not a conversation."""
     result = columns.get("result")
     turns = [turn for turn in result if isinstance(turn, list)] if isinstance(result, list) else []
     return turns if turns and isinstance(result, list) and len(turns) == len(result) else None
 
 
 def _last_item(by_turn: JSON, number: int) -> JSON:
-    """Return the last step of a turn, counted from 1, from a list of turns that are lists of steps."""
+    """Return the last step of turn `number` (from 1) in a list of turns, or None."""
     steps = by_turn[number - 1] if isinstance(by_turn, list) and 0 < number <= len(by_turn) else None
     return steps[-1] if isinstance(steps, list) and steps else None
 
 
 def _turn_columns(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON]:
-    """Return a conversation's columns for the last answer of a turn, without tokens, which are sums over answers."""
+    """Return a conversation's columns for the last answer of a turn; token counts, which are sums, are removed."""
     usage = columns.get("usage")
     changed: dict[str, JSON] = {"usage": {**usage, "output_tokens": None} if isinstance(usage, dict) else None}
     for name, of_steps in (("finish_reason", "finish_reasons"), ("reasoning", "reasoning_content")):
@@ -276,25 +276,25 @@ def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> o
     if isinstance(calls, list) and calls:
         return calls
     given = (arguments.get("response"), columns.get("response"), columns.get("text"), arguments.get("result"))
-    return next((value for value in given if value is not None and value == value), None)  # pandas writes NaN for none
+    return next((value for value in given if value is not None and value == value), None)  # pandas writes NaN for None
 
 
 def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Reading:
-    """Return the calls of an answer; if a call was needed, also a bare call of a function that is no tool."""
+    """Return the calls of an answer; if a call was expected, also a bare call of an unknown function."""
     reading = cached_reading(response, tools)
     if not expects_call or reading.calls or reading.problem is not None or not isinstance(response, str):
         return reading
     bare = cached_reading(response)
-    alone = bare.format == "bfcl_text" and not bare.text  # prose has calls in brackets, data has objects: beside more
+    alone = bare.format == "bfcl_text" and not bare.text  # else prose with brackets, or data
     return bare if bare.calls and (alone or bare.format not in _AMBIGUOUS) else reading
 
 
 def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
-    """Yield the causes that the answer itself shows, in any order."""
+    """Yield the causes that the answer alone shows, in any order."""
     yield from _ending_faults(answer)
     encoding = [*_encoding_faults(answer.response)]
     yield from encoding
-    lost = None if encoding else _lost_call_fault(answer)  # a call with bad arguments did arrive
+    lost = None if encoding else _lost_call_fault(answer)  # a call with invalid arguments did arrive
     if lost is not None:
         yield lost
     elif answer.reading.problem is not None:
@@ -307,7 +307,7 @@ def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _lost_call_fault(answer: GivenAnswer) -> Fault | None:
-    """Return the fault of a call that the model made and the server kept back, if the answer shows one."""
+    """Return the fault of a call that the model made but the server did not return, if the answer shows it."""
     reading, reason = answer.reading, answer.columns.get("finish_reason")
     if reading.cause == "call_in_reasoning":
         return Fault(code="call_in_reasoning", message=reading.problem or "")
@@ -326,7 +326,7 @@ def _lost_call_fault(answer: GivenAnswer) -> Fault | None:
 
 
 def reply_cause(columns: Mapping[str, JSON]) -> str:
-    """Return the cause of an unusable reply, of a judge say."""
+    """Return the cause of an unusable reply, such as a judge's."""
     answer = GivenAnswer.read(None, {}, columns, {}, ())
     found = [*_ending_faults(answer), *_silence_faults(answer)]
     return found[0].code if found else "unreadable"
@@ -337,7 +337,7 @@ def reply_cause(columns: Mapping[str, JSON]) -> str:
 
 def _ending_faults(answer: GivenAnswer) -> Iterator[Fault]:
     reason, error = answer.columns.get("finish_reason"), answer.columns.get("error")
-    if isinstance(error, str):  # a recorded conversation that never got its answer
+    if isinstance(error, str):  # a recorded conversation that failed before its answer
         yield Fault(code=error_cause(error), message=error)
     if reason in _FILTERED:
         yield Fault(code="filtered", message=f"finish_reason {reason}")
@@ -358,7 +358,7 @@ def _tokens(answer: GivenAnswer, reason: JSON) -> str:
 
 
 def _ends_inside(answer: GivenAnswer) -> bool:
-    """True if a text without a finish reason stops inside a call or a thought."""
+    """Return True if a text without a finish reason stops inside a call or inside reasoning."""
     if not answer.is_text:
         return False
     text = answer.reading.text.rstrip()
@@ -371,14 +371,14 @@ def _ends_inside(answer: GivenAnswer) -> bool:
 
 
 def _encoding_faults(response: object) -> Iterator[Fault]:
-    """Yield faults of API calls with arguments that are no JSON object, or a JSON object encoded twice."""
+    """Yield faults of API calls whose arguments are not a JSON object, or are encoded twice."""
     for name, arguments in _written_arguments(response):
         if (found := arguments_problem(arguments)) is not None:
             yield Fault(code=found[0], call=name, actual=arguments, message=found[1])
 
 
 def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
-    """Yield name and arguments of calls with arguments as text: `{"function": {…}}`, `{"name": …}`, or `{"f": "…"}`."""
+    """Yield name and text arguments of calls: `{"function": {…}}`, `{"name": …}`, or `{"f": "…"}`."""
     for item in response if isinstance(response, list) else ():
         if not isinstance(item, dict):
             continue
@@ -392,7 +392,7 @@ def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
 
 
 def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
-    """True if the value is the JSON text of an expected list or object."""
+    """Return True if the value is the JSON text of an expected list or object."""
     wanted = {type(each) for each in _accepted_values(fault)} & {list, dict}
     if not wanted or not isinstance(fault.actual, str) or not fault.code.startswith("wrong_argument"):
         return False
@@ -404,7 +404,7 @@ def _accepted_values(fault: Fault) -> Sequence[object]:
 
 
 def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
-    """True if the schema declares the argument a string, but the ground truth accepts no text for it."""
+    """Return True if the schema declares the argument a string, but the ground truth accepts no string."""
     if any(isinstance(each, str) and each for each in _accepted_values(fault)):
         return False
     wanted = plain_name(fault.call or "")
@@ -415,12 +415,12 @@ def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
 
 
 def _call_faults(answer: GivenAnswer) -> Iterator[Fault]:
-    of_turn = "empty_turn" in answer.codes  # a conversation's tools are its simulators'
+    of_turn = "empty_turn" in answer.codes  # a conversation's tools are those of its simulators
     offered = next((call.name for call in answer.reading.calls if of_turn or answer.tools.spelled(call.name)), None)
-    whole = "tool_calls" in answer.columns or not answer.columns  # of a conversation only steps are looked at
+    whole = "tool_calls" in answer.columns or not answer.columns  # only single steps of a conversation are examined
     if offered and answer.is_text and whole and not answer.codes.isdisjoint(_UNSEEN):
         yield Fault(code="call_left_in_text", call=offered, message=f"its form is {answer.reading.format}")
-    yield from islice(_name_faults(answer), 1)  # looking for likenesses takes long, and one is enough
+    yield from islice(_name_faults(answer), 1)  # similarity search is slow, and one fault is enough
     yield from _repetition_faults(answer)
     if answer.expects_text:
         first = answer.reading.calls[0]
@@ -428,20 +428,20 @@ def _call_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _name_faults(answer: GivenAnswer) -> Iterator[Fault]:
-    """Yield faults for called names that no tool has: other spellings, or made up."""
+    """Yield faults for called names that no tool has: other spellings and invented names."""
     unknown = [*dict.fromkeys(call.name for call in answer.reading.calls if call.name not in answer.tools)]
     plain = {plain_name(tool): tool for tool in answer.tools} if unknown else {}
     for name in unknown if plain else ():
         tool = plain.get(plain_name(name))
         if tool is None:
             yield name_fault(name, answer.tools)
-        elif not answer.codes.isdisjoint(_OF_NAMES):  # an evaluator may take one for the other
+        elif not answer.codes.isdisjoint(_OF_NAMES):  # evaluators may accept this spelling
             how = "in another case" if name.casefold() == tool.casefold() else "dots and underscores are exchanged"
             yield Fault(code="unknown_function", call=name, expected=tool, message=f"{name} is {tool}: {how}")
 
 
 def name_fault(name: str, tools: Collection[str]) -> Fault:
-    """Return the fault for a name that is no spelling of a tool's name."""
+    """Return the fault for a name that is not a spelling of any tool's name."""
     head, _, number = name.rpartition(":")
     bare = head if number.isdigit() else name
     token = _TOKEN.search(name)
@@ -475,7 +475,7 @@ def _repetition_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _silence_faults(answer: GivenAnswer) -> Iterator[Fault]:
-    """Yield the causes of a text without a call."""
+    """Yield the causes of an answer without a call."""
     text = answer.said.strip()
     said = answer.columns.get("refusal")
     refused = refuses(text) and not asks_back(text) and not refuses(answer.wanted.text)
@@ -494,7 +494,7 @@ def _silence_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _empty_answer_fault(answer: GivenAnswer) -> Fault:
-    """Return the fault of an answer without a text and a call."""
+    """Return the fault of an answer with neither text nor call."""
     usage = answer.columns.get("usage")
     written = usage.get("output_tokens") if isinstance(usage, dict) else None
     if isinstance(written, int) and written > _END_OF_TURN and not answer.thought:

@@ -1,4 +1,4 @@
-"""Evaluators as the pipeline sees them: bound to their columns, called safely, their answers made plain data."""
+"""Evaluators in the pipeline: bound to columns, called safely, with outputs converted to plain data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Output: TypeAlias = dict[str, JSON]
 
 
 class MetricDeclaration(Protocol):
-    """The declaration of a metric by an evaluator; see `tunecheck.evaluators.Metric`."""
+    """An evaluator's declaration of a metric; see `tunecheck.evaluators.Metric`."""
 
     @property
     def name(self) -> str: ...
@@ -37,9 +37,9 @@ class MetricDeclaration(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """An output with some null keys, because their values have no JSON form; `lost` has the reasons, by key.
+    """An output with null keys, because some values have no JSON form or are not finite; `lost` has the reasons by key.
 
-    `failure` is set if no value is left that could count: the row is not scored.
+    `failure` is set if no remaining value can count: the row is not scored.
     """
 
     output: Output
@@ -53,22 +53,22 @@ Outcome: TypeAlias = "Output | Partial | Failure | None"
 
 @dataclass(frozen=True)
 class Scorer:
-    """The parts of an evaluator that calling it needs.
+    """The parts of an evaluator that are needed to call it.
 
-    `pure` evaluators only compute and leave their arguments alone (they declare so); the others are not trusted
-    and get a copy of nested values, so that none can change what another one, or the result file, sees.
+    `pure` evaluators declare that they only compute and do not change their arguments. All others get copies of nested
+    values, so that they cannot change what other evaluators or the result file see.
     """
 
     name: str
     function: Callable[..., object]
     pure: bool
     awaited: Callable[..., Coroutine[object, object, object]] | None = field(default=None, kw_only=True)
-    """Its asynchronous form, if it has both."""
+    """The asynchronous form of a synchronous evaluator, if it has both."""
 
 
 @dataclass(frozen=True)
 class BoundEvaluator(Scorer):
-    """One evaluator of a run: what to call, and how its parameters are bound."""
+    """One evaluator of a run with the binding of its parameters."""
 
     signature: Signature
     bind: Binder
@@ -76,7 +76,7 @@ class BoundEvaluator(Scorer):
     cpu_bound: bool
     """True if it is pure and worth a worker process."""
     asks_models: bool
-    """True if it has a `call_with`, which takes a `ModelCalls` before the row's values."""
+    """True if it has a `call_with` method, which takes a `ModelCalls` in addition to the row's values."""
     needs_target: bool
     fingerprint: str | None
     primary: str | None
@@ -84,13 +84,13 @@ class BoundEvaluator(Scorer):
 
     @property
     def concurrency(self) -> int | None:
-        """Rows at once, if it asks models and declares a limit."""
+        """The maximum number of concurrent rows, if the evaluator asks models and declares a limit."""
         limit = getattr(self.function, "concurrency", None) if self.asks_models else None
         return limit if isinstance(limit, int) and limit > 0 else None
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """The endpoint that it asks, if it asks one."""
+        """The endpoint that the evaluator calls, if any."""
         from tunecheck.endpoints._base import Endpoint
 
         asked = getattr(self.function, "endpoint", None) if self.asks_models else None
@@ -98,12 +98,12 @@ class BoundEvaluator(Scorer):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Notes of an evaluator that asks models, printed with the results."""
+        """Notes of an evaluator that asks models; they are printed with the results."""
         return tuple(map(str, getattr(self.function, "notes", ()))) if self.asks_models else ()
 
     @property
     def aggregate(self) -> Callable[[Sequence[Output]], Mapping[str, object]] | None:
-        """The evaluator's own aggregation over a run, if it has one."""
+        """The evaluator's own aggregation over a run, or None."""
         return getattr(self.function, "__aggregate__", None)
 
     def input_hash(self, arguments: Mapping[str, object]) -> str | None:
@@ -122,13 +122,13 @@ def bind_evaluator(
     *,
     only_mapped: bool = False,
 ) -> BoundEvaluator:
-    """Make an evaluator ready to run; a class is used as an instance.
+    """Make an evaluator ready to run; a class is instantiated without arguments.
 
-    `target_columns` are the target's, where they are known; empty where there is no target. `only_mapped`: see
+    `target_columns` are the target's columns: None if unknown, empty without a target. `only_mapped`: see
     `make_binder`.
 
     Raises:
-        ConfigurationError: it cannot be called, or a class cannot be made without arguments.
+        ConfigurationError: the evaluator is not callable, or its class cannot be instantiated without arguments.
     """
     function = _instance(name, evaluator)
     signature = read_signature(function, f"evaluator {name!r}")
@@ -152,7 +152,7 @@ def bind_evaluator(
 
 
 def declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
-    """Return the metrics that an evaluator declares; a user's `metrics` attribute of another kind declares none."""
+    """Return an evaluator's declared metrics; anything else in a user's `metrics` attribute is ignored."""
     declared = getattr(function, "metrics", ())
     if not isinstance(declared, (list, tuple)):
         return ()
@@ -166,7 +166,7 @@ def declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
 
 
 def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None) -> bool:
-    """True if the evaluator needs a column of the target; a parameter without a mapping may need one."""
+    """Return True if the evaluator may need a column of the target."""
     parameters = {name for choice in signature.choices for name in choice} | set(mapping if signature.takes_any else ())
     for name in parameters:
         mapped = mapping.get(name)
@@ -196,9 +196,9 @@ _AZURE = "azure.ai.evaluation."
 
 
 def _async_form(function: object) -> Callable[..., Coroutine[object, object, object]] | None:
-    """Return the asynchronous form that Azure AI Evaluation's framework runs of its evaluators.
+    """Return the coroutine function inside an Azure AI Evaluation evaluator, or None for other evaluators.
 
-    Called directly, they make an event loop each time. A subclass with its own `__call__` runs that method.
+    Called directly, these evaluators create an event loop each time. A subclass with its own `__call__` returns None.
     """
     made, called = (getattr(type(function), name, None) for name in ("_to_async", "__call__"))
     if not all(str(getattr(each, "__module__", "")).startswith(_AZURE) for each in (made, called)):
@@ -208,27 +208,27 @@ def _async_form(function: object) -> Callable[..., Coroutine[object, object, obj
 
 
 def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner) -> Outcome:
-    """Call a synchronous evaluator on one row, in a thread or a worker process. Never raises.
+    """Call a synchronous evaluator on one row, in a thread or a worker process; exceptions become failures.
 
-    `runner` runs the asynchronous form of one that has both.
+    `runner` runs the evaluator's asynchronous form, if it has one.
     """
     process = os.getpid()
     try:
         values = copy_unless_pure(evaluator, arguments)
         result = evaluator.function(**values) if evaluator.awaited is None else runner.run(evaluator.awaited(**values))
         return result if isinstance(result, (Partial, Failure)) else as_output(result, evaluator.name)
-    except BaseException as error:  # noqa: BLE001 - it may even ask the interpreter to exit; that is this row's error
+    except BaseException as error:  # noqa: BLE001 - even SystemExit is only an error of this row
         return failure(error)
     finally:
         end_if_forked(process)
 
 
 async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: ModelCalls | None = None) -> Outcome:
-    """Call an asynchronous evaluator on one row; `calls` asks models for it, where it has a `call_with`.
+    """Call an asynchronous evaluator on one row; `calls` makes the model calls of its `call_with`.
 
     Raises:
-        CancelledError, LeftAtOnceError: its own task's.
-        RunError: a call that it made says that the run must stop.
+        CancelledError, LeftAtOnceError: this task was cancelled.
+        RunError: a model call reports that the run must stop.
     """
     process = os.getpid()
     try:
@@ -251,7 +251,7 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
 
 
 def is_our_own(error: BaseException) -> bool:
-    """True if the exception cancels this task: a cancellation, or a second Ctrl-C.
+    """Return True if the exception cancels this task: a cancellation, or a second Ctrl-C.
 
     A CancelledError or KeyboardInterrupt that user code raises is an ordinary error.
     """
@@ -266,9 +266,9 @@ def copy_unless_pure(evaluator: Scorer, arguments: dict[str, object]) -> dict[st
 
 
 def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return the arguments with every list and dict in them copied, so that untrusted code may change them.
+    """Return the arguments with all nested lists and dicts copied, so that untrusted code may change them.
 
-    An object that is not plain data (in a row made in memory) is passed on uncopied.
+    Other objects (in a row made in memory) are not copied.
     """
     return {name: value if type(value) in _SCALARS else _copy(value, 0) for name, value in arguments.items()}
 
@@ -292,12 +292,12 @@ _TOO_LARGE = "{}.{} is larger than 16 MB"
 
 
 def as_output(result: object, name: str) -> Output | Partial:
-    """Return an evaluator's answer as plain data: a mapping, or a number under the evaluator's own name.
+    """Return an evaluator's result as plain data: a mapping, or a number under the evaluator's name.
 
-    A value that has no JSON form, or is no finite number, costs its key only, which becomes null.
+    A value without a JSON form or that is not a finite number becomes null; the other keys are kept.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: the result is neither a mapping nor a number.
         ValueError: a value is larger than 16 MB.
     """
     output: Output = {}
@@ -336,7 +336,7 @@ def _number(result: object) -> object:
 
 
 def _not_scored(output: Output, lost: Mapping[str, str], no_numbers: Sequence[str], name: str) -> Failure | None:
-    """Return why a row with lost keys is not scored, or None; take back a pass or fail by a value that is no number."""
+    """Return why a row with lost keys is not scored, or None; null the pass and fail of values that are not finite."""
     judged = [key for key in no_numbers if key == name or f"{key}_result" in output]
     for key in (f"{key}{end}" for key in judged for end in ("_result", "_passed")):
         if key in output:
@@ -351,7 +351,7 @@ _TOKENS = ("_prompt_tokens", "_completion_tokens", "_total_tokens")
 
 
 def has_no_mean(key: str, output: Output) -> bool:
-    """True for thresholds and for a judge's tokens: `relevance_total_tokens` next to `relevance`."""
+    """Return True for thresholds and a judge's token counts, such as `relevance_total_tokens` next to `relevance`."""
     if key.endswith("_threshold"):
         return True
     return key.endswith(_TOKENS) and any(key.endswith(end) and key.removesuffix(end) in output for end in _TOKENS)
@@ -364,7 +364,7 @@ def _is_plain_number(value: object) -> bool:
 
 
 def failure(error: BaseException) -> Failure:
-    """Return an exception as a row's error: its type and one line of text."""
+    """Return an exception as a row's error: its type and its message on one line."""
     try:
         text = " ".join(str(error).split())
     except BaseException:  # noqa: BLE001 - an exception's text comes from a user's code

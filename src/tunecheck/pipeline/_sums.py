@@ -1,4 +1,4 @@
-"""Exact sums in flat memory (Shewchuk 1997)."""
+"""Exact sums in constant memory (Shewchuk 1997)."""
 
 import math
 from array import array
@@ -7,11 +7,11 @@ from itertools import chain
 from operator import neg
 
 SHORT = 4_096
-"""Numbers that are kept before they are condensed."""
+"""Number of values that are kept before they are condensed."""
 
 
 class ExactSum:
-    """An exact running sum: a few floats with the same sum as all numbers added, and their count."""
+    """An exact running sum: a few floats with the same exact sum as all added numbers, and their count."""
 
     __slots__ = ("_condensed", "_numbers", "append")
 
@@ -19,7 +19,7 @@ class ExactSum:
         self._numbers = array("d")
         self._condensed = 0
         self.append = self._numbers.append
-        """Add a number; OverflowError: an integer that is beyond any float."""
+        """Add a number. Raises OverflowError for an integer outside the range of a float."""
 
     @property
     def count(self) -> int:
@@ -28,11 +28,11 @@ class ExactSum:
 
     @property
     def numbers(self) -> Sequence[float]:
-        """Numbers with the same exact sum."""
+        """A few numbers with the same exact sum as all numbers added."""
         return self._numbers
 
     def condense(self, most: int = 0) -> None:
-        """Replace more than `most` numbers by a few with the same sum."""
+        """Replace the kept numbers by fewer ones with the same sum, if there are more than `most`."""
         if len(self._numbers) > most:
             count = self.count
             self._numbers[:] = array("d", _condensed(self._numbers))
@@ -40,13 +40,13 @@ class ExactSum:
 
 
 def _condensed(numbers: Sequence[float]) -> list[float]:
-    """Return the rounded sum, then the rest, and so on: their exact sum is that of the numbers."""
+    """Return the rounded sum, its rounding error, and so on; their exact sum equals that of the numbers."""
     found: list[float] = []
     try:
         while rest := math.fsum(chain(numbers, map(neg, found))):
             if not math.isfinite(rest):
                 return [rest]
             found.append(rest)
-    except (OverflowError, ValueError):  # it leaves the range of a float
+    except (OverflowError, ValueError):  # the sum is outside the range of a float
         return [math.inf]
     return found

@@ -1,7 +1,7 @@
-"""A worker process: `python -m tunecheck.pipeline._worker`, which runs evaluators on batches that come by a pipe.
+"""A worker process: `python -m tunecheck.pipeline._worker` runs evaluators on batches that it reads from a pipe.
 
-The first request is a Setup; each further one is a Loadable, answered by None or by why it cannot be loaded, or a
-batch, answered by its outcomes. The process ends when its input does.
+The first request is a Setup. Each further request is a Loadable, whose reply is None or the reason why it cannot be
+loaded, or a batch, whose reply is its outcomes. The process ends when its input is closed.
 """
 
 import pickle
@@ -31,14 +31,14 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Loadable:
-    """A pickled Scorer, and the workspace files that it is made of, by module name."""
+    """A pickled Scorer, and the workspace files of its modules by module name."""
 
     pickled: bytes
     modules: list[tuple[str, str]]
 
 
 class _Server:
-    """Serves requests on the main thread, which some evaluators need; on others as well if several are to run."""
+    """Serves requests on the main thread, which some evaluators need, and on more threads if several may run."""
 
     def __init__(self) -> None:
         self._pipes = Pipes()
@@ -51,7 +51,7 @@ class _Server:
         self._loop: LoopThread | None = None
 
     def read(self) -> None:
-        """Take requests until the run ends."""
+        """Read requests until the pipe closes; start threads as needed."""
         for request in self._pipes.requests():
             with self._lock:
                 self._unanswered += 1
@@ -63,7 +63,7 @@ class _Server:
             self._requests.put(None)
 
     def serve(self) -> None:
-        """Answer requests."""
+        """Answer queued requests."""
         while (request := self._requests.get()) is not None:
             number, body = request
             reply = self._answer(pickle.loads(body))  # noqa: S301 - the run wrote it
@@ -93,7 +93,7 @@ class _Server:
         return None
 
     def _await(self, evaluator: Scorer, **arguments: object) -> Outcome:
-        """Run an asynchronous evaluator; all share one event loop, as they may share clients."""
+        """Run an asynchronous evaluator; all share one event loop, because they may share clients."""
         with self._lock:
             self._loop = self._loop or LoopThread("evaluators")
         return self._loop.submit(call_async(evaluator, arguments)).result()

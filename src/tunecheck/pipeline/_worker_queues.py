@@ -1,10 +1,10 @@
 """Worker queues run evaluators: each takes rows in batches and runs its evaluators on them.
 
-Each asynchronous evaluator has a queue in the event loop. Each synchronous evaluator of a user has a queue in threads,
-because it may wait for something, or in a worker process. CPU-bound evaluators share one queue in worker processes or a
-thread, so that a row's text is read once. No queue waits for another one.
+Each asynchronous evaluator has a queue in the event loop. Each synchronous user evaluator has a queue in threads,
+because it may wait for I/O, or in a worker process. CPU-bound evaluators share one queue in worker processes or a
+thread, so that a row's text is parsed once. Queues do not wait for each other.
 
-An executor runs a queue's batches and ends a call that takes too long.
+An executor runs a queue's batches and stops waiting for calls that exceed the time limit.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ Arguments: TypeAlias = "dict[str, object] | None"
 
 
 class Work(NamedTuple):
-    """One row's work in one queue: the arguments of each evaluator, and the readings that pure evaluators share."""
+    """One row's work in one queue: the arguments of each evaluator, and parsed values that pure evaluators share."""
 
     arguments: list[Arguments]
     row: RowCache | None
 
 
 DEFAULT_TIMEOUT_S = 600.0
-"""Default time limit of one evaluator call: generous, as it may wait for a model."""
+"""Default time limit of one evaluator call; long, because it may wait for a model."""
 
 _MOST_THREADS = 64
 
 LATE = "EvaluatorTimeoutError"
-"""The error type of a call that took too long."""
+"""The error type of a call that exceeded its time limit."""
 
 _SHORT_S, _WAITING = 0.001, 0.25
-"""A batch of at least this many seconds waits for something if less than this share of its time is CPU time."""
+"""A batch of at least `_SHORT_S` seconds counts as waiting if less than this share of its time is CPU time."""
 
 
 class QueueReply(NamedTuple):
-    """The outcomes of a batch: for each row, one for each evaluator; `waits` if it mostly waited for something.
+    """The outcomes of a batch, by row and evaluator; `waits` if the batch mostly waited for I/O.
 
-    `took_s` is the CPU time of a batch that computes, whatever else the machine does, else the time by the clock.
+    `took_s` is the CPU time of a batch that mostly computes, independent of other load, else the elapsed time.
     """
 
     outcomes: list[list[Outcome]]
@@ -68,33 +68,33 @@ class Executor(Protocol):
     """Runs batches."""
 
     slots: int
-    """Batches that may run at once."""
+    """Maximum number of concurrent batches."""
     largest: int
-    """Most rows in a batch."""
+    """Maximum number of rows in a batch."""
     shares_memory: bool
-    """True if batches that run at once share an interpreter and can disturb each other."""
+    """True if concurrent batches share an interpreter and may interfere with each other."""
 
     async def run(self, batch: Sequence[Work]) -> QueueReply:
-        """Run one batch; what it raises ends the run."""
+        """Run one batch; an exception ends the run."""
         ...
 
     async def close(self) -> None:
-        """Let threads and processes end."""
+        """Shut threads and processes down."""
         ...
 
 
 @dataclass(slots=True)
 class _BatchInThread:
-    """The outcomes of a batch so far, and the start of its current call."""
+    """The outcomes of a batch so far, and the start time of its current call."""
 
     outcomes: list[list[Outcome]] = field(default_factory=list)
     begun: float | None = None
     left: bool = False
-    """Its caller has given it up."""
+    """True if the caller no longer waits for the batch."""
 
 
 def _queued_s() -> float:
-    """Return how long this thread could have run and got no core, if the system tells (Linux)."""
+    """Return how long this thread was ready to run but had no core (Linux only, else 0)."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
@@ -104,10 +104,10 @@ def _queued_s() -> float:
 def run_batch(
     evaluators: Sequence[Scorer], batch: Sequence[Work], under_way: _BatchInThread | None = None
 ) -> QueueReply:
-    """Run synchronous evaluators on some rows, here and now."""
+    """Run synchronous evaluators on some rows in the current thread."""
     under_way = under_way or _BatchInThread()
     wall, cpu = time.perf_counter() - _queued_s(), time.thread_time()
-    with closing(asyncio.Runner()) as runner:  # which has no event loop before its first run
+    with closing(asyncio.Runner()) as runner:  # the runner creates its event loop at the first run
         for work in batch:
             outcomes: list[Outcome] = []
             under_way.outcomes.append(outcomes)
@@ -117,25 +117,25 @@ def run_batch(
                 outcomes.append(None if arguments is None else call(evaluator, arguments, runner))
                 if under_way.left:
                     return QueueReply(under_way.outcomes)
-    # On a busy machine, an evaluator that computes would seem to wait, and get slots that fight with it.
+    # Without this, on a busy machine a computing evaluator seems to wait and gets slots that compete with it.
     wall, cpu = time.perf_counter() - _queued_s() - wall, time.thread_time() - cpu
     waits = wall > _SHORT_S and cpu < _WAITING * wall
     return QueueReply(under_way.outcomes, wall if waits else cpu, waits)
 
 
 def late(name: str, error: LateError) -> Failure:
-    """Return the error of a call that took too long."""
+    """Return the error of a call that exceeded its time limit."""
     return Failure(LATE, f"evaluator {name!r} {error}")
 
 
 class ThreadExecutor:
-    """Runs batches in threads of its own; a call that takes too long is left behind in its thread."""
+    """Runs batches in its own threads; a call that exceeds the time limit stays in its thread, unawaited."""
 
     largest = 128
     shares_memory = True
 
     def __init__(self, evaluators: Sequence[Scorer], slots: int, limit_s: float) -> None:
-        """`limit_s` is how long one call may take."""
+        """`limit_s` is the time limit of one call."""
         self._evaluators = evaluators
         self._limit_s = limit_s
         self._threads = Threads(min(_MOST_THREADS, slots), "tunecheck")
@@ -151,8 +151,8 @@ class ThreadExecutor:
             return await self._without_last(batch, [list(row) for row in under_way.outcomes], error)
 
     async def _without_last(self, batch: Sequence[Work], outcomes: list[list[Outcome]], error: LateError) -> QueueReply:
-        """Return a batch's outcomes if its last call so far took too long: make the calls that are left."""
-        if not outcomes:  # no more calls are made
+        """Return the outcomes of a batch whose last call timed out: run the remaining calls."""
+        if not outcomes:  # no call had started: every call fails
             failures = [late(evaluator.name, error) for evaluator in self._evaluators]
             outcomes = [
                 [
@@ -169,12 +169,12 @@ class ThreadExecutor:
         return QueueReply([*outcomes[:-1], outcomes[-1] + first[done:], *others], self._limit_s, waits=True)
 
     async def close(self) -> None:
-        """Let the threads end."""
+        """Shut the threads down."""
         self._threads.shutdown()
 
 
 class AsyncExecutor:
-    """Awaits one asynchronous evaluator, a row at a time in each slot."""
+    """Awaits one asynchronous evaluator, one row at a time in each slot."""
 
     largest = 1
     shares_memory = False
@@ -208,7 +208,7 @@ class AsyncExecutor:
             return failure(error)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no threads or processes."""
 
 
 # -- worker queues
@@ -225,24 +225,24 @@ class Job:
 
 
 _PATIENCE_S = 5.0
-"""How long a batch may take before the rows behind it get slots of their own: the first one may load something."""
+"""After this many seconds of a batch, more slots open for the waiting rows: the first call may load something."""
 
 _BATCH_S = 0.05
-"""Duration that batches aim at: rows behind them wait little, and handing them over costs little."""
+"""Target duration of a batch: long enough to keep overhead low, short enough for waiting rows."""
 
 _MOST_RESCUED, _RESCUED_OF = 3, 20
-"""Batches run one at a time after this many rescued calls, if these are also more than one in this many batches."""
+"""Batches run one at a time after this many rescued calls, if these are also more than one per 20 batches."""
 
 _MOST_CONFIRMED = 3
-"""Retries of one error type that fail again, after which it is not retried: threads are not its cause."""
+"""After this many failed retries of an error type it is not retried: threads are not its cause."""
 
 
 class WorkerQueue:
-    """A queue of rows before some evaluators, and the slots that serve it.
+    """A queue of rows for some evaluators, and the slots that process it.
 
     If batches share memory, evaluators may not be thread-safe. So the first batch runs alone, because a first call may
-    load something, and a call that fails while others run is retried alone. If retries often help, batches then run one
-    at a time.
+    load something, and a call that fails while others run is retried alone. If retries often help, all further batches
+    run one at a time.
     """
 
     def __init__(
@@ -252,23 +252,23 @@ class WorkerQueue:
         finished: Callable[[WorkerQueue, list[Job]], None],
         failed: Callable[[list[Job], Exception], None],
     ) -> None:
-        """`finished` is called in the event loop with each batch that has outcomes, `failed` with one that has none."""
+        """The event loop calls `finished` with each batch that has outcomes, `failed` with each batch that raised."""
         self.evaluators = evaluators
         binders = [evaluator.bind for evaluator in evaluators]
         self.bound_like = [binders.index(binder) for binder in binders]
-        """For each evaluator, the first that gets the same arguments: they are made and hashed once a row."""
+        """For each evaluator, the index of the first one with the same arguments; they are bound and hashed once."""
         self.executor = executor
         self._finished = finished
         self._failed = failed
         self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
         self._rows = 1
-        """Rows of a batch; adjusted so that a batch takes about `_BATCH_S`."""
+        """Rows per batch; adjusted so that a batch takes about `_BATCH_S`."""
         self._slots: list[asyncio.Task[None]] = []
         self.begun: list[float] = []
-        """The start of each batch that runs, by time.monotonic()."""
+        """Start time of each running batch, by time.monotonic()."""
         self._batches = 0
         self._turn = asyncio.Lock()
-        """Held by a batch that runs alone."""
+        """Held while a batch runs alone."""
         self._running = 0
         self._ended = asyncio.Event()
         self._rescued = 0
@@ -279,17 +279,17 @@ class WorkerQueue:
         self._jobs.put_nowait(job)
 
     def take_all(self) -> list[Job]:
-        """Empty the queue: the run stops, and these will not be started."""
+        """Remove and return all waiting jobs, because the run stops."""
         jobs = [self._jobs.get_nowait() for _ in range(self._jobs.qsize())]
         if None in jobs:
             self.close()
         return [job for job in jobs if job is not None]
 
     async def serve(self) -> None:
-        """Work until `close` was called and the queue is empty.
+        """Process jobs until `close` was called and the queue is empty.
 
-        If batches share memory, the queue starts with one slot. More slots help evaluators that wait, and slow down
-        those that compute.
+        If batches share memory, the queue starts with one slot. More slots help evaluators that wait for I/O but slow
+        down evaluators that compute.
         """
         async with asyncio.TaskGroup() as group:
             self._open_slots(group, 1 if self.executor.shares_memory else self.executor.slots)
@@ -333,7 +333,7 @@ class WorkerQueue:
             if len(batch) >= self._rows or self._jobs.empty():
                 return batch
             first = self._jobs.get_nowait()
-        self._jobs.put_nowait(None)  # the end is for the other slots too
+        self._jobs.put_nowait(None)  # the other slots must see the end, too
         return batch
 
     def _fit(self, rows: int, took_s: float) -> None:
@@ -367,7 +367,7 @@ class WorkerQueue:
             return await self.executor.run(batch)
 
     async def _try_again(self, work: Work, outcomes: list[Outcome]) -> None:
-        """Try calls that failed once more, alone; change their outcomes."""
+        """Retry failed calls alone, and replace their outcomes."""
         failed = {n: each.type for n, each in enumerate(outcomes) if isinstance(each, Failure)}
         failed = {n: kind for n, kind in failed.items() if kind != LATE and self._confirmed[kind] < _MOST_CONFIRMED}
         if not failed:

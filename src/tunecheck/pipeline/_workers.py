@@ -1,7 +1,7 @@
 """Executors of a plan's evaluators: worker processes, threads, or the event loop.
 
-A worker process that dies or hangs is replaced. Its evaluators are charged only for a call that was alone in a process,
-so the calls of a process that ended are made again, one by one.
+A worker process that dies or hangs is replaced, and its calls are repeated one by one. A crash counts as an evaluator's
+error only if its call was alone in the process.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
     from tunecheck.pipeline._aggregate import Aggregator
 
 _AHEAD = 2
-"""Batches that a worker has at once: it works on one while the next one is on its way."""
+"""Batches per worker: one that runs, and one that waits in the pipe."""
 
 CRASHED = "WorkerDied"
-"""The error type of a call that ended its process."""
+"""The error type of a call that crashed its process."""
 
 
 async def open_executors(
     plan: Plan, calls: RunCalls, loop: UserLoop, tally: Tally, aggregator: Aggregator
 ) -> AsyncIterator[tuple[Sequence[BoundEvaluator], Executor]]:
-    """Yield the evaluators of each worker queue and what runs them, worker processes first, which are started."""
+    """Yield the evaluators of each worker queue with their executor; started worker processes come first."""
     limit_s = plan.evaluator_timeout
     sent: set[str] = set()
     for process in await _processes(plan, tally, aggregator):
@@ -70,7 +70,7 @@ async def open_executors(
 
 
 async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[ProcessExecutor]:
-    """Start the worker processes that have something to run."""
+    """Start the worker processes for evaluators that run there; return their executors."""
     isolate = plan.isolates_files
     shared = [e for e in plan.evaluators if plan.workers and not e.asynchronous and (e.pure or not isolate)]
     apart = [e for e in plan.evaluators if isolate and e not in shared and is_of_workspace(e) and not e.asks_models]
@@ -100,14 +100,14 @@ def _module(evaluator: BoundEvaluator) -> str:
 
 
 def is_of_workspace(evaluator: BoundEvaluator) -> bool:
-    """True if the evaluator is a file of the workspace."""
+    """Return True if the evaluator's module is a file of the workspace."""
     return _module(evaluator).startswith(f"{WORKSPACE_MODULES}.")
 
 
 def can_be_sent(evaluator: BoundEvaluator) -> bool:
-    """True if a worker process can make the same evaluator: importable, and made of things that can be pickled.
+    """Return True if a worker process can load the evaluator: it is importable and can be pickled.
 
-    One that asks models does so from here, where its calls are counted and recorded.
+    An evaluator that asks models stays in this process, which counts and records its calls.
     """
     if evaluator.asks_models:
         return False
@@ -115,7 +115,7 @@ def can_be_sent(evaluator: BoundEvaluator) -> bool:
         pickled = _pickle(evaluator)
     except Exception:  # noqa: BLE001 - pickling runs the object's own code, which may raise anything
         return False
-    return b"__main__" not in pickled  # the worker's own __main__ is another one
+    return b"__main__" not in pickled  # the worker has a different __main__
 
 
 def _pickle(evaluator: Scorer) -> bytes:
@@ -137,7 +137,7 @@ def _refuse(failure: Failure, **arguments: object) -> Failure:
 
 
 class _NotLoadedError(RunError):
-    """A worker process cannot load an evaluator, or ended while it did."""
+    """A worker process cannot load an evaluator, or ended while loading it."""
 
     def __init__(self, evaluator: BoundEvaluator, said: str, *, ended: bool) -> None:
         super().__init__(f"evaluator {evaluator.name!r} {said}")
@@ -150,22 +150,22 @@ class ProcessExecutor:
     largest = 256
 
     def __init__(self, evaluators: Sequence[BoundEvaluator], limit_s: float, *, workers: int, threads: int = 1) -> None:
-        """`limit_s` is how long one call may take, `threads` how many batches a process may run at once."""
+        """`limit_s` is the time limit of one call, `threads` the number of batches that a process runs at once."""
         self.evaluators = list(evaluators)
         self._limit_s = limit_s
         self._threads = threads
         self._workers: list[WorkerProcess | None] = [None] * (workers + 1)
-        """The last one makes calls one by one."""
+        """The last worker makes calls one by one."""
         self._starting, self._one = asyncio.Lock(), asyncio.Lock()
         self._here: ThreadExecutor | None = None
         self.slots = threads if threads > 1 else workers * _AHEAD
         self.shares_memory = threads > 1 and not any(evaluator.asynchronous for evaluator in evaluators)
 
     async def start(self) -> list[str]:
-        """Start all processes; return the names of the evaluators that cannot be loaded there.
+        """Start all processes; return the names of evaluators that cannot be loaded in a worker process.
 
-        Those are left out of `evaluators`; if none is left, no process runs. An evaluator that ends the process which
-        loads it is replaced by that failure.
+        These are removed from `evaluators`; if none remains, no process runs. An evaluator that crashes the process
+        while loading is replaced by a function that returns the failure.
         """
         refused: list[str] = []
         while self.evaluators:
@@ -178,7 +178,7 @@ class ProcessExecutor:
                     self.evaluators[position] = replace(error.evaluator, function=broken, awaited=None)
                 else:
                     refused.append(self.evaluators.pop(position).name)
-            except RunError:  # no process can be started
+            except RunError:  # no worker process can start
                 refused += [evaluator.name for evaluator in self.evaluators]
                 self.evaluators.clear()
             else:
@@ -187,7 +187,7 @@ class ProcessExecutor:
         return refused
 
     async def _worker(self, place: int) -> WorkerProcess:
-        """Return the worker of a place; start a new one if it has ended."""
+        """Return the worker at a place; start a new one if it has ended."""
         worker = self._workers[place]
         if worker is None or worker.ended:
             if worker is not None:
@@ -206,7 +206,7 @@ class ProcessExecutor:
             raise RunError(
                 f"no worker process can be started ({await worker.how_it_ended()}); run with workers=0"
             ) from None
-        except BaseException:  # noqa: BLE001 - the run is cancelled, say: leave no process behind
+        except BaseException:  # noqa: BLE001 - for example a cancellation: leave no process behind
             worker.kill()
             await worker.close()
             raise
@@ -224,12 +224,12 @@ class ProcessExecutor:
             raise _NotLoadedError(evaluator, f"cannot be loaded in a worker process: {problem}", ended=False)
 
     async def run(self, batch: Sequence[Work]) -> QueueReply:
-        """Run one batch; the calls of a worker that ends are made again one by one, so that only the guilty one fails.
+        """Run one batch; if its worker ends, repeat its calls one by one, so that only the call that crashes fails.
 
-        A batch with a row that cannot be sent runs here, in a thread.
+        A batch that cannot be pickled runs in a thread of this process.
 
         Raises:
-            RunError: a worker that ended cannot be replaced.
+            RunError: a worker that ended cannot be restarted.
         """
         try:
             body = pickle.dumps([work.arguments for work in batch], protocol=pickle.HIGHEST_PROTOCOL)
@@ -239,13 +239,13 @@ class ProcessExecutor:
         async with self._starting:
             workers = [await self._worker(place) for place in range(len(self._workers) - 1)]
         try:
-            # Twice the limit of a call: the batch may wait for another one.
+            # Twice the limit of a call, because the batch may wait for another one.
             return await self._ask(min(workers, key=lambda worker: worker.requests), body, 2 * self._limit_s)
         except ProcessEndedError:
             return QueueReply([await self._one_by_one(work) for work in batch])
 
     async def _ask(self, worker: WorkerProcess, body: bytes, limit_s: float) -> QueueReply:
-        """Have a worker run a batch; kill it if it takes too long."""
+        """Send a batch to a worker; kill the worker at the time limit."""
         killer = asyncio.get_running_loop().call_later(limit_s, worker.kill)
         try:
             return cast("QueueReply", await worker.ask(body))
@@ -261,7 +261,7 @@ class ProcessExecutor:
         return outcomes
 
     async def _call_alone(self, position: int, only: list[Arguments]) -> Outcome:
-        """Make one call in a process that has nothing else to do."""
+        """Make one call in a worker process that runs nothing else."""
         name = self.evaluators[position].name
         async with self._one:
             worker, begun = await self._worker(-1), time.monotonic()

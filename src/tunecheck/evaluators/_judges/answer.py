@@ -1,4 +1,4 @@
-"""The form of a judge's answer: request it, find possible verdicts in a reply, and return the valid one."""
+"""Requests and reads a judge's answer: finds possible verdicts in a reply and returns the valid one."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from tunecheck.prompts._front_matter import is_number
 # -- where verdicts may stand in a reply: objects, tags, marks, labelled lines, or the bare reply
 
 _WORK = 20_000_000
-"""Characters gone through in vain at most: a reply may be full of braces that open nothing."""
+"""Maximum number of characters scanned without result: a reply may contain many braces that open no object."""
 
 _MOST_VERDICTS = 20
 _MOST_WORDS = 3
@@ -33,20 +33,20 @@ _MARK = re.compile(r"\[\[\s*([^\[\]\n,]{1,40}?)\s*\]\]")
 _BARE = re.compile(r"(?:[\w ]{1,40}(?::|=|\bis\b) ?)?(?P<value>\S.{0,60})", re.IGNORECASE)
 _AROUND = " \t*_`\"'"
 _TAGS_OF_AZURE = {"score": "S2", "reason": "S1"}
-"""How the prompts of older releases of Azure AI Evaluation ask for thoughts, explanation and score."""
+"""The tags for score and reason in prompts of older releases of Azure AI Evaluation."""
 
 
 class JudgementError(ReplyError):
-    """A judge's reply without a valid verdict, after one attempt to have it repaired."""
+    """A judge's reply has no valid verdict, and neither has its repair."""
 
 
 class JudgeRefusalError(JudgementError):
-    """The judge declined to judge."""
+    """The judge refused to judge."""
 
 
 @dataclass(frozen=True)
 class ReplyKeys:
-    """The keys of score, reason and all declared outputs, by which a reply is searched."""
+    """The keys of the score, the reason and all declared outputs in a reply."""
 
     score: str
     reason: str | None = None
@@ -58,7 +58,7 @@ class ReplyKeys:
         return tuple(dict.fromkeys(named))
 
     def named(self, values: dict[str, JSON]) -> dict[str, JSON]:
-        """Return the values under the declared keys, ignoring case. A score under another usual name is renamed."""
+        """Return the values under the declared keys, ignoring case; a score under another common name is renamed."""
         wanted = {key.casefold(): key for key in self.all if key not in values}
         named = {wanted.get(name.strip().casefold(), name): value for name, value in values.items()}
         others = (name for name in SCORE_NAMES if isinstance(named.get(name), (str, int, float)))
@@ -69,12 +69,13 @@ class ReplyKeys:
 
 
 def verdicts(text: str, keys: ReplyKeys) -> Iterator[list[dict[str, JSON]]]:
-    """Yield the possible verdicts of a reply, one list for each form, the most certain form first.
+    """Yield the possible verdicts of a reply, one list per form, the most certain form first.
 
-    If the reply contains JSON, complete or broken, only JSON and tags count: its texts may contain any other form.
+    If the reply contains JSON, complete or broken, only JSON and tags count, because its strings may contain other
+    forms.
 
     Raises:
-        JudgementError: an object gives a key twice, with two values.
+        JudgementError: an object contains a key twice with different values.
     """
     found = list(_from_objects(text, keys))
     yield found
@@ -86,12 +87,12 @@ def verdicts(text: str, keys: ReplyKeys) -> Iterator[list[dict[str, JSON]]]:
 
 
 def problem_of(text: str) -> str:
-    """Return the problem of a reply without a verdict."""
+    """Return why a reply has no verdict."""
     return "its JSON breaks off or is broken" if _OBJECT.search(text) else "there is no JSON object in it"
 
 
 def shorten_reply(text: str) -> str:
-    """Shorten a reply for an error to one line: its beginning and its end."""
+    """Return the beginning and end of a reply on one line, for an error."""
     line = clean(text[: 4 * _SHOWN_HEAD], _SHOWN_HEAD)
     if len(text) <= _SHOWN_HEAD:
         return line
@@ -102,7 +103,7 @@ def shorten_reply(text: str) -> str:
 
 
 def _from_objects(text: str, keys: ReplyKeys) -> Iterator[dict[str, JSON]]:
-    """Yield the objects with a score, or else the last object."""
+    """Yield the objects with a score, or the last object if none has a score."""
     last: dict[str, JSON] | None = None
     scored = False
     for value in _objects(text):
@@ -115,7 +116,7 @@ def _from_objects(text: str, keys: ReplyKeys) -> Iterator[dict[str, JSON]]:
 
 
 def _scored_objects(value: JSON, keys: ReplyKeys, depth: int) -> Iterator[dict[str, JSON]]:
-    """Yield the objects with a score in a value, each with the keys of the objects around it."""
+    """Yield the objects with a score inside a value, each merged with the keys of its enclosing objects."""
     if isinstance(value, str) and value.lstrip().startswith("{"):  # the arguments of a call
         value = next(_objects(value), None)
     if isinstance(value, list) and depth < _DEEPEST:
@@ -147,7 +148,7 @@ def _objects(text: str) -> Iterator[dict[str, JSON]]:
 
 
 def _object_at(text: str, position: int) -> tuple[JSON, int]:
-    """Read the object at a position, as JSON or as Python writes it (apostrophes, a trailing comma)."""
+    """Read the object at a position, as JSON or as a Python literal (apostrophes, a trailing comma)."""
     try:
         return _decode(text, position)
     except ValueError:
@@ -167,14 +168,14 @@ def _unique_keys(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
 _decode: Callable[[str, int], tuple[JSON, int]] = json.JSONDecoder(
     strict=False, parse_constant=lambda _: None, object_pairs_hook=_unique_keys
 ).raw_decode
-# Line feeds inside of strings are forgiven, which models write into their reasons.
+# Line feeds inside strings are accepted, because models write them into their reasons.
 
 
 # -- other forms
 
 
 def _from_tags(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
-    """`<score>4</score>`, with the other values in tags of theirs."""
+    """Return the verdicts of a reply such as `<score>4</score>`, with the other values in their own tags."""
     named = {key: [key] for key in keys.all}
     named[keys.score].append(_TAGS_OF_AZURE["score"])
     named.get(keys.reason or "", []).append(_TAGS_OF_AZURE["reason"])
@@ -184,7 +185,7 @@ def _from_tags(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
 
 
 def _tag_texts(text: str, names: Iterable[str]) -> list[str]:
-    """Return the texts between tags of the first of these names that occurs."""
+    """Return the texts inside tags of the first of these names that occurs."""
     for name in names:
         values: list[str] = []
         position = 0
@@ -198,7 +199,7 @@ def _tag_texts(text: str, names: Iterable[str]) -> list[str]:
 
 
 def _from_lines(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
-    """`Score: 4` on a line of its own, with the reason on another."""
+    """Return the verdicts of a reply with a line such as `Score: 4` and the reason on another line."""
     reasons = list(_labelled(text, (keys.reason or "reason", *REASON_NAMES)))
     reason: dict[str, JSON] = {keys.reason: reasons[-1]} if keys.reason is not None and reasons else {}
     scores = islice(_labelled(text, (keys.score, *SCORE_NAMES)), _MOST_VERDICTS)
@@ -213,7 +214,7 @@ def _labelled(text: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _from_bare(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
-    """Return candidates from a reply that is only a score: its line, and the part after a label."""
+    """Return the candidates of a reply that is only a score: its line, and the part after a label."""
     fenced = _FENCE.fullmatch(text)
     line = (fenced[1] if fenced else text).strip().strip(_AROUND).strip()
     matched = _BARE.fullmatch(line) if len(line) <= 100 and "\n" not in line else None
@@ -226,7 +227,7 @@ def _from_bare(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
 _MOST_CHARACTERS = 1_000_000
 _DEEPEST_SCHEMA = 50
 _SKIPPED = "skipped"
-"""The `status` of Azure AI Evaluation's prompts where there is nothing to judge."""
+"""The `status` that Azure AI Evaluation's prompts use if there is nothing to judge."""
 
 _NUMBER = r"[-+]?[0-9]{1,15}(?:\.[0-9]{1,15})?"
 _SHARE = re.compile(rf"({_NUMBER})\s?(?:/|out of|of)\s?({_NUMBER})")
@@ -234,7 +235,7 @@ _WITH_WORDS = re.compile(rf"({_NUMBER})(?:\s?[(:–—-]|,|;|\s-)\s?[^0-9]{{0,20
 _AROUND_WORDS = " \t\n*_`\"'[]"
 
 Objection = Callable[[Mapping[str, JSON], float], str | None]
-"""What is wrong with an answer that is valid but for what it says; None where nothing is."""
+"""Returns why a formally valid answer contradicts itself, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,13 +249,13 @@ class JudgeAnswer:
 
 
 class AnswerForm:
-    """The form of a judge's answer.
+    """The required form of a judge's answer.
 
-    `format` is the `response_format` to ask for it by, None where the prompt declares no outputs. `objection` says
-    where an answer contradicts itself.
+    `format` is the `response_format` of the request, None if the prompt declares no outputs. `objection` returns why an
+    answer contradicts itself.
 
     Raises:
-        ConfigurationError: the outputs are not usable JSON schema.
+        ConfigurationError: the outputs are not a usable JSON schema.
     """
 
     def __init__(self, output: ResolvedOutput, where: str, objection: Objection = lambda values, score: None) -> None:
@@ -276,11 +277,11 @@ class AnswerForm:
         return keys or tuple(key for key in (self._output.reason, self._output.score) if key is not None)
 
     def read(self, text: str) -> JudgeAnswer:
-        """Return the answer in a reply of any form. A reply may repeat the same verdict.
+        """Return the answer in a reply of any form; a reply may repeat the same verdict.
 
         Raises:
-            JudgementError: there is none, it is not of this form, or it contradicts itself or another one; says what is
-                wrong, without the reply itself.
+            JudgementError: the reply has no answer of this form, or contradicts itself; the text describes the problem
+            without the reply.
         """
         if len(text) > _MOST_CHARACTERS:
             raise JudgementError(f"it is {len(text):,} characters long")
@@ -300,7 +301,7 @@ class AnswerForm:
         raise problem or JudgementError(problem_of(said))
 
     def _agreed_answer(self, answers: list[JudgeAnswer]) -> JudgeAnswer:
-        """Return the last of several answers with the same score."""
+        """Return the last answer if all answers have the same score; else raise JudgementError."""
         shown = list(dict.fromkeys(dumps(answer.said).decode() for answer in answers))
         if len({answer.score for answer in answers}) > 1:
             raise JudgementError(f"it contradicts itself: {self._output.score!r} is {' and '.join(shown[:4])}")
@@ -350,7 +351,7 @@ class AnswerForm:
         return float(said), said
 
     def _binary(self, said: JSON) -> tuple[float, JSON]:
-        """True or false, 0 or 1, or a word for it; of the type that is declared."""
+        """Return a score given as a boolean, 0 or 1, or a word, in the declared type."""
         name = self._output.score
         number = YES_NO.get(_word(said), _number_in(said, None)) if isinstance(said, str) else said
         if not isinstance(number, (bool, int, float)):
@@ -376,12 +377,12 @@ class AnswerForm:
 
 
 def _word(text: str) -> str:
-    """Return a text in lower case, without the marks around it."""
+    """Return a text in lower case, without surrounding quotes and marks."""
     return text.strip(_AROUND_WORDS).rstrip(".!").rstrip(_AROUND_WORDS).casefold()
 
 
 def _number_in(text: str, most: float | None) -> JSON:
-    """Return the number in a text (`4`, `4/5` with 5 as the maximum, `4 (good)`), or the text."""
+    """Return the number in a text (`4`, `4/5` if 5 is the maximum, `4 (good)`), or else the text."""
     said = _word(text)
     share = _SHARE.fullmatch(said)
     worded = _WITH_WORDS.fullmatch(said)
@@ -401,16 +402,15 @@ _BOUNDS = frozenset(
     """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems
     uniqueItems default examples""".split()
 )
-"""Keywords that some services refuse in a schema (Azure OpenAI refuses `minimum`); replies are checked against them."""
+"""Schema keywords that some services refuse (Azure OpenAI: `minimum`); replies are still checked against them."""
 
 
 _MOST_LISTED = 100
-"""Whole numbers between bounds are sent as a list up to this many: every service takes a list and keeps to it."""
+"""Maximum size of an integer range that is sent as a list, which every service accepts and enforces."""
 
 
 def _strict(schema: JSON, depth: int) -> JSON:
-    """Return a schema as strict structured output wants it: every object closed, all keys required, and for
-    bounds the list of whole numbers between them."""
+    """Return a schema for strict structured output: closed objects with all keys required, small ranges as lists."""
     if depth > _DEEPEST_SCHEMA or not isinstance(schema, dict):
         return schema
     made = {key: value for key, value in schema.items() if key not in _BOUNDS}

@@ -1,4 +1,4 @@
-"""Judgements: a model asked in the best form it takes, its reply repaired once if unreadable; samples made one."""
+"""Asks a model for judgements, retries once if a reply is unreadable, and combines several samples into one."""
 
 import concurrent.futures
 import math
@@ -27,7 +27,7 @@ from tunecheck.pipeline._row_causes import reply_cause
 from tunecheck.prompts._front_matter import Combine
 
 _MOST_REPEATED = 4_000
-"""Characters of a broken reply that are shown to its writer again."""
+"""Maximum number of characters of an unreadable reply in the request for its repair."""
 
 _CLOSING_S = 5.0
 
@@ -37,14 +37,14 @@ Message = Mapping[str, JSON]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A valid answer, and the completions that it took: one, or two where the first had to be repaired."""
+    """A valid answer and its completions: one, or two if the first reply had to be repaired."""
 
     answer: JudgeAnswer
     completions: tuple[Completion, ...]
 
 
 class JudgeClient:
-    """Asks one endpoint for judgements of one form. Safe for many at once, from several threads too."""
+    """Asks one endpoint for judgements of one form; safe for concurrent use, also from several threads."""
 
     def __init__(self, endpoint: Endpoint, form: AnswerForm, parameters: Mapping[str, JSON]) -> None:
         self._endpoint = endpoint
@@ -57,8 +57,8 @@ class JudgeClient:
         """Return one judgement.
 
         Raises:
-            JudgementError: neither the reply nor its repair is a judgement; the text has the reply, shortened.
-            JudgeRefusalError: the model declined to judge.
+            JudgementError: neither the reply nor its repair is a judgement; the text contains the shortened reply.
+            JudgeRefusalError: the model refused to judge.
             EndpointError: the call failed for good.
         """
         first = await self._ask(calls, messages, sample)
@@ -107,7 +107,7 @@ def _unusable(error: JudgementError, reply: Completion, cause: str) -> Judgement
 
 
 def _reply_texts(completion: Completion) -> Iterator[str]:
-    """Yield the text of a reply and the arguments of its function calls: some models give verdicts as calls."""
+    """Yield the text of a reply and the arguments of its function calls, because some models answer by a call."""
     if completion.text:
         yield completion.text
     for call in completion.tool_calls:
@@ -117,7 +117,7 @@ def _reply_texts(completion: Completion) -> Iterator[str]:
 
 
 def takes_format(endpoint: Endpoint) -> bool:
-    """Whether the endpoint speaks the chat completions protocol, where `response_format` belongs."""
+    """Return True if the endpoint uses the chat completions protocol, which has `response_format`."""
     from tunecheck.endpoints._chat import ChatEndpoint
 
     return isinstance(endpoint, ChatEndpoint)
@@ -130,9 +130,8 @@ def takes_format(endpoint: Endpoint) -> bool:
 class Combined:
     """The combined result of several judgements.
 
-    `score` is None if there is nothing to judge. `typical` is the judgement that gives the reason. `spread` is the
-    population standard deviation of a mean, or the share of votes against a majority. `votes` counts the scores.
-    """
+    `score` is None if there is nothing to judge. `typical` is the judgement that supplies the reason. `spread` is the
+    population standard deviation for a mean, or the share of votes against the majority. `votes` counts the scores."""
 
     score: float | None
     typical: Judgement
@@ -141,9 +140,9 @@ class Combined:
 
 
 def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, higher_is_better: bool) -> Combined:
-    """Combine the judgements of one row, at least one.
+    """Return the combined judgement of one row from at least one judgement.
 
-    If more than half of them find nothing to judge, the score is None. A tie goes to the worse score.
+    If more than half of the judgements find nothing to judge, the score is None. A tie goes to the worse score.
     """
     scored = [(judgement.answer.score, judgement) for judgement in judgements if judgement.answer.score is not None]
     if 2 * len(scored) < len(judgements) or not scored:
@@ -166,7 +165,7 @@ def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, hig
 
 
 def tokens_of(completions: Sequence[Completion]) -> dict[str, JSON]:
-    """Return the tokens of all calls; None if a call did not report them."""
+    """Return the tokens of all calls, or None if a call did not report them."""
     used: dict[str, JSON] = {}
     for name in ("input_tokens", "output_tokens"):
         counts = [getattr(completion.usage, name) for completion in completions]
@@ -178,10 +177,10 @@ def tokens_of(completions: Sequence[Completion]) -> dict[str, JSON]:
 
 
 class JudgeLoop:
-    """Run coroutines for callers in any thread, including threads with a running event loop (a notebook).
+    """Runs coroutines for callers in any thread, including threads with a running event loop (a notebook).
 
     The thread starts with the first call and ends with `close`, with the owner, or with the process; `at_end` is
-    awaited before, to close connections.
+    awaited first, to close connections.
     """
 
     def __init__(self, at_end: Callable[[], Awaitable[None]]) -> None:
@@ -197,28 +196,28 @@ class JudgeLoop:
             return future.result()
         except concurrent.futures.CancelledError:
             raise EndpointError("the judge was closed while it was judging") from None
-        except BaseException:  # noqa: BLE001 - Ctrl-C while waiting: the answer has no taker
+        except BaseException:  # noqa: BLE001 - Ctrl-C while waiting: the answer is no longer needed
             future.cancel()
             raise
 
     def close(self) -> None:
         """End the thread; a later call starts a new one."""
-        with self._lock:  # until it has ended: who finds it started waits for that
+        with self._lock:  # held until the thread has ended, so that other callers wait for the end
             if self._end is not None:
                 self._end()
             self._end = self._thread = None
 
     def _started_loop(self) -> LoopThread:
         with self._lock:
-            if self._thread is None or self._process != os.getpid():  # a forked process has no thread of ours
+            if self._thread is None or self._process != os.getpid():  # a forked process does not have this thread
                 self._process = os.getpid()
                 self._thread = LoopThread("tunecheck-judge")
-                # Not a method of this object, which would keep it alive.
+                # Not a bound method, which would keep this object alive.
                 self._end = weakref.finalize(self, _finish, self._thread, self._at_end)
             return self._thread
 
 
 def _finish(loop: LoopThread, at_end: Callable[[], Awaitable[None]]) -> None:
     loop.end(at_end)
-    if threading.current_thread() is not loop.thread:  # else collected at the end of its own work
+    if threading.current_thread() is not loop.thread:  # else the object was garbage-collected in its own thread
         concurrent.futures.wait([loop.ended], _CLOSING_S)

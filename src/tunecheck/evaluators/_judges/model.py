@@ -1,4 +1,4 @@
-"""The model that a judge asks: an endpoint, its definition, or a model configuration of Azure AI Evaluation."""
+"""The model that a judge uses: an endpoint, its definition, or a model configuration of Azure AI Evaluation."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ class _OpenAIConfiguration(_Configuration, frozen=True, kw_only=True):
 
 
 _API_VERSION = "2024-02-15-preview"
-"""Which version Azure AI Evaluation takes where a configuration names none."""
+"""The version that Azure AI Evaluation uses if a configuration names none."""
 
 _AZURE_KEYS = {"azure_endpoint", "azure_deployment"}
 _MODEL_KEYS = ("model", "deployment")
 
 
 def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> Endpoint:
-    """Return the endpoint of a judge: the given one, or else the prompt's own.
+    """Return the endpoint of a judge: the given one, else the prompt's own.
 
-    A model configuration is read, never changed.
+    A model configuration is not changed.
 
     Raises:
-        ConfigurationError: there is neither, or it is wrong.
+        ConfigurationError: no model is given, or its configuration is invalid.
     """
     if isinstance(model, Endpoint):
         return model
@@ -81,7 +81,7 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
 
 
 def model_name(endpoint: Endpoint) -> str:
-    """Return the model's name in the settings, or else the endpoint's name."""
+    """Return the model's name in the settings, else the endpoint's name."""
     return model_name_in(endpoint.settings()) or endpoint.name
 
 
@@ -123,7 +123,7 @@ def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
 
 
 def _identification(key: str | None, headers: Mapping[str, str]) -> tuple[str | None, dict[str, str], GivenSecrets]:
-    """Return the key and headers for the definition, and the secrets that are sent without being shown."""
+    """Return the key and headers for the definition, and the secrets that are sent but never shown."""
     from tunecheck.endpoints._http_endpoint import GivenSecrets
 
     hidden = {

@@ -24,7 +24,7 @@ YES_NO = {"pass": 1.0, "fail": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false":
 
 
 class ResolvedOutput(msgspec.Struct, frozen=True):
-    """A `JudgeOutput` with everything decided; `outputs` are the JSON schemas of the answer's keys, reason first."""
+    """A `JudgeOutput` with all defaults; `outputs` are the JSON schemas of the answer's keys, reason first."""
 
     metric: str
     score: str
@@ -41,7 +41,7 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
         return Metric(self.metric, kind=self.kind, range=self.range, higher_is_better=self.higher_is_better)
 
     def passes(self, score: float) -> bool | None:
-        """Whether that score passes; None without a threshold."""
+        """Return True if the score passes; None without a threshold."""
         if self.threshold is None:
             return None
         return score >= self.threshold if self.higher_is_better else score <= self.threshold
@@ -62,7 +62,7 @@ def judge_settings(prompt: Prompt, given: JudgeOutput, **more: object) -> JudgeS
     """Return the settings in the prompt's `judge:` section, overridden by the `given` ones.
 
     Raises:
-        ConfigurationError: something given is no such setting.
+        ConfigurationError: a given setting does not exist or has an invalid value.
     """
     said = chain(prompt.extra.items(), msgspec.structs.asdict(given).items(), more.items())
     settings = {key: value for key, value in said if value is not None}
@@ -74,11 +74,11 @@ def resolve_output(
 ) -> ResolvedOutput:
     """Return the output that the prompt's `outputs:` describe, overridden by the `wanted` settings.
 
-    `stem` is the metric's name where none is given; `schemas` are those of outputs that an answer must have besides
-    the score, where the prompt declares them, in place of the prompt's own.
+    `stem` is the default name of the metric. `schemas` are required outputs besides the score; if the prompt declares
+    them, they replace the prompt's own schemas.
 
     Raises:
-        ConfigurationError: it cannot be told what the score is or what it means; names the prompt's file and the key.
+        ConfigurationError: the score's key or meaning is unclear; the text names the prompt's file and the key.
     """
     metric = wanted.metric or stem
     must = {name: schema for name, schema in (schemas or {}).items() if name in prompt.outputs}
@@ -111,7 +111,7 @@ def resolve_output(
         higher_is_better=wanted.higher_is_better is not False,
         kind=kind,
         labels=labels,
-        # In the order in which a model is to write them: a score before its reason would be a guess.
+        # In the order in which the model should write them: a score before its reason would be a guess.
         outputs=dict(sorted(outputs.items(), key=lambda item: (item[0] != reason, item[0] == score))),
         required=(score, *must),
     )

@@ -1,4 +1,4 @@
-"""Evaluators that ask a model, each a `.prompty` file: `PromptyEvaluator`, the base of all of them."""
+"""`PromptyEvaluator`, the base of all evaluators that ask a model, each with a `.prompty` file."""
 
 import asyncio
 import hashlib
@@ -31,7 +31,7 @@ from tunecheck.prompts._prompt import Prompt
 # -- values of a row as a prompt shows them: calls in one form, conversations line by line, data between marks
 
 _MOST_TOOLS = 20_000
-"""Characters of tool definitions that a prompt shows."""
+"""Maximum number of characters of tool definitions in a prompt."""
 
 _CALLS = frozenset({"tool_calls", "function_call"})
 _SAID = _CALLS | {"content"}
@@ -43,10 +43,10 @@ def none_if_nan(value: object) -> object:
 
 
 def input_text(value: object, tool_definitions: object = None) -> str:
-    """Write a response, a question or a context as text.
+    """Return a response, a question or a context as text for a prompt.
 
-    Text is unchanged, calls are written in canonical form, messages as `role: content`, and other data as JSON. The
-    tools decide what is a call if the format alone does not.
+    Text is unchanged; calls are written in canonical form, messages as `role: content`, other data as JSON. The tool
+    definitions decide what is a call if the format alone does not.
     """
     value = none_if_nan(value)
     if value is None:
@@ -56,7 +56,7 @@ def input_text(value: object, tool_definitions: object = None) -> str:
         reading = cached_reading(value, tools)
         return canonical_text(reading.calls) if reading.complete_calls else value
     messages = value if isinstance(value, (list, tuple)) and all(map(_is_message, value)) else ()
-    # A single message of the assistant is the answer itself, not a conversation.
+    # A single assistant message is an answer, not a conversation.
     if len(messages) > 1 or (messages and messages[0]["role"] != "assistant"):
         return "\n".join(map(_message, messages))
     reading = cached_reading(value, tools)
@@ -64,10 +64,10 @@ def input_text(value: object, tool_definitions: object = None) -> str:
 
 
 def data_mark(values: Mapping[str, object]) -> str:
-    """Twelve hex digits that stand around the data of a prompt.
+    """Return the mark (12 hex digits) that encloses the data of a prompt.
 
-    They are a hash of all the data, so that equal rows give equal prompts. No value holds the mark of its row: where
-    one does, by chance or by design, the next hash is taken.
+    The mark is a hash of the data, so equal rows give equal prompts. If the data contains the mark, by chance or as an
+    attack, the next hash is used.
     """
     data = canonical(plain(dict(values)))
     for number in itertools.count():
@@ -78,7 +78,7 @@ def data_mark(values: Mapping[str, object]) -> str:
 
 
 def defined_tools(definitions: ToolDefinitions, calls: Iterable[FunctionCall]) -> str:
-    """Return the definitions of the called functions, one a line; empty without any."""
+    """Return the definitions of the called functions, one per line; empty without any."""
     names = dict.fromkeys(call.name for call in calls)
     tools = [definition for name in names if (definition := definitions.get(name)) is not None]
     lines = [dumps({"name": tool.name, "parameters": dict(tool.parameters)}).decode() for tool in tools]
@@ -107,48 +107,47 @@ def _json(value: object) -> str:
 
 
 _MARK = "data_mark"
-"""An input that prompts may have and rows never give: what to put around data; see `judge_texts.data_mark`."""
+"""A prompt's input for the mark around data, which no row supplies; see `data_mark`."""
 
 _OF_A_VERDICT = ("status",)
 
 _TURNS = 3
-"""How often a row lets the event loop turn before it is read: requests that are ready, and replies, go first."""
+"""Number of event loop iterations before a row is read, so that pending requests and replies are handled first."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictWithoutModel:
-    """A row's verdict for which no model has to be asked."""
+    """A row's verdict that needs no model."""
 
     verdict: Verdict
 
 
 class PromptyEvaluator(Evaluator):
-    """Judges each row by asking a model with a prompt; the prompt's inputs are the evaluator's parameters.
+    """Judges each row by a model with a prompt; the prompt's inputs are the evaluator's parameters.
 
     Args:
         prompty: the `.prompty` file.
-        model_config: who is asked: an endpoint; the mapping, file or name of its definition; Azure's
-            `AzureOpenAIModelConfiguration` or `OpenAIModelConfiguration` (never changed). By default the model that
-            the prompt itself configures. `model` is another name of it.
-        output: the metric's name, or a `JudgeOutput`; what it leaves open, the prompt's `judge:` section and its
-            `outputs:` say, and last the file's name.
-        threshold: the score from which a row passes, in place of the output's.
-        samples: how often each row is judged; the verdict's properties then have the `spread`.
-        combine: "mean" or "majority" of the samples; by default the majority where the score is binary or a word.
-        parameters: laid over the prompt's; None takes one away (`{"max_tokens": None}`).
+        model_config: the model: an endpoint; the mapping, file or name of its definition; Azure's
+        `AzureOpenAIModelConfiguration` or `OpenAIModelConfiguration` (not changed). By default, the model in the
+        prompt's own configuration. `model` is an alias.
+        output: the metric's name, or a `JudgeOutput`. Missing settings come from the prompt's `judge:` section, then
+        from its `outputs:`, then from the file's name.
+        threshold: the score from which a row passes; overrides the output's threshold.
+        samples: number of judgements per row; with several, the verdict's properties have their `spread`.
+        combine: "mean" or "majority" of the samples; by default "majority" if the score is binary or a word.
+        parameters: override the prompt's parameters; None removes a parameter (`{"max_tokens": None}`).
 
-    The request asks for JSON by the schema of the outputs if the service takes one. Otherwise the reply is read
+    If the service supports it, the request asks for JSON by the schema of the outputs. Otherwise the reply is read
     leniently, and an unreadable reply is requested once more. The verdict has a metric's eight keys. Its properties are
     the tokens of all calls (`input_tokens`, `output_tokens`), `samples`, the `model`, and the answer's other values.
-
-    With several `samples`, unreadable ones are left out, and the properties' `note` says so.
+    With several `samples`, unreadable ones are excluded, and the properties' `note` says so.
 
     Raises:
-        ConfigurationError: no model is given, or prompt, model or an argument is wrong.
+        ConfigurationError: no model is given, or the prompt, the model or an argument is invalid.
 
     Raises, when called:
-        JudgementError: there is no valid judgement in the reply; its text holds the reply, shortened.
-        JudgeRefusalError, ContentFilterError: the model, or the service, declined.
+        JudgementError: the reply has no valid judgement; the text contains the shortened reply.
+        JudgeRefusalError, ContentFilterError: the model or the service refused.
         EndpointError: the call failed for good.
     """
 
@@ -212,16 +211,16 @@ class PromptyEvaluator(Evaluator):
     # -- what subclasses say
 
     _metric: ClassVar[str | None] = None
-    """The metric's name, whatever the prompt's file is called."""
+    """The metric's name; overrides the name of the prompt's file."""
     _schemas: ClassVar[Mapping[str, Mapping[str, JSON]]] = {}
-    """JSON schemas of outputs that an answer must have besides the score, where the prompt declares them."""
+    """JSON schemas of required outputs besides the score, if the prompt declares them."""
     _provided: ClassVar[frozenset[str]] = frozenset()
-    """Inputs of a prompt that `_prepare` makes of the evaluator's parameters."""
+    """Inputs of the prompt that `_prepare` computes from the evaluator's parameters."""
 
     def _prepare(self, /, *args: Any, **inputs: Any) -> Mapping[str, object] | VerdictWithoutModel:  # noqa: ANN401
         """Return the prompt's inputs for one row, or its verdict if no model is needed.
 
-        Subclasses have keyword parameters of their own here, which become the evaluator's.
+        Subclasses declare keyword parameters here, which become the evaluator's parameters.
         """
         if self._applies_to is not None and "response" in inputs:
             is_call = bool(cached_reading(inputs["response"]).complete_calls)
@@ -237,25 +236,25 @@ class PromptyEvaluator(Evaluator):
         }
 
     def _objection(self, values: Mapping[str, JSON], score: float) -> str | None:
-        """Return the contradiction in an answer, in words for the model, which is asked again; None without."""
+        """Return how an answer contradicts itself, in words for the model, which is asked again; else None."""
         return None
 
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
-        """Return the verdict with a subclass's additions from the answer's values."""
+        """Return the verdict; a subclass may add values of the answer."""
         return judged
 
     # -- judging
 
     def __call__(self, /, **inputs: object) -> Verdict:  # an input may be named `self` or `calls`
-        """Judge one row, from any thread, also where an event loop is running.
+        """Judge one row, from any thread, even if an event loop runs in it.
 
         Raises:
-            TypeError: the inputs are not those of the prompt.
+            TypeError: the inputs are not the prompt's inputs.
         """
         return self._loop.run(self._judge(DirectCalls(), inputs))
 
     async def call_with(self, calls: ModelCalls, /, **inputs: object) -> Verdict:
-        """Judge one row as `__call__` does; `calls` asks the model."""
+        """Judge one row like `__call__`, with model calls made by `calls`."""
         for _ in range(_TURNS):
             await asyncio.sleep(0)
         return await self._judge(calls, inputs)
@@ -284,7 +283,7 @@ class PromptyEvaluator(Evaluator):
         )
         judgements = [one for one in outcomes if isinstance(one, Judgement)]
         errors = [one for one in outcomes if isinstance(one, BaseException)]
-        # An unreadable sample is left out. A failed call is repeated when the run is resumed.
+        # An unreadable sample is excluded. A failed call is repeated when the run is resumed.
         missing = [error for error in errors if not isinstance(error, (JudgementError, ContentFilterError))]
         if missing or not judgements:
             raise (missing or errors)[0]
@@ -305,7 +304,7 @@ class PromptyEvaluator(Evaluator):
         properties["model"] = self._model
         properties |= {"note": note} if note else {}
         properties |= {"simulated": True} if any(one.simulated for one in completions) else {}
-        # The word of a label tells more than its number.
+        # A label's word says more than its number.
         score = () if output.labels else (output.score,)
         own = (output.reason, *score, *self._schemas, *_OF_A_VERDICT)
         properties |= {name: value for name, value in answer.values.items() if name not in (*own, *properties)}
@@ -319,23 +318,23 @@ class PromptyEvaluator(Evaluator):
             not_applicable=result.score is None,
         )
         if result.score is not None and output.threshold is None:
-            judged[f"{output.metric}_result"] = None  # no threshold was given
+            judged[f"{output.metric}_result"] = None  # without a threshold, nothing passes or fails
         return self._finish(judged, answer.values)
 
     # -- what it is
 
     @property
     def samples(self) -> int:
-        """How often each row is judged."""
+        """The number of judgements per row."""
         return self._samples
 
     @property
     def notes(self) -> Sequence[str]:
-        """Notes on the prompt file, such as tools that are not offered to the model."""
+        """Notes on the prompt file, such as tools that the model does not get."""
         return self._prompt.notes
 
     def expected_request(self, **inputs: object) -> ChatRequest | None:
-        """Return the request for one row, for estimates; None if no request is needed.
+        """Return the request for one row, for cost estimates; None if the row needs no request.
 
         Raises:
             ValueError: the row cannot be judged.
@@ -347,9 +346,9 @@ class PromptyEvaluator(Evaluator):
 
     @property
     def concurrency(self) -> int | None:
-        """The number of rows to judge at once: twice the endpoint's limit.
+        """The number of rows to judge concurrently: twice the endpoint's limit.
 
-        The requests of further rows are then ready when the endpoint becomes free.
+        So further requests are ready when the endpoint becomes free.
         """
         most = self.endpoint.concurrency
         return 2 * most if most is not None and self.endpoint.limits_concurrency else most
@@ -360,7 +359,7 @@ class PromptyEvaluator(Evaluator):
         await self.endpoint.close()
 
     def _declare(self) -> None:
-        """Metrics and parameters, which are an instance's own here: they are the prompt's."""
+        """Set this instance's metrics and parameters, which depend on the prompt."""
         declared: dict[str, object] = vars(self)
         metric: Metric = self._output.as_metric()
         declared["metrics"], declared["primary"] = (metric,), metric.name
@@ -371,7 +370,7 @@ class PromptyEvaluator(Evaluator):
         declared["signatures"] = [self.__signature__]
 
     def _over(self, parameters: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Override the prompt's parameters by the given ones; None removes a parameter."""
+        """Return the prompt's parameters overridden by the given ones; None removes a parameter."""
         return {name: value for name, value in {**parameters, **self._chosen}.items() if value is not None}
 
     def _connect(self) -> None:

@@ -19,13 +19,13 @@ from tunecheck.formats._reading import AUTO
 from tunecheck.prompts._loading import shipped_prompt
 
 KINDS = ("function", "argument", "number conversion", "date format", "missing", "extra", "wording")
-"""What a difference can be."""
+"""The kinds of differences."""
 
 _STRICT = MatchPolicy()
 _KEYS = ("expected", "actual", "kind", "where")
 _MOST_DIFFERENCES = 50
 _NOTHING_DIFFERS_FROM = 0.8
-"""By the prompt's scale, a score below says that something differs."""
+"""On the prompt's scale, scores below this mean that something differs."""
 
 _ANY_VALUE: dict[str, JSON] = {"type": ["string", "number", "boolean", "null"]}
 _DIFFERENCES: dict[str, JSON] = {
@@ -44,15 +44,14 @@ _DIFFERENCES: dict[str, JSON] = {
 
 
 class ShippedJudge(PromptyEvaluator):
-    """Base of the judges that come with the package.
+    """Base of the judges that are part of the package.
 
-    The prompt is `prompty`, else `prompty/<name>.prompty` in the workspace, the current folder, else the package's own.
-    Further inputs of the prompt become parameters of the evaluator. The other arguments are those of
-    `PromptyEvaluator`.
+    The prompt is `prompty`, else `prompty/<name>.prompty` in the current folder, else the package's own. Further inputs
+    of the prompt become parameters of the evaluator. The other arguments are those of `PromptyEvaluator`.
     """
 
     replaceable_prompt: ClassVar[str]
-    """The judge's name: of its plugin, its prompt's file, and its metric."""
+    """The judge's name: the name of its plug-in, its prompt file, and its metric."""
 
     def __init__(
         self,
@@ -78,9 +77,8 @@ class ShippedJudge(PromptyEvaluator):
 class RelevanceEvaluator(ShippedJudge):
     """Relevance of the response to the query, from 1 (not at all) to 5 (fully, and nothing else).
 
-    Called with `query` (a text, or the messages of a conversation), `response` (a text, or calls in any readable
-    format) and, where there are any, `tool_definitions`, by which calls without a mark are known. A row passes from 3
-    on.
+    Parameters are `query` (a text, or the messages of a conversation), `response` (a text, or calls in any readable
+    format) and optional `tool_definitions`, by which unmarked calls are recognised. A row passes from 3 on.
     """
 
     replaceable_prompt: ClassVar[str] = "relevance"
@@ -96,7 +94,7 @@ class RelevanceEvaluator(ShippedJudge):
 class GroundednessEvaluator(ShippedJudge):
     """Support of the response by the context, from 1 (contradicted or made up) to 5 (complete).
 
-    Called with `response`, `context` (texts, lists or data) and, where there are any, `query` and `tool_definitions`.
+    Parameters are `response`, `context` (texts, lists or data), and optional `query` and `tool_definitions`.
     A row passes from 3 on.
 
     Raises, when called:
@@ -129,7 +127,7 @@ class GroundednessEvaluator(ShippedJudge):
 
 
 class _CallsJudge(ShippedJudge, abc.ABC):
-    """A judge of calls: asks a model only where comparing the calls does not settle the row."""
+    """A judge of calls that asks a model only if comparing the calls does not decide the row."""
 
     _provided: ClassVar[frozenset[str]] = frozenset(
         {"response", "ground_truth", "query", "tool_definitions", "matching"}
@@ -183,11 +181,11 @@ class _CallsJudge(ShippedJudge, abc.ABC):
 
 
 class CallJudgeEvaluator(_CallsJudge):
-    """Passes where the right functions were called with arguments that mean the same ("NYC" and "New York City").
+    """Passes if the right functions were called with arguments of the same meaning ("NYC" and "New York City").
 
-    Called with `response` and `ground_truth`, in any readable format, and, where there are some, `tool_definitions` and
-    `query`. Only arguments are judged by a model, and only where they differ: equal calls pass and other functions fail
-    without one, and a ground truth without a call is not applicable, unless the response calls something, which fails.
+    Parameters are `response` and `ground_truth` in any readable format, and optional `tool_definitions` and `query`. A
+    model judges only arguments that differ. Without a model, equal calls pass and wrong functions fail. A ground truth
+    without a call is not applicable, or fails if the response makes a call.
 
     Raises, when called:
         ValueError: the ground truth or the tool definitions cannot be read.
@@ -206,15 +204,15 @@ class CallJudgeEvaluator(_CallsJudge):
 
 
 class DifferenceEvaluator(_CallsJudge):
-    """Compares a response with its ground truth and says what differs, from 0 (nothing right) to 1 (equivalent).
+    """Describes how a response differs from its ground truth, from 0 (nothing right) to 1 (equivalent).
 
-    Called with `response` and `ground_truth`, each text or calls in any readable format, and, where there are some,
-    `query` and `tool_definitions`. Equal calls (by the strict default of `MatchPolicy`) and equal texts score 1 without
-    a model. Beside a metric's eight keys, `difference_differences` lists the differences: what was `expected`, what
-    came (`actual`), the `kind`, one of `KINDS`, and `where`. A row passes from 0.8 on.
+    Parameters are `response` and `ground_truth`, each text or calls in any readable format, and optional `query` and
+    `tool_definitions`. Equal calls (by the strict default of `MatchPolicy`) and equal texts score 1 without a model. In
+    addition to a metric's eight keys, `difference_differences` lists the differences: the `expected` and `actual`
+    value, the `kind` (one of `KINDS`), and `where`. A row passes from 0.8 on.
 
     Raises, when called:
-        ValueError: there is no ground truth, or it or the tool definitions cannot be read.
+        ValueError: the ground truth is missing, or the ground truth or the tool definitions cannot be read.
     """
 
     replaceable_prompt: ClassVar[str] = "difference"
@@ -258,7 +256,7 @@ class DifferenceEvaluator(_CallsJudge):
 
 
 def _valid_differences(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
-    """Return the valid differences of an answer. A replaced prompt may declare no outputs, so each item is checked."""
+    """Return an answer's valid differences; each is checked, because a replaced prompt may declare no outputs."""
     listed = values.get("differences")
     items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     return [item for item in items if item.get("kind") in KINDS and all(key in item for key in _KEYS)]

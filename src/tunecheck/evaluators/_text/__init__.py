@@ -1,11 +1,10 @@
-"""The text metrics of Azure AI Evaluation, with its names, parameters and numbers: BLEU, GLEU, METEOR, ROUGE and F1.
+"""The text metrics of Azure AI Evaluation, with its names, parameters and results: BLEU, GLEU, METEOR, ROUGE and F1.
 
-All of them compare the text of a response with that of the ground truth, need no network and no downloads, and share
-one tokenisation of a text. A row with a function call as ground truth is not applicable, unless `render_calls` is set;
-calls are then scored as text in canonical form.
+All metrics compare the response's text with the ground truth's, need no network and no downloads, and share one
+tokenisation per text. A row with a function call as ground truth is not applicable, unless `render_calls` is set: calls
+are then scored as text in canonical form.
 
-BLEU and GLEU have the numbers of nltk's `sentence_bleu` and `sentence_gleu`, to the last bit, ROUGE those of Google's
-rouge-score.
+BLEU and GLEU equal nltk's `sentence_bleu` and `sentence_gleu` to the last bit, ROUGE equals Google's rouge-score.
 """
 
 import math
@@ -32,7 +31,7 @@ from tunecheck.formats._reading import cached_reading
 
 
 class TextPair(NamedTuple):
-    """The two texts to compare, and what is wrong with the response."""
+    """The two texts to compare, and a fault of the response, if any."""
 
     reference: str
     candidate: str
@@ -105,7 +104,7 @@ _SMOOTHING_K = 5
 
 
 def bleu(reference: Tokens, candidate: Tokens) -> float:
-    """BLEU-4 with equal weights, from 0 to 1; 0 where no word is common."""
+    """Return BLEU-4 with equal weights, from 0 to 1; 0 without a common word."""
     common = common_ngrams(reference, candidate)
     if not common[0]:
         return 0.0
@@ -115,7 +114,7 @@ def bleu(reference: Tokens, candidate: Tokens) -> float:
 
 
 def _precisions(common: Sequence[int], length: int) -> list[float]:
-    """Precision by order; orders without a common n-gram are smoothed, or left out where there is but one word."""
+    """Return the precision by order; orders without common n-grams are smoothed, or left out for a single word."""
     precisions: list[float] = []
     smoothed = 0
     for order, count in zip(ORDERS, common, strict=True):
@@ -135,14 +134,14 @@ def gleu(reference: Tokens, candidate: Tokens) -> float:
     return sum(common_ngrams(reference, candidate)) / total if total else 0.0
 
 
-@lru_cache(maxsize=512)  # of BLEU and GLEU on the same row
+@lru_cache(maxsize=512)  # BLEU and GLEU of a row need the same counts
 def common_ngrams(reference: Tokens, candidate: Tokens) -> tuple[int, ...]:
-    """Count the common n-grams of orders 1 to 4, repeated ones as often as both sides have them."""
+    """Return the number of common n-grams of orders 1 to 4; a repeated n-gram counts as often as both sides have it."""
     counts: list[int] = []
     for wanted, given in zip(_ngrams(reference), _ngrams(candidate), strict=True):
         common = _overlap(wanted, given)
         if not common:
-            break  # where no n-gram is common, no longer one is
+            break  # without common n-grams there are no longer ones
         counts.append(common)
     return tuple(counts) + (0,) * (len(ORDERS) - len(counts))
 
@@ -183,13 +182,13 @@ class RougeScore(NamedTuple):
 
 
 def rouge_tokens(text: str, *, stemmer: bool = False) -> list[str]:
-    """Runs of the letters a to z and digits, in lower case; with a stemmer, words of four letters on are stemmed."""
+    """Return runs of a to z and digits in lower case; with a stemmer, words of four or more letters are stemmed."""
     words = _WORD.findall(text.lower())
     return [stem(word) if len(word) >= _MIN_STEMMED else word for word in words] if stemmer else words
 
 
 def rouge_l(reference: list[str], candidate: list[str]) -> RougeScore:
-    """Score the longest common subsequence of words against the words of each text."""
+    """Return the ROUGE-L score: the longest common subsequence of words relative to each text."""
     from rapidfuzz.distance import LCSseq  # loaded when used: 15 ms
 
     common = LCSseq.similarity(reference, candidate)
@@ -197,13 +196,13 @@ def rouge_l(reference: list[str], candidate: list[str]) -> RougeScore:
 
 
 def rouge_l_f(reference: str, candidate: str, *, stemmer: bool = False) -> float:
-    """ROUGE-L's F measure of two texts, from 0 to 1, as rouge-score gives it."""
+    """Return the F measure of ROUGE-L of two texts, from 0 to 1, as in rouge-score."""
     wanted, given = (rouge_tokens(text, stemmer=stemmer) for text in (reference, candidate))
     return rouge_l(wanted, given).f1_score
 
 
 def rouge_n(reference: list[str], candidate: list[str], order: int) -> RougeScore:
-    """Common n-grams of one order against the n-grams of each text."""
+    """Return the ROUGE-N score: the common n-grams of one order relative to each text."""
     wanted, given = (
         Counter(zip(*(words[start:] for start in range(order)), strict=False)) for words in (reference, candidate)
     )
@@ -212,12 +211,12 @@ def rouge_n(reference: list[str], candidate: list[str], order: int) -> RougeScor
 
 
 def rouge_lsum(reference: str, candidate: str) -> RougeScore:
-    """ROUGE-L over lines: for each line of the reference, the words it has in common with any line of the other.
+    """Return ROUGE-L over lines: for each reference line, the words in common with any candidate line.
 
     A word counts at most as often as both texts have it, as in version 1.5.5 of the original script.
 
     Raises:
-        ValueError: the texts are so long that comparing them would take minutes.
+        ValueError: the texts are so long that the comparison would take minutes.
     """
     wanted, given = ([rouge_tokens(line) for line in text.split("\n")] for text in (reference, candidate))
     words, others = ([*chain.from_iterable(lines)] for lines in (wanted, given))
@@ -233,7 +232,7 @@ def rouge_lsum(reference: str, candidate: str) -> RougeScore:
 
 
 def _common_places(reference: list[str], candidate: list[str]) -> Iterator[int]:
-    """Yield the places, in the reference, of the longest common subsequence that rouge-score finds."""
+    """Yield the reference positions of the longest common subsequence that rouge-score finds."""
     lengths = [[0] * (len(candidate) + 1)]
     for word in reference:
         above, row = lengths[-1], [0]
@@ -263,7 +262,7 @@ def token_f1(reference: str, candidate: str) -> float:
     """Return the harmonic mean of word precision and recall, from 0 to 1, as in SQuAD's evaluation.
 
     P. Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension of text", EMNLP 2016. Words
-    are compared in lower case, without ASCII punctuation and English articles; 0 where none is common.
+    are compared in lower case, without ASCII punctuation and English articles; 0 without a common word.
     """
     wanted, given = _squad_words(reference), _squad_words(candidate)
     common = (Counter(wanted) & Counter(given)).total()
@@ -280,8 +279,8 @@ def _squad_words(text: str) -> list[str]:
 class TextEvaluator(Evaluator, ABC):
     """Base of the text metrics.
 
-    Called with `response` and `ground_truth`: text, function calls in any readable format, or chat messages. Without
-    a response the score is 0. If the ground truth is text and the response a call, the rest of its text is scored.
+    Parameters are `response` and `ground_truth`: text, function calls in any readable format, or chat messages. Without
+    a response the score is 0. If the ground truth is text and the response a call, the text beside the call is scored.
 
     Raises, when called:
         ValueError: there is no ground truth.
@@ -297,7 +296,7 @@ class TextEvaluator(Evaluator, ABC):
         self._render_calls = render_calls
 
     def __call__(self, *, response: object, ground_truth: object) -> Verdict:
-        """The verdict on one row: the metric's eight keys."""
+        """Return the verdict on one row: the metric's eight keys."""
         pair = self._read(response, ground_truth)
         return self._judge(pair) if isinstance(pair, TextPair) else pair
 
@@ -309,7 +308,7 @@ class TextEvaluator(Evaluator, ABC):
 
     @abstractmethod
     def _judge(self, pair: TextPair) -> Verdict:
-        """The verdict on two texts."""
+        """Return the verdict on two texts."""
 
     def _make_verdict(self, score: float, fault: Fault | None, properties: Mapping[str, JSON] | None = None) -> Verdict:
         return verdict(
@@ -324,7 +323,7 @@ class TextEvaluator(Evaluator, ABC):
 
 
 class ScoreEvaluator(TextEvaluator):
-    """A metric of two texts that is one number; a row passes from `threshold` on."""
+    """A metric that is one number for two texts; a row passes from `threshold` on."""
 
     def __init__(self, *, threshold: float = 0.5, render_calls: bool = False) -> None:
         threshold = finite_number("threshold", threshold)
@@ -335,11 +334,11 @@ class ScoreEvaluator(TextEvaluator):
 
     @abstractmethod
     def _score(self, reference: str, candidate: str) -> float:
-        """How much alike two texts are."""
+        """Return the similarity of two texts."""
 
 
 class BleuScoreEvaluator(ScoreEvaluator):
-    """BLEU-4 with smoothing method 4 of Chen and Cherry (2014), from 0 to 1; a text of two or three words stays low."""
+    """BLEU-4 with smoothing method 4 of Chen and Cherry (2014), from 0 to 1; low for texts of two or three words."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("bleu"),)
     primary = "bleu"
@@ -361,7 +360,7 @@ class GleuScoreEvaluator(ScoreEvaluator):
 class MeteorScoreEvaluator(ScoreEvaluator):
     """METEOR of Lavie and Agarwal (2007), with stems and WordNet's synonyms, from 0 to 1.
 
-    `alpha` weighs precision against recall, `beta` and `gamma` shape the penalty for words in another order.
+    `alpha` weighs precision against recall; `beta` and `gamma` control the penalty for a different word order.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("meteor"),)
@@ -387,7 +386,7 @@ class MeteorScoreEvaluator(ScoreEvaluator):
 
 
 class F1ScoreEvaluator(ScoreEvaluator):
-    """The F1 of words in common, without case, punctuation and English articles, from 0 to 1, as for SQuAD."""
+    """The F1 of common words, without case, punctuation and English articles, from 0 to 1, as for SQuAD."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("f1_score"),)
     primary = "f1_score"
@@ -397,9 +396,9 @@ class F1ScoreEvaluator(ScoreEvaluator):
 
 
 class RougeType(StrEnum):
-    """What ROUGE counts: common n-grams of one length, or the longest common subsequence of words.
+    """The unit of ROUGE: n-grams of one length, or the longest common subsequence of words.
 
-    `ROUGE_LSUM` takes that line by line; Azure knows it by its text `rougeLsum` only.
+    `ROUGE_LSUM` compares line by line; Azure accepts only its text `rougeLsum`.
     """
 
     ROUGE_1 = "rouge1"
@@ -412,10 +411,10 @@ class RougeType(StrEnum):
 
 
 class RougeScoreEvaluator(TextEvaluator):
-    """ROUGE of Lin (2004), without a stemmer; the score is F1, the rest stands in `rouge_properties`.
+    """ROUGE of Lin (2004), without a stemmer; the score is F1, the other values are in `rouge_properties`.
 
-    `rouge_type` is a `RougeType` or its text. A row passes by its F1. Words are runs of the letters a to z and digits:
-    text in other scripts has none and scores 0.
+    `rouge_type` is a `RougeType` or its text. A row passes by its F1. Words are runs of a to z and digits, so text in
+    other scripts scores 0.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("rouge"),)

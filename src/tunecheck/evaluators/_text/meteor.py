@@ -2,8 +2,8 @@
 
 A. Lavie and A. Agarwal, "METEOR: an automatic metric for MT evaluation with high levels of correlation with human
 judgments", WMT 2007. Words are matched in three rounds: equal words, equal stems, and (as in nltk) stems that are
-synonyms in WordNet. Each round goes through the candidate from its end and
-takes the last free place of the reference that fits.
+synonyms in WordNet. Each round goes through the candidate from its end and takes the last free matching word of the
+reference.
 """
 
 import struct
@@ -22,9 +22,9 @@ Places = dict[str, list[int]]
 
 
 def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, gamma: float) -> float:
-    """METEOR, from 0 to 1 for usual parameters.
+    """Return METEOR, from 0 to 1 for usual parameters.
 
-    `alpha` weighs precision against recall, `beta` and `gamma` shape the penalty for words in another order.
+    `alpha` weighs precision against recall; `beta` and `gamma` control the penalty for a different word order.
     """
     matches = align(reference, candidate)
     if not matches:
@@ -34,14 +34,14 @@ def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, g
     weight = alpha * precision + (1 - alpha) * recall
     if not weight:
         return 0.0
-    # Runs of words that are neighbours in both texts.
+    # Chunks are runs of words that are adjacent in both texts.
     chunks = 1 + sum((place + 1, wanted + 1) != after for (place, wanted), after in pairwise(matches))
     penalty: float = gamma * (chunks / len(matches)) ** beta
     return (1 - penalty) * (precision * recall / weight)
 
 
 def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
-    """Pairs of places, in the candidate and in the reference, of words that match; by place in the candidate."""
+    """Return pairs of matching positions, in the candidate and in the reference, sorted by candidate position."""
     matches: list[tuple[int, int]] = []
     wanted = [token.lower() for token in reference]
     words = [token.lower() for token in candidate]
@@ -68,7 +68,7 @@ def _places(words: Iterable[tuple[int, str]]) -> Places:
 def _take_equal(
     words: Iterable[tuple[int, str]], free: Places, matches: list[tuple[int, int]]
 ) -> list[tuple[int, str]]:
-    """Match what is equal, take its places out of `free`, and give what is left."""
+    """Match equal words, remove their positions from `free`, and return the unmatched words."""
     left: list[tuple[int, str]] = []
     for place, word in words:
         if word in free:
@@ -79,7 +79,7 @@ def _take_equal(
 
 
 def _take(word: str, free: Places) -> int:
-    """Take the word's last free place."""
+    """Remove and return the word's last free position."""
     places = free[word]
     place = places.pop()
     if not places:
@@ -142,12 +142,12 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    # Porter's m: how often vowels are followed by consonants
+    # Porter's m: the number of vowel-consonant sequences
     return _shape(word).count("vc")
 
 
 def _ends_short(word: str) -> bool:
-    # Porter's *o: consonant-vowel-consonant with a last letter other than w, x, y; or just vowel-consonant
+    # Porter's *o: consonant-vowel-consonant with a last letter other than w, x, y; or only vowel-consonant
     shape = _shape(word)
     return shape == "vc" or (shape.endswith("cvc") and word[-1] not in "wxy")
 
@@ -172,12 +172,12 @@ def _step_1b(word: str) -> str:
 
 
 def _repair(base: str) -> str:
-    # what is left after `ed` or `ing` was taken away
+    # The stem after `ed` or `ing` was removed.
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if base[-1:] == base[-2:-1] and _shape(base)[-1] == "c":
         return base if base[-1] in "lsz" else base[:-1]
-    if base.endswith("*d"):  # nltk's rule is named so, and takes the name for an ending too
+    if base.endswith("*d"):  # an accident of nltk: its rule's name "*d" also works as a suffix
         return base[:-2] + "d"
     return base + "e" if _measure(base) == 1 and _ends_short(base) else base
 
@@ -230,7 +230,7 @@ def _step_5(word: str) -> str:
 _HEADER = struct.Struct("<8s10I")
 _MARK = b"WORDNET1"
 _LONGEST = 80
-"""No form of any lemma has more characters."""
+"""Maximum length of a lemma's forms in characters."""
 _ENDINGS = {
     "n": (
         ("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"),
@@ -244,14 +244,14 @@ _ENDINGS = {
 
 
 class Synset(NamedTuple):
-    """A set of synonyms; `part` is its part of speech, one of n, v, a, r."""
+    """A set of synonyms; `part` is the part of speech: n, v, a or r."""
 
     part: str
     names: tuple[str, ...]
 
 
 class WordNet:
-    """The table in memory, searched where it lies."""
+    """The table in memory, searched without unpacking."""
 
     def __init__(self, data: bytes) -> None:
         mark, lemmas, senses, synsets, names, text, exceptions, *firsts = _HEADER.unpack_from(data)
@@ -272,7 +272,7 @@ class WordNet:
         self._places = range(lemmas)
 
     def synsets(self, word: str) -> list[Synset]:
-        """Return all synsets of the word and its base forms, by part of speech."""
+        """Return all synsets of the word and its base forms, ordered by part of speech."""
         form = word.lower()
         return [
             Synset(part, tuple(map(self._lemma, self._names[slice(*self._name_starts[number : number + 2])])))
@@ -282,7 +282,7 @@ class WordNet:
         ]
 
     def synonyms(self, word: str) -> frozenset[str]:
-        """The word itself and all names of its synsets."""
+        """Return the word itself and all names in its synsets."""
         return frozenset(name for synset in self.synsets(word) for name in synset.names).union((word,))
 
     def lemmas(self) -> list[str]:
@@ -316,12 +316,12 @@ def _read_exceptions(text: str) -> dict[str, dict[str, list[str]]]:
 
 @lru_cache(maxsize=1)
 def wordnet() -> WordNet:
-    """Return the shipped table, read at the first call."""
+    """Return the shipped table; the first call reads it."""
     return WordNet(read_data("wordnet.bin"))
 
 
 def synonyms(word: str) -> frozenset[str]:
-    """`WordNet.synonyms` of the shipped table, remembered."""
+    """Return the synonyms of a word in the shipped table, cached for words of usual length."""
     return _remembered_synonyms(word) if len(word) <= _LONGEST else frozenset((word,))
 
 

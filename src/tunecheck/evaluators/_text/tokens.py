@@ -1,10 +1,9 @@
-"""A text's tokens, worked out once however many metrics ask: Treebank's for text in ASCII, NIST's for every other.
+"""A text's tokens, cached for all metrics: Treebank's for ASCII text, NIST's for all other text.
 
-Both are nltk's. Treebank: text is split as by `word_tokenize`, sentences first, then words. Nearly all rules look no
-further than one stretch of text between two blanks, and words come again and again. So a text is cut at its blanks and
-each piece is tokenised once and remembered. A longer way with nltk's Punkt is taken if a rule could match across a
-blank (a quotation mark beside a line break, closing brackets on their own) or the end of a sentence is unclear. Both
-ways give nltk's tokens.
+Both follow nltk. Treebank: text is split as by `word_tokenize`, first into sentences, then into words. Nearly all rules
+look only at one piece of text between two blanks, and words repeat. So a text is split at blanks, and each piece is
+tokenised once and cached. If a rule could match across a blank (a quotation mark beside a line break, closing brackets
+on their own), or the end of a sentence is unclear, nltk's slower Punkt is used. Both ways give nltk's tokens.
 
 NIST: as by `NISTTokenizer().international_tokenize`, after the tokeniser of NIST's mteval-v14 script: ASCII and other
 characters are separated, and so are symbols and punctuation beside a digit. The classes of characters are Perl's of
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def read_data(name: str) -> bytes:
-    """Return the content of a data file of this package, also from a zipped one."""
+    """Return the content of a data file of this package, even if the package is zipped."""
     return files(__package__).joinpath("data", name).read_bytes()
 
 
@@ -33,12 +32,12 @@ def _read_lines(name: str) -> list[str]:
 
 
 _MAX_REMEMBERED = 48
-"""Longest word or piece of text, in characters, that is remembered."""
+"""Maximum length of a word or piece of text that is cached, in characters."""
 
 
-@lru_cache(maxsize=512)  # the metrics of a row ask for the same texts
+@lru_cache(maxsize=512)  # all metrics of a row use the same texts
 def tokens_of(text: str) -> tuple[str, ...]:
-    """Return the tokens that Azure AI Evaluation scores: Treebank's for ASCII, NIST's for every other text."""
+    """Return the tokens that Azure AI Evaluation uses: Treebank's for ASCII text, NIST's for all other text."""
     return tuple(treebank_tokens(text) if text.isascii() else nist_tokens(text))
 
 
@@ -81,7 +80,7 @@ def _rules() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def _character_class(ranges: list[str]) -> str:
-    # `30-39` and the like, as a class of a regular expression
+    # Ranges such as `30-39` become a character class of a regular expression.
     bounds = (span.split("-") for span in ranges)
     return "[" + "".join(rf"\u{int(first, 16):04x}-\u{int(last, 16):04x}" for first, last in bounds) + "]"
 
@@ -93,7 +92,7 @@ _BOUNDARY_CANDIDATE = re.compile(r"[.?!](?:[)\";}\]*:@'({\[!?]|\s+\S)")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text in ASCII, without blanks at their ends."""
+    """Return the sentences of an ASCII text, without trailing blanks."""
     if not _BOUNDARY_CANDIDATE.search(text):
         return [text.rstrip()]
     sentences: list[str] = _punkt().tokenize(text)
@@ -111,7 +110,7 @@ def _abbreviations() -> frozenset[str]:
 
 
 class _Contexts(dict[str, int]):
-    """Orthographic contexts by word; asking for an unknown word leaves no trace, unlike in nltk's own table."""
+    """Orthographic contexts by word; looking up an unknown word does not add it, unlike in nltk's own table."""
 
     def __missing__(self, word: str) -> int:
         return 0
@@ -141,14 +140,14 @@ _SHORT_FORMS = frozenset(("cannot", "gimme", "gonna", "gotta", "lemme", "wanna")
 _CLOSING = frozenset("])}>\"'")
 
 _END_CANDIDATE = re.compile(r"[.?!](?=[)\";}\]*:@'({\[!?])")
-"""Punkt looks at an end mark before a blank, and at one before these."""
+"""Punkt checks an end mark before a blank or before one of these characters."""
 _PLAIN_END = re.compile(r"(?:[A-Za-z]{2,}\.|[A-Za-z0-9]+[?!])\Z")
 """A word and an end mark: the end of a sentence, unless the word is an abbreviation."""
 _PLAIN_WORD = re.compile(r"([A-Za-z0-9]+)([,;:])?\Z")
 _QUOTED_END = re.compile(r"[^.?!]*[.?!][\"')\]}]+\Z")
-"""An end mark inside of closing quotes and brackets at the end of a text: Punkt never parts them."""
+"""An end mark before closing quotes and brackets at the end of a text, which Punkt does not separate."""
 _ACROSS_BLANKS = re.compile(r"[\x1c-\x1f]|[\t-\r](?:\"|'')|'[\t-\r]")
-"""What some rule sees across a blank: separators that are not blanks to it, quotation marks beside a line break."""
+"""Cases in which a rule matches across a blank: unusual separators, and quotation marks beside a line break."""
 
 _OPENING_QUOTES = tuple(
     (re.compile(pattern, re.ASCII | re.IGNORECASE), replacement)
@@ -190,7 +189,7 @@ _CONTRACTED = tuple(
 
 
 def sentence_tokens(sentence: str) -> list[str]:
-    """Return the tokens of one sentence, without blanks at its end, by all rules in order."""
+    """Return the tokens of one sentence (without trailing blanks) by applying all rules in order."""
     for pattern, replacement in _OPENING_QUOTES + _PUNCTUATION:
         sentence = pattern.sub(replacement, sentence)
     sentence = f" {sentence} "
@@ -202,8 +201,9 @@ def sentence_tokens(sentence: str) -> list[str]:
 class _Piece(NamedTuple):
     """The tokens of a piece of text between two blanks.
 
-    `inside` are its tokens inside of a sentence, `at_end` at a sentence's end; `ends` says whether it ends a sentence
-    when more follows, None that this is not plain to see; `glued` that it does not end one when it is the last.
+    `inside` are the piece's tokens within a sentence, `at_end` those at a sentence's end. `ends` tells if the piece
+    ends a sentence when more text follows; None if unclear. `glued`: it forms one sentence end when it is the last
+    piece.
     """
 
     inside: tuple[str, ...]
@@ -213,7 +213,7 @@ class _Piece(NamedTuple):
 
 
 def treebank_tokens(text: str) -> list[str]:
-    """Return the tokens of a text in ASCII, like nltk's `word_tokenize`."""
+    """Return the tokens of an ASCII text, like nltk's `word_tokenize`."""
     tokens = _plain_text_tokens(text)
     if tokens is None:
         return [*chain.from_iterable(map(_sentence_tokens_by_piece, split_sentences(text)))]
@@ -221,7 +221,7 @@ def treebank_tokens(text: str) -> list[str]:
 
 
 def _plain_text_tokens(text: str) -> list[str] | None:
-    """Tokens put together piece by piece; None where a rule might look further, or sentences are not plain to see."""
+    """Return the tokens piece by piece; None if a rule might match across blanks or sentence ends are unclear."""
     if _looks_across_blanks(text):
         return None
     tokens: list[str] = []
@@ -259,10 +259,10 @@ def _read_piece(piece: str) -> _Piece:
     if plain and plain[1].lower() not in _SHORT_FORMS:
         inside = tuple(filter(None, plain.groups()))
         return _Piece(inside, inside, False, True)
-    # Between two neutral words, no rule takes the piece for the beginning or the end of a sentence.
+    # Between two neutral words, no rule treats the piece as the beginning or end of a sentence.
     inside = tuple(sentence_tokens(f"x {piece} x")[1:-1])
     at_end = tuple(sentence_tokens(f"x {piece}")[1:])
-    # The full stop before closing marks on their own may stand in another piece.
+    # The full stop of closing marks on their own may be in another piece.
     glued = not _CLOSING.issuperset(piece) and (not _END_CANDIDATE.search(piece) or bool(_QUOTED_END.match(piece)))
     return _Piece(inside, at_end, _ends_sentence(piece), glued)
 
