@@ -1,4 +1,4 @@
-"""Write training files as data sets: JSON Lines of rows, and a file of fitting defaults."""
+"""Convert training files to data sets: JSON Lines of rows, and a file of suitable defaults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tunecheck.datasets._training.turns import ConversationError
 
 @dataclass(frozen=True)
 class UnreadableConversation:
-    """A conversation that was left out: its number in the source (the line of a JSON Lines file), and why."""
+    """A conversation that was left out: its number in the source (its line in a JSON Lines file), and the reason."""
 
     number: int
     reason: str
@@ -28,8 +28,8 @@ class UnreadableConversation:
 class ConversionReport:
     """The result of a conversion.
 
-    `calls` counts the function calls in all answers, `call_rows` the rows with calls as their answer. `sidecar_kept`:
-    another sidecar existed already and was not changed.
+    `calls` counts the function calls in all answers, `call_rows` the rows with calls as their answer. `sidecar_kept`: a
+    different sidecar existed and was not changed.
     """
 
     source: Path
@@ -48,13 +48,13 @@ def convert(
 ) -> ConversionReport:
     """Write the rows of all conversations in `source` (a JSON array, JSON Lines, Parquet) to `out` (JSON Lines).
 
-    A conversation that cannot be converted is left out and reported; the others go on. `out` appears when it is
-    complete. The sidecar `<out>.yaml` is written too; one that is there and says something else is kept, unless
-    `overwrite_defaults`.
+    A conversation that cannot be converted is left out and reported. `out` appears only when it is complete. The
+    sidecar `<out>.yaml` is written, too; an existing sidecar with other content is kept, unless `overwrite_defaults` is
+    set.
 
     Raises:
-        ConfigurationError: `out` exists and `overwrite` is not set, is not named .jsonl, or cannot be written.
-        DataError: `source` cannot be read, or no conversation in it can.
+        ConfigurationError: `out` exists and `overwrite` is not set, has another suffix, or cannot be written.
+        DataError: `source` cannot be read, or no conversation in it can be converted.
     """
     source = locate(str(source), ())
     check_out(source, out, overwrite=overwrite)
@@ -73,7 +73,7 @@ def convert(
 
 
 def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
-    """Refuse a result that is not named as one, is the source itself, or is there already."""
+    """Raise ConfigurationError if the result has another suffix, is the source, or exists already."""
     if out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise ConfigurationError(f"{out}: must end in .jsonl, such as {out.with_suffix('.jsonl').name}")
     if out.exists() and out.samefile(source):
@@ -93,7 +93,7 @@ def _write(report: ConversionReport, form: Form, path: Path) -> None:
                     raise ConversationError(f"is {kind(raw)} where a conversation must be an object")
                 rows = form.rows(raw, number)
                 lines = [dumps_line(row) for row in rows]
-            except (ConversationError, TypeError) as error:  # a TypeError: nested too deeply to be written
+            except (ConversationError, TypeError) as error:  # TypeError: nested too deeply to be written
                 report.unreadable.append(UnreadableConversation(number, str(error)))
                 continue
             file.writelines(lines)
@@ -119,7 +119,7 @@ def _hint(path: Path, form: Form) -> str:
 
 
 def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
-    """Yield each conversation with its number, or the error of a line that is not JSON."""
+    """Yield each conversation with its number; for a line that is not JSON, yield the error."""
     if path.suffix.lower() in (".csv", ".parquet"):
         file = file_source(path)
         yield from ((number, own_keys(file, record)) for number, record in file.records())

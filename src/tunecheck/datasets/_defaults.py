@@ -1,4 +1,4 @@
-"""Defaults that a data set declares: column mapping, evaluators, target and group key, in a YAML file."""
+"""Defaults that a data set declares in a YAML file: column mapping, evaluators, target, group key and more."""
 
 import dataclasses
 import os
@@ -17,7 +17,7 @@ Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Sidecar(Written, frozen=True, kw_only=True):
-    """The YAML file of a data file's defaults; missing and null keys declare nothing."""
+    """The YAML file with a data file's defaults; missing and null keys declare nothing."""
 
     description: Name | None = None
     column_mapping: dict[str, str] | None = None
@@ -34,18 +34,17 @@ class Sidecar(Written, frozen=True, kw_only=True):
 
 
 CONVERSATION_KEYS = ("mode", "step_limit", "include_input_log", "format")
-"""The keys that say how conversations are had: parameters of the conversation target."""
+"""The keys that configure conversations: parameters of the conversation target."""
 
 
 @dataclass(frozen=True)
 class DatasetDefaults:
-    """Defaults that a data set brings along; options of the command or call win over each of them.
+    """Defaults that a data set declares; options of the command or call override them.
 
-    `column_mapping` binds evaluators' parameters to `${data.…}` and `${target.…}`; `evaluators` are plugin names;
-    `target` is an endpoint's name or file; `group_key` names a column: rows with equal values are answered in order.
-    `cluster` names the column of dependent rows (by default the group key), `primary` the metric that decides;
-    `conversation` holds the conversation target's parameters that are given; `columns` what every row has that says
-    nothing else.
+    `column_mapping` binds evaluators' parameters to `${data.…}` and `${target.…}`. `evaluators` are plug-in names.
+    `target` is an endpoint's name or file. Rows with equal values in the column `group_key` are answered in order.
+    `cluster` names the column of dependent rows (by default the group key), `primary` the metric that decides.
+    `conversation` holds parameters of the conversation target. `columns` holds default values of columns for all rows.
     """
 
     column_mapping: dict[str, str] = field(default_factory=dict)
@@ -59,15 +58,15 @@ class DatasetDefaults:
 
 
 def sidecar_path(data: Path) -> Path:
-    """Return the path of a data file's defaults: `val.jsonl` has `val.yaml`."""
+    """Return the path of a data file's defaults, such as `val.yaml` for `val.jsonl`."""
     return data.with_suffix(".yaml")
 
 
 def read_sidecar(data: Path) -> DatasetDefaults:
-    """Return the defaults in a data file's YAML file, or empty ones without that file.
+    """Return the defaults in a data file's YAML file, or empty defaults if there is no such file.
 
     Raises:
-        ConfigurationError: the file cannot be used; the text names it, the line and the key.
+        ConfigurationError: the file is invalid; the text names the file, the line and the key.
     """
     path = sidecar_path(data)
     if not os.path.lexists(path):

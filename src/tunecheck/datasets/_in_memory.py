@@ -1,4 +1,4 @@
-"""Rows that are in memory already, or come out of one: lists of dicts, DataFrames, and iterables read once."""
+"""Rows in memory: lists of dicts, DataFrames, and iterables that are read once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXT = {str}
 
 
 class ListSource(Source):
-    """A list of dicts. Values are not converted, even without a JSON form."""
+    """A list of dicts. Values are not converted, even if they have no JSON form."""
 
     name = "rows"
     label = "the list of rows"
@@ -50,7 +50,7 @@ class StreamSource(Source):
             self.name = self.label = name
 
     def peek(self, count: int) -> list[tuple[int, Record]]:
-        """Return the next records; `records` still gives them."""
+        """Return the next records without consuming them."""
         while len(self._ahead) < count:
             first = next(self._fresh(), None)
             if first is None:
@@ -59,10 +59,10 @@ class StreamSource(Source):
         return self._ahead
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source.
+        """Yield every record in order with its number.
 
         Raises:
-            DataError: Also for a second reading.
+            DataError: the iterable is read a second time, or reading it fails.
         """
         if self._given:
             self.refuse("can be read only once; give a list or a file to read it again")
@@ -83,7 +83,7 @@ class StreamSource(Source):
 
 
 class FrameSource(Source):
-    """A pandas DataFrame: missing values become None, numpy's numbers Python's, timestamps ISO 8601 text."""
+    """A pandas DataFrame: missing values become None, numpy numbers Python numbers, timestamps ISO 8601 text."""
 
     name = "dataframe"
     label = "the DataFrame"
@@ -115,7 +115,7 @@ def copy_row(source: Source, row: object, number: int) -> Record:
     """Return a copy of a row made in memory.
 
     Raises:
-        DataError: it is not a dict, or a column's name is not text.
+        DataError: the row is not a dict, or a column's name is not text.
     """
     if not isinstance(row, Mapping):
         source.refuse(f"is of type {type(row).__name__} where every row must be a dict of columns", number)
@@ -132,5 +132,5 @@ def _feed(digest: Digest | None, record: Record) -> None:
         return
     try:
         digest.update(canonical(record) + b"\n")
-    except TypeError:  # the row is kept; only the digest has no stable bytes any more
+    except TypeError:  # the row is kept, but the source has no digest
         digest.update(None)

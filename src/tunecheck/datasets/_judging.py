@@ -1,4 +1,4 @@
-"""A row's settings for the strict judgement of its conversation, and the possible values of BFCL's arguments."""
+"""A row's settings for the strict judgement of its conversation, and helpers for BFCL's accepted values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _READ_ONLY = "read_only"
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """How a row is judged.
+    """The settings by which a row is judged.
 
-    `free` are functions that may also be called in turns that ask for no call, as long as the state stays right; with
-    `reads_are_free`, all may. `final_state_only`: nothing is judged but the state after the last turn. `alternatives`
-    are other ground truths; following any of them passes. `ignored` are paths in the state, as verdicts show them, that
-    are not compared.
+    `free` are functions that may also be called in turns without expected calls, as long as the state stays right; with
+    `reads_are_free`, all functions may. `final_state_only`: only the state after the last turn is judged.
+    `alternatives` are other ground truths; following any of them passes. `ignored` are paths in the state that are not
+    compared.
     """
 
     free: frozenset[str] = frozenset()
@@ -31,10 +31,10 @@ class Judging:
 
     @classmethod
     def read(cls, row: Mapping[str, object], turns: int) -> Judging:
-        """Read a row's columns; `turns` is the number of turns of its ground truth.
+        """Read the settings from a row's columns; `turns` is the number of turns in its ground truth.
 
         Raises:
-            UnusableRowError: a column holds something else; the text says which.
+            UnusableRowError: a column has the wrong form; the text names it.
         """
         free, final = row.get("free_calls"), row.get("final_state_only")
         if final is not None and not isinstance(final, bool):
@@ -71,18 +71,18 @@ def _truth(value: JSON, at: int, turns: int) -> list[list[JSON]]:
 
 
 def may_be_left_out(options: JSON) -> bool:
-    """Return True if the possible values include empty text, which marks the argument as optional."""
+    """Return True if the accepted values include empty text, which marks an optional argument."""
     return isinstance(options, list) and "" in options
 
 
 def first_value(options: JSON) -> JSON:
-    """Return the first possible value; each entry of an object has possible values of its own."""
+    """Return the first accepted value; the entries of an object have accepted values of their own."""
     value = options[0] if isinstance(options, list) and options else options
     return first_values(value)
 
 
 def first_values(value: JSON) -> JSON:
-    """Return a value with the first possible value of each entry of its objects."""
+    """Return a value in which each entry of an object is replaced by its first accepted value."""
     if isinstance(value, dict):
         return {key: first_value(item) for key, item in value.items() if not may_be_left_out(item)}
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):

@@ -1,4 +1,4 @@
-"""Open any kind of data as a Dataset: a stream of rows with stable ids, checked once before it is used.
+"""Open any kind of data as a Dataset: a stream of rows with stable ids, validated once before use.
 
 data = open_dataset("val.jsonl")       # a path, "loader:argument", dicts, a DataFrame, an iterable of dicts
 data.scan()                            # one validating pass: row count, sha256, columns, whether ids are unique
@@ -35,33 +35,32 @@ if TYPE_CHECKING:
 
 
 Data: TypeAlias = "str | PathLike[str] | Iterable[Mapping[str, object]] | pandas.DataFrame | Dataset"
-"""What can be evaluated: a path or `loader:argument`, rows, a DataFrame, or a Dataset that is open already."""
+"""Data to evaluate: a path or `loader:argument`, rows, a DataFrame, or an open Dataset."""
 
 PEEKED_ROWS = 1_000
-"""How many rows of an iterable are looked at before the first is given."""
+"""Number of rows that are read ahead from an iterable to find its columns."""
 
 MAX_COLUMNS = 100_000
-"""Most column names of one data set; beyond that, names are content and would fill the memory."""
+"""Maximum number of column names in one data set; more are content, not names, and would fill the memory."""
 
 MAX_ID_LENGTH = 1_000
-"""Longest text taken as an id: one that is longer is content, not a name."""
+"""Maximum length of a text that is used as an id; longer texts are content."""
 
 _TRAINING = frozenset(("messages", "preferred_output", "completion", "chosen", "conversations", "answers", "chat"))
 """Columns of training files; each form has one of them."""
 
 _LOADER = re.compile(r"(?P<name>[a-z][a-z0-9_-]+):(?P<argument>.*)", re.DOTALL)
-"""`name:argument`; a Windows drive has one letter and is not a loader."""
+"""Matches `name:argument`; a Windows drive has only one letter and does not match."""
 
 
 @dataclass(frozen=True)
 class Scan:
     """The result of one pass over a data set.
 
-    `rows` is how many rows will be given (after `limit`), `total` how many there are; both None for an iterable,
-    which can be read only once. `sha256` is that of the file's bytes, or of the rows as canonical JSON; None where
-    it cannot be known. `columns` holds every top-level name that was seen (of an iterable: in its first 1,000
-    rows). `ids_unique` says that every row has a usable `id` and no two are the same: rows then go by it.
-    """
+    `rows` is the number of rows after `limit`, `total` the number of all rows; both are None for an iterable, which can
+    be read only once. `sha256` is the hash of the file's bytes, or of the rows as canonical JSON; None if unknown.
+    `columns` holds all top-level names (for an iterable, those of its first 1,000 rows). `ids_unique`: every row has a
+    usable, unique `id`, which becomes the row's id."""
 
     rows: int | None
     sha256: str | None
@@ -71,10 +70,10 @@ class Scan:
 
 
 class Dataset:
-    """Rows from one source, and the defaults that it declares.
+    """Rows from one source, and the defaults that the source declares.
 
-    `name` is short, for a run's name: a file's stem, a loader's reference, or "rows". `path` is its file, if it is one.
-    With `number_ids`, a row with the id of an earlier one is called `<id>@<its number>` instead of refused.
+    `name` is short, for a run's name: a file's stem, a loader's reference, or "rows". `path` is the source's file, if
+    any. With `number_ids`, a row with a repeated id becomes `<id>@<its number>` instead of an error.
     """
 
     def __init__(self, source: Source, *, defaults: DatasetDefaults | None = None, number_ids: bool = False) -> None:
@@ -92,25 +91,25 @@ class Dataset:
 
     @property
     def note(self) -> str | None:
-        """Return a note for users on how the data is read, or None."""
+        """Return a note for users on how the data is interpreted, or None."""
         return self._source.note
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Return the files behind the rows and the declarations: the data file and its sidecar."""
+        """Return the files with the rows and the defaults: the data file and its sidecar."""
         return () if self.path is None else (self.path, sidecar_path(self.path))
 
     def with_defaults(self, defaults: DatasetDefaults, *, name: str | None = None) -> Dataset:
-        """Return the same rows under other defaults and another name, for loaders in code."""
+        """Return the same rows with other defaults and optionally another name, for loaders in code."""
         other = copy.copy(self)
         other.defaults, other.name = defaults, name or self.name
         return other
 
     def limited(self, limit: int | None, *, number_ids: bool = False) -> Dataset:
-        """Return the first rows only, with repeated ids numbered; None and False change nothing.
+        """Return a copy with only the first rows, or with repeated ids numbered; None and False change nothing.
 
         Raises:
-            ConfigurationError: the limit is below 1, or larger than any list.
+            ConfigurationError: the limit is below 1 or too large.
         """
         if limit is not None and not 1 <= limit <= sys.maxsize:
             raise ConfigurationError(f"the limit must be at least 1 row and at most {sys.maxsize:,}, not {limit}")
@@ -119,16 +118,16 @@ class Dataset:
         limits = [each for each in (self._limit, limit) if each is not None]
         other = copy.copy(self)
         other._limit, other._number_ids = min(limits, default=None), number_ids or self._number_ids
-        other._found = other._state = None  # it is scanned again
+        other._found = other._state = None  # the copy must be scanned again
         return other
 
     def scan(self) -> Scan:
-        """Read everything once and check it; later calls give the same answer without reading again.
+        """Read and validate all rows once; later calls return the stored result.
 
-        Ids are judged over the whole source, so that a row has the same id with and without a limit.
+        Ids are checked over the whole source, so that a row has the same id with and without a limit.
 
         Raises:
-            DataError: the data cannot be read or holds no rows; the text names file and line.
+            DataError: the data cannot be read or has no rows; the text names file and line.
         """
         if self._found is None:
             self._state = self._source.state()
@@ -142,8 +141,8 @@ class Dataset:
         """Return an iterator over the rows in order.
 
         Raises:
-            DataError: as `scan`; or the file has changed since then; or an iterable is read a second time.
-            RunError: from the iterator, where the file has changed before all its rows were given.
+            DataError: the data cannot be read, has changed since the scan, or is an iterable read a second time.
+            RunError: raised by the iterator if the file changes while its rows are read.
         """
         scan = self.scan()
         self._check_unchanged()
@@ -152,7 +151,7 @@ class Dataset:
         return self._watch(self._identify(records, by_id=scan.ids_unique, seen=seen))
 
     def _watch(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Yield the rows; raise an error if the source has changed or cannot be read."""
+        """Yield the rows; raise RunError if the source has changed in the meantime."""
         try:
             yield from rows
         except DataError:
@@ -173,7 +172,7 @@ class Dataset:
             yield Row(index, row_id, whole, fingerprint(whole))
 
     def _check_unchanged(self, error: type[TunecheckError] = DataError) -> None:
-        """Raise an error where the source holds something else than when it was scanned; a new date alone is none."""
+        """Raise an error if the content has changed since the scan; a new modification date alone is accepted."""
         state = self._source.state()
         if state == self._state:
             return
@@ -189,7 +188,7 @@ class Dataset:
         self._state = state
 
     def _refuse_id(self, name: str, number: int) -> NoReturn:
-        """Refuse a row with the id of an earlier one, which is named where the source can be read again."""
+        """Raise an error for a repeated id; it names the first row if the source can be read again."""
         first = 0
         if self._source.rereadable:
             records = self._source.records()
@@ -240,23 +239,23 @@ def open_dataset(
     search: Sequence[Path] = (Path("datasets"),),
     workspace: Path | None = None,
 ) -> Dataset:
-    """Open data of any kind; its rows are not read before `scan()` or `rows()`.
+    """Open data of any kind; its rows are read only by `scan()` or `rows()`.
 
-    `limit` gives only the first rows; with `number_ids`, a row with an earlier one's id is called `<id>@<its number>`
-    instead of refused. A path is looked for as given, then in each folder of `search`, relative to
-    the `workspace`. A loader `name:argument` is a plugin of the group `tunecheck.datasets`: a callable that takes
-    the argument and returns a Dataset, an iterable of dicts, or a path.
+    `limit` keeps only the first rows. With `number_ids`, a row with a repeated id becomes `<id>@<its number>` instead
+    of an error. A path is searched for as given, then in each folder of `search`, relative to the `workspace`. A loader
+    `name:argument` is a plug-in of the group `tunecheck.datasets`: a callable that takes the argument and returns a
+    Dataset, an iterable of dicts, or a path.
 
     Raises:
-        ConfigurationError: a limit below 1, or a sidecar file that cannot be used.
-        DataError: no such file, or a kind of data that cannot be read.
-        PluginError: no such loader.
+        ConfigurationError: the limit is below 1, or a sidecar file is invalid.
+        DataError: the file does not exist, or this kind of data cannot be read.
+        PluginError: the loader does not exist.
     """
     return _open_dataset(data, search, workspace).limited(limit, number_ids=number_ids)
 
 
 def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: str, path: Path | None) -> Dataset:
-    """Return a stand-in for a data set in another process: its columns, its defaults, one row of nulls."""
+    """Return a stand-in for a data set in another process, with its columns, its defaults, and one row of nulls."""
     dataset = Dataset(_in_memory([dict.fromkeys(columns)]), defaults=defaults)
     dataset.name, dataset.path = name, path
     return dataset
@@ -285,10 +284,10 @@ def _file(given: str, folders: Sequence[Path]) -> Dataset:
 
 
 def training_form(source: Source) -> Form | None:
-    """Return the form of a training file by its first record, or None for other and unreadable files."""
+    """Return the form of a training file by its first record, or None for other or unreadable files."""
     try:
         first = [record for _, record in islice(source.records(), 1)]
-    except TunecheckError:  # reading the file raises the same error
+    except TunecheckError:  # reading the rows raises this error again
         return None
     if not first or _TRAINING.isdisjoint(first[0]):
         return None
@@ -298,7 +297,7 @@ def training_form(source: Source) -> Form | None:
 
 
 def _training(source: FileSource, form: Form, declared: DatasetDefaults) -> Dataset:
-    """Return a training file as a data set; its sidecar's declarations win."""
+    """Return a training file as a data set; declarations in its sidecar override the form's defaults."""
     from tunecheck.datasets._training.forms import TrainingSource
 
     given = {key: value for key, value in vars(declared).items() if value}
@@ -325,7 +324,7 @@ def _load(reference: str, name: str, argument: str, folders: Sequence[Path], wor
 def _in_memory(data: object, name: str | None = None) -> Source:
     from tunecheck.datasets._in_memory import FrameSource, ListSource, StreamSource  # most data is in files
 
-    pandas = sys.modules.get("pandas")  # where it was never imported, nothing can be a DataFrame
+    pandas = sys.modules.get("pandas")  # if pandas was never imported, the data is not a DataFrame
     source: Source
     if pandas is not None and isinstance(data, pandas.DataFrame):
         source = FrameSource(data)
@@ -357,7 +356,7 @@ _MOST_NEIGHBOURS = 1_000
 
 
 def file_source(path: Path) -> FileSource:
-    """Return what reads a file, by its suffix."""
+    """Return the source for a file, by its suffix."""
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
             return JsonLinesSource(path)
@@ -372,10 +371,10 @@ def file_source(path: Path) -> FileSource:
 
 
 def locate(given: str, search: Sequence[Path]) -> Path:
-    """Return the path of a file: as given, else in the first folder of `search` that has it.
+    """Return the path of a file: as given, else in the first folder of `search` that contains it.
 
     Raises:
-        DataError: there is none, or it is not a regular file.
+        DataError: the file does not exist or is not a regular file.
     """
     places = [Path(given), *(folder / given for folder in search)] if not Path(given).is_absolute() else [Path(given)]
     for path in places:
@@ -389,10 +388,10 @@ def locate(given: str, search: Sequence[Path]) -> Path:
 
 
 def exists(path: Path) -> bool:
-    """Return True if the path exists; impossible names do not."""
+    """Return True if the path exists; invalid names do not exist."""
     try:
         return path.exists()
-    except (OSError, ValueError):  # a name that is too long, or holds a NUL
+    except (OSError, ValueError):  # the name is too long or contains NUL
         return False
 
 
@@ -415,7 +414,7 @@ def _data_files(folder: Path) -> list[str]:
 
 
 def usable_id(value: object) -> str | None:
-    """Return the value as an id: non-blank text, or a whole number as text; None for other values."""
+    """Return the value as an id: non-blank text, or an integer as text; None for other values."""
     if isinstance(value, str):
         return value if len(value) <= MAX_ID_LENGTH and not value.isspace() and value else None
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < MAX_ID_LENGTH:
@@ -424,7 +423,7 @@ def usable_id(value: object) -> str | None:
 
 
 def fingerprint(values: Mapping[str, object]) -> str:
-    """16 hex digits that are equal for equal content; empty where the content has no JSON form."""
+    """Return a hash (16 hex digits) of the content; empty if the content has no JSON form."""
     try:
         return content_hash(values)
     except TypeError:
@@ -432,9 +431,9 @@ def fingerprint(values: Mapping[str, object]) -> str:
 
 
 def _add(seen: set[int], text: str) -> bool:
-    """Remember a text by its hash, so that a million ids take 66 MB; False if it was there already.
+    """Add a text by its hash, so that a million ids take 66 MB; return False if it was there already.
 
-    Two different texts are taken for the same with a chance of one in 40 million among a million of them.
+    Among a million texts, the chance that two different ones have the same hash is 1 in 40 million.
     """
     known = len(seen)
     seen.add(hash(text))
@@ -442,7 +441,7 @@ def _add(seen: set[int], text: str) -> bool:
 
 
 TRIAL, SOURCE_ID = "trial", "source_id"
-"""The columns that trials have beside those of their row: from 1 on, and the row's own id."""
+"""The additional columns of trials: the trial's number from 1, and the original row's id."""
 
 _OF_A_TRIAL = re.compile(r".*#\d+", re.DOTALL)
 
@@ -450,7 +449,7 @@ _OF_A_TRIAL = re.compile(r".*#\d+", re.DOTALL)
 class RepeatedDataset(Dataset):
     """`times` trials of each row, one after another.
 
-    The first keeps the row's id, the others are `<id>#2`, `<id>#3` and so on.
+    The first trial keeps the row's id, the others get `<id>#2`, `<id>#3` and so on.
 
     """
 
@@ -461,7 +460,7 @@ class RepeatedDataset(Dataset):
         self._inner = inner
 
     def scan(self) -> Scan:
-        """Return the data set's scan with the trials' row count and columns."""
+        """Return the data set's scan with the row count and columns of the trials."""
         scan = self._inner.scan()
         taken = sorted(scan.columns & {TRIAL, SOURCE_ID})
         if taken:

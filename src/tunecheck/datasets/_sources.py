@@ -1,6 +1,6 @@
-"""Files of rows: what all of them have in common, one JSON object a line, and one array of objects.
+"""Sources of rows in files: the common base class, JSON Lines, and JSON arrays.
 
-Records come in order, each with its number, and errors say where.
+Records are numbered in order, and errors name the place.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from tunecheck._messages import clean
 Record = dict[str, JSON]
 
 CHUNK = 1 << 18
-"""Bytes read at a time."""
+"""Number of bytes per read."""
 
 MAX_ROW_BYTES = 64 << 20
-"""Longest row of a text file: what is longer is not a row, and would be read whole into memory."""
+"""Size limit of a row in a text file; anything longer is not a row, and would be read into memory."""
 
 MAX_ERROR = 1_000
-"""Longest error in characters."""
+"""Maximum length of an error in characters."""
 
 
 class Digest:
-    """The SHA-256 of a source, fed during reading; None if some part has no stable bytes."""
+    """The SHA-256 of a source, updated while it is read; None if a part has no stable bytes."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self._stable = True
 
     def update(self, part: bytes | None) -> None:
-        """Add the next bytes; None says that the part has none that are stable."""
+        """Add the next bytes; None means that this part has no stable bytes."""
         if part is None:
             self._stable = False
         else:
@@ -49,8 +49,8 @@ class Digest:
 class Source(ABC):
     """A source of rows.
 
-    `name` is short, for a run's name; `label` stands in errors; `unit` is what a record's number counts ("line" or
-    "row"); `rereadable` says whether `records` can be called more than once; `note` what users should know of it.
+    `name` is short, for a run's name; `label` names the source in errors; `unit` is the unit of record numbers ("line"
+    or "row"); `rereadable`: `records` can be called more than once; `note` is a note for users.
     """
 
     name: str
@@ -69,18 +69,18 @@ class Source(ABC):
         """
 
     def heads(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """As `records`; values other than that of `id` may be left unread."""
+        """Yield the records like `records`; values other than `id` may be left unparsed."""
         return self.records(digest)
 
     def refuse(self, what: str, number: int | None = None, column: int | None = None) -> NoReturn:
-        """Raise the DataError of this source, of its record `number`, and of a column (a character) in it."""
+        """Raise a DataError that names this source, the record `number`, and the column (character) in it."""
         where = self.label if number is None else f"{self.label}, {self.unit} {number}"
         if column is not None:
             where += f", column {column}"
         raise DataError(f"{where}: {clean(what, MAX_ERROR)}")
 
     def state(self) -> object:
-        """Return a value that changes with the source."""
+        """Return a value that changes when the source changes."""
         return None
 
 
@@ -89,7 +89,7 @@ class FileSource(Source):
 
     def __init__(self, path: Path) -> None:
         self.path: Path = path
-        self.place = path.absolute()  # evaluators may go to another folder while rows are read
+        self.place = path.absolute()  # the current folder may change while rows are read
         self.name = path.stem
         self.label = str(path)
 
@@ -101,14 +101,14 @@ class FileSource(Source):
         return status.st_size, status.st_mtime_ns
 
     def open(self) -> IO[bytes]:
-        """Open the file unbuffered."""
+        """Open the file without buffering."""
         try:
             return self.place.open("rb", buffering=0)
         except OSError as error:
             self.refuse(f"cannot be opened: {error.strerror or error}")
 
     def raw_chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """Yield all of the file's bytes."""
+        """Yield all bytes of the file."""
         with self.open() as file:
             while True:
                 try:
@@ -122,13 +122,13 @@ class FileSource(Source):
                 yield chunk
 
     def chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """Yield a text file's bytes without a byte order mark; the digest takes all bytes."""
+        """Yield a text file's bytes without its byte order mark; the digest includes the mark."""
         raw = self.raw_chunks(digest)
         for first in raw:
             start = first[:64]
             if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
                 self.refuse("is encoded as UTF-32; save it as UTF-8")
-            # Every other byte is zero in ASCII text that was written as UTF-16 without a mark.
+            # In UTF-16 without a mark, every other byte of ASCII text is zero.
             unmarked = len(start) >= 4 and (not any(start[::2]) or not any(start[1::2]))
             if unmarked or start.startswith((b"\xff\xfe", b"\xfe\xff")):
                 self.refuse("is encoded as UTF-16; save it as UTF-8")
@@ -136,7 +136,7 @@ class FileSource(Source):
             yield from raw
 
     def lines(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """Yield the physical lines without line feeds; an empty last line is left out."""
+        """Yield the physical lines without line feeds; an empty last line is skipped."""
         held: list[bytes] = []
         size = number = 0
         for chunk in self.chunks(digest):
@@ -156,7 +156,7 @@ class FileSource(Source):
 
 
 def excerpt(text: str, at: int, *, width: int = 40) -> str:
-    """Return a short piece of the text around a position: quoted, on one line, safe to print."""
+    """Return a short quoted piece of the text around a position, on one line and safe to print."""
     return ascii(text[max(0, at - width // 2) : at + width // 2])
 
 
@@ -166,7 +166,7 @@ _BLANK = b" \t\r\n"
 
 
 def json_source(path: Path) -> FileSource:
-    """Return the reader of a `.json` file; the first character tells an array from JSON Lines."""
+    """Return the reader of a `.json` file; its first character distinguishes an array from JSON Lines."""
     array = JsonArraySource(path)
     start = next((text for chunk in array.chunks() if (text := chunk.lstrip(_BLANK))), b"")
     return JsonLinesSource(path) if start.startswith(b"{") else array
@@ -176,12 +176,12 @@ _ARRAY_HINT = "; a JSON array of rows belongs in a .json file"
 
 
 def _ends_early(error: ValueError) -> bool:
-    """Return True if the text ends inside a value."""
+    """Return True if the text ends within a value."""
     return isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
 
 
 class JsonLinesSource(FileSource):
-    """One object on each line; blank lines are skipped, and still counted."""
+    """One object per line; blank lines are skipped but counted."""
 
     unit = "line"
 
@@ -221,7 +221,7 @@ class JsonLinesSource(FileSource):
 
 
 class JsonArraySource(FileSource):
-    """One array of objects, read as a whole: JSON Lines has no such limit."""
+    """One array of objects, read as a whole; large data should be JSON Lines."""
 
     unit = "row"
 
@@ -232,14 +232,14 @@ class JsonArraySource(FileSource):
             yield number, value
 
     def items(self, digest: Digest | None = None) -> list[JSON]:
-        """Return the items, of whatever type they are; an empty file has none."""
+        """Return the items of any type; an empty file has none."""
         value = self.value(digest)
         if not isinstance(value, list):
             self.refuse(f"holds {kind(value)}; expected one array of objects [{{…}}, …]")
         return value
 
     def value(self, digest: Digest | None = None) -> JSON:
-        """Return all that the file holds; an empty list if it is blank."""
+        """Return the file's value; an empty list if the file is blank."""
         text = b"".join(self.chunks(digest))
         try:
             return loads(text) if text.strip(_BLANK) else []
@@ -263,20 +263,20 @@ def _reason(error: ValueError) -> str:
     return f"is {text}" if text.startswith(("nested", "not UTF-8")) else text
 
 
-# -- values of a row's columns, each of the type that its reader needs; what is of another is refused in one line
+# -- values of a row's columns with the type that the reader needs; other types raise an error of one line
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-"""What the role of a message may be."""
+"""The allowed roles of a message."""
 
 _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
 
 
 class UnusableRowError(ValueError):
-    """A row, or an entry of a data file, without the shape that it needs; its text says what is wrong with it."""
+    """A row, or an entry of a data file, has the wrong form; the text says what is wrong."""
 
 
 def kind(value: object) -> str:
-    """Return the kind of a value in JSON's words."""
+    """Return the kind of a value in JSON's terms."""
     return _KINDS.get(type(value), "a number" if isinstance(value, (int, float)) else f"a {type(value).__name__}")
 
 

@@ -1,6 +1,6 @@
-"""Rows from CSV and Parquet, and the cells of tables as JSON.
+"""Rows from CSV and Parquet files, and the conversion of table cells to JSON.
 
-CSV has a header of distinct names, then cells that all stay text; Parquet is read a batch at a time.
+CSV has a header of distinct names, and all cells stay text. Parquet is read in batches.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
 MAX_CELL = 16 << 20
-"""Longest cell in characters: a quote that is never closed would otherwise swallow the rest of the file."""
+"""Maximum length of a cell in characters, so that an unclosed quote does not include the rest of the file."""
 
 
 class CsvSource(FileSource):
-    """Comma-separated values as RFC 4180 has them; a blank cell is the empty text, blank lines are skipped.
+    """Comma-separated values as in RFC 4180; a blank cell is an empty text, blank lines are skipped.
 
-    A row's number is the physical line it starts in.
+    A row's number is the line in which it starts.
     """
 
     unit = "line"
@@ -47,7 +47,7 @@ class CsvSource(FileSource):
             yield number, dict(zip(header, cells, strict=True))
 
     def _table(self, digest: Digest | None) -> Iterator[tuple[int, list[str]]]:
-        # The limit belongs to the process and cannot be set for one reader; it is only ever raised.
+        # The limit applies to the whole process and cannot be set per reader, so it is only raised.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
         reader = csv.reader(self._text_lines(digest), strict=True)
         start = 1
@@ -131,7 +131,7 @@ class ParquetSource(FileSource):
 def without_nulls(value: JSON) -> JSON:
     """Return the value without null entries of objects, at any depth.
 
-    A Parquet column of objects gives each of them the keys of all, null where an object had none of that name.
+    A Parquet column of objects gives each object the keys of all objects, with null for missing ones.
     """
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
@@ -159,10 +159,10 @@ def _holds_bytes(kind: pyarrow.DataType) -> bool:
 
 
 def to_json(value: object) -> object:
-    """Return the cell as plain JSON; values of unknown types are not converted.
+    """Return a cell as plain JSON; values of unknown types are unchanged.
 
-    Missing values (None, NaN, NaT, NA) and the infinities become None; dates and times ISO 8601 text; durations ISO
-    8601 seconds (`PT1.5S`); decimals text with all their digits; Arrow's maps (lists of pairs) objects.
+    Missing values (None, NaN, NaT, NA) and infinities become None; dates and times ISO 8601 text; durations ISO 8601
+    seconds (`PT1.5S`); decimals text with all digits; Arrow's maps (lists of pairs) objects.
     """
     if value is None or isinstance(value, (str, bool)) or type(value) is int:
         return value

@@ -64,8 +64,7 @@ class MadeCall:
 
 
 class TurnComparison:
-    """The calls `made` by the model in a turn and the calls `wanted` by the ground truth, each side on its own
-    simulators.
+    """The calls `made` by the model in a turn and those `wanted` by the ground truth, each on its own simulators.
 
     `early` holds calls that changed the state in turns without expected calls, with the turn numbers from 1.
 
@@ -206,7 +205,7 @@ def _searchable(texts: Iterable[str]) -> str:
 
 
 def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Fault]:
-    """Yield the fault that ended the conversation, and the first answer cut off before or in the failed turn (from 0)."""
+    """Yield the fault that ended the conversation, and the first answer cut off up to the failed turn (from 0)."""
     if episode.ended_by is not None:
         yield Fault(code=episode.ended_by, turn=len(episode.turns) or None, message=title(episode.ended_by))
     for number, turn in enumerate(episode.turns[: None if failed_turn is None else failed_turn + 1], 1):

@@ -203,7 +203,7 @@ class ToolsDialect(Dialect):
         return {"role": "assistant", "content": completion.text, "tool_calls": calls}
 
     def within_turn(self, message: Message, completion: Completion) -> Message:
-        """Add the reasoning to the message, because APIs require it within a turn of calls, some exactly as received."""
+        """Add the reasoning, because APIs require it within a turn of calls, some exactly as received."""
         opening = "" if completion.raw_text is None else thought_of(completion.raw_text)
         fields: dict[str, JSON] = {"content": f"{opening}{completion.text or ''}"} if opening else {}
         fields |= completion.reasoning_fields

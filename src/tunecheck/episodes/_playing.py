@@ -172,7 +172,7 @@ class Player:
     def call(self, call: FunctionCall) -> Called:
         """Make a call and record the changes of the state."""
         result = self.backend.call(call)
-        states, held = self.backend.states(), self._held  # states first, because reading a simulator's states may change it
+        states, held = self.backend.states(), self._held  # first: a simulator may store the states it returns
         self._held = self._all_held()
         if held is not None and held == self._held:
             return Called(call, result)

@@ -1,4 +1,4 @@
-"""Judges conversations: do the model's calls leave the simulators as the ground truth's do, and find out the same?"""
+"""Judges conversations: do the model's calls give the same simulator states and results as the ground truth's?"""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tunecheck.episodes._states import ABSENT, deviations, path_text
 from tunecheck.simulators._backend import OperationResult
 
 INVALID_ENTRY = "invalid_entry"
-"""The error type of a row that no answer could pass; the row is not scored."""
+"""The error type of a row that no answer could pass; such a row is not scored."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowVerdict:
     """The verdict on one row.
 
-    `valid` is None if the entry itself is wrong, so that the row is not scored. `error_type` is the leaderboard's name
-    of the error, None if the row is valid; `code` is the code of its fault. `turn` counts from 0, in rows of several
-    turns. `message` is a text for people. `path` is the place in the simulators' states. `causes` say more of why the
-    row failed. `details` are what is wrong as faults, if that is more than one. `differences` are the places
-    in which the states differ after the turn: path, expected value, found value.
+    `valid` is None if the row itself is wrong, so that it is not scored. `error_type` is the leaderboard's name of the
+    error, None if the row is valid; `code` is the code of its fault. `turn` counts from 0, for conversations only.
+    `message` is a text for users. `path` is the place in the simulators' states. `causes` explain the failure further.
+    `details` are several faults that replace the single one. `differences` are the differing places of the states after
+    the turn: path, expected value, found value.
     """
 
     valid: bool | None
@@ -48,7 +48,7 @@ class RowVerdict:
 
     @property
     def reason(self) -> str | None:
-        """Return what is wrong and why, as text for people."""
+        """Return what is wrong and why, as text for users."""
         return sentence(self.faults) if self.causes else self.message
 
     @property
@@ -82,25 +82,25 @@ def unscored_verdict(message: str) -> RowVerdict:
 
 
 def value_text(value: object, most: int = 200) -> str:
-    """Return a value for a message: as Python writes it, on one line, at most this many characters."""
+    """Return a value for a message: its Python repr on one line, at most `most` characters."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits; a value nested beyond reason
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or a value nested too deeply
         return f"a {type(value).__name__}"
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 Turn: TypeAlias = "list[tuple[FunctionCall, ...]]"
-"""The calls of each step of a turn; a step without any is empty."""
+"""The calls of each step of a turn; a step without calls is empty."""
 
 Results: TypeAlias = "Counter[str | bytes]"
-"""How often there was which result: its text, or the digest of a long one, of which a model may ask for gigabytes."""
+"""Counts of results by their text, or by the digest of a long text, because results may be gigabytes long."""
 
-_LONG = 2_000  # from how many characters on a result counts as long
+_LONG = 2_000  # characters from which a result counts as long
 _LONGEST_PATH = 10_000
 _SHOWN = 120
-_MOST_DIFFERENCES = 20  # of two states, kept with a verdict
-_MOST_EXPLAINED = 300  # calls of a conversation: after each, all that the simulators hold is looked at
+_MOST_DIFFERENCES = 20  # kept with a verdict
+_MOST_EXPLAINED = 300  # calls of a conversation, because all simulator data is compared after each call
 
 PASSED = RowVerdict(True)
 
@@ -114,7 +114,7 @@ _CODES = {
 }
 _MISSING_RESULT, _WRONG_STATE = "multi_turn:execution_response_mismatch", "multi_turn:instance_state_mismatch"
 _EXPLAINED = (_WRONG_STATE, _MISSING_RESULT, "multi_turn:force_terminated")
-"""Errors of which a comparison of the calls says more."""
+"""Errors that a comparison of the calls explains further."""
 
 
 def failed_verdict(error_type: str, message: str, turn: int | None = None, path: str | None = None) -> RowVerdict:
@@ -126,8 +126,8 @@ def failed_verdict(error_type: str, message: str, turn: int | None = None, path:
 class Given:
     """A conversation to judge.
 
-    `turns` are the model's calls by turn and step, `named` says that all their arguments have names, as JSON; `episode`
-    says how the conversation went, `model` is the model's name.
+    `turns` are the model's calls by turn and step. `named`: all arguments have names, as in JSON calls. `episode` is
+    the course of the conversation, `model` the model's name.
     """
 
     truth: GroundTruth
@@ -140,13 +140,13 @@ class Given:
 class StateCheck:
     """Judges conversations strictly.
 
-    The calls of each turn are made on simulators of their own, and the ground truth's on others; after every turn
-    their states must be equal, and the model must have had every result that the ground truth's calls give. A call in
-    a turn that asks for none fails. So does a conversation that was ended by force. Each result of a call counts for
-    one call of the ground truth. If all ground-truth calls of a row fail, the row is not scored.
+    The calls of each turn are made on their own simulators, and the ground truth's on others. After every turn, the
+    states must be equal, and the model must have got every result of the ground truth's calls. Each result counts for
+    one ground-truth call. A call in a turn without expected calls fails, and so does a conversation that was ended by
+    force. If all ground-truth calls of a row fail, the row is not scored.
 
     Args:
-        services: Starts the simulators; share one among rows.
+        services: starts the simulators; share one instance among rows.
     """
 
     strict: ClassVar[bool] = True
@@ -166,16 +166,16 @@ class StateCheck:
         """Judge one row.
 
         Args:
-            row: The columns `ground_truth`, `involved_classes`, `initial_config`, `long_context`.
-            result: By turn, the steps: `[{"f": "<arguments as JSON>"}, …]`, or text.
-            mode: How the model was asked, if the result alone does not say.
-            episode: How the conversation went. Strictly, the calls are those that were made then, however the result
-                would be read today.
-            model: The model's name.
+            row: the columns `ground_truth`, `involved_classes`, `initial_config`, `long_context`.
+            result: by turn, the steps: `[{"f": "<arguments as JSON>"}, …]`, or text.
+            mode: how the model was prompted, if the result alone does not decide.
+            episode: the course of the conversation. In strict judgement, the calls are those made in it, even if the
+            result would be read differently today.
+            model: the model's name.
 
         Raises:
-            ValueError: The row has no ground truth of this form.
-            DataError: The constants for long context are needed and not there.
+            ValueError: the row's ground truth has the wrong form.
+            DataError: the constants for long context are needed but missing.
         """
         truth, mode = GroundTruth.read(row), mode or mode_of([result])
         turns: Sequence[Turn] = ()
@@ -193,9 +193,9 @@ class StateCheck:
         return replace(verdict, causes=tuple(causes))
 
     def judge(self, given: Given) -> RowVerdict:
-        """Judge as many turns as the ground truth has, without looking for causes."""
+        """Judge a conversation with as many turns as the ground truth, without searching for causes."""
         if given.truth.long_context:
-            _ = self.services.constants  # raises here, where it is not the row's fault
+            _ = self.services.constants  # raises here, because missing constants are not the row's fault
         try:
             return self.verdict(given)
         except (PluginError, DataError) as error:
@@ -208,7 +208,7 @@ class StateCheck:
         return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text")
 
     def verdict(self, given: Given) -> RowVerdict:
-        """Return the verdict by the ground truth, or by the first of its alternatives by which the row passes."""
+        """Return the verdict by the ground truth; if it fails, try the alternative ground truths."""
         if given.episode.forced_quit:
             return failed_verdict(
                 "multi_turn:force_terminated", "the conversation was ended by force", len(given.turns) - 1
@@ -245,7 +245,7 @@ class StateCheck:
         return failure or PASSED
 
     def _turns(self, result: Sequence[object], mode: CallMode, episode: Episode) -> list[Turn]:
-        """Return the calls of each step of each turn; strictly, the calls that were made."""
+        """Return the calls of each step of each turn; in strict judgement, the calls that were made."""
         steps = [turn if isinstance(turn, list) else [] for turn in result]
         decoded = [[self.decode(step, mode) for step in turn] for turn in steps]
         if not self.strict:
@@ -262,12 +262,12 @@ class StateCheck:
         try:
             compared = TurnComparison(truth, said, calls, self.services, lacks_results=lacks_results)
             return [*causes_of_calls(compared)]
-        except Exception:  # noqa: BLE001 - users' simulators and models' values do what they like; the verdict stands alone
+        except Exception:  # noqa: BLE001 - simulators of users and values of models may raise anything; the verdict needs no causes
             return ()
 
 
 def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
-    """Return the failure of a result without a list of steps for each turn."""
+    """Return a failure if the result is not a list of steps for each turn, else None."""
     if not isinstance(result, list):
         return failed_verdict("multi_turn:inference_error", f"no list of turns was recorded: {value_text(result)}")
     if len(result) != len(truth.turns):
@@ -302,24 +302,24 @@ def _key(result: OperationResult) -> str | bytes:
 
 
 def results_of(truth: Attempt, items: Iterable[JSON]) -> list[OperationResult]:
-    """Make the calls of a turn of the ground truth."""
+    """Make the ground truth's calls of a turn; return their results."""
     return [result for item in items for result in truth.make_truth(item)]
 
 
 def made_results(answered: Attempt, turn: Turn) -> list[str | bytes]:
-    """Make the model's calls of a turn; returns what `Results` counts."""
+    """Make the model's calls of a turn; return the keys of their results for `Results`."""
     return [_key(answered.make(call)) for step in turn for call in step]
 
 
 def no_call(turn: Turn) -> RowVerdict | None:
-    """Return a failure if the model made no call in a turn that asks for some."""
+    """Return a failure if the model made no call in a turn that expects calls."""
     if any(turn):
         return None
     return failed_verdict("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
 
 
 def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdict | None:
-    """Return a failure if the model's calls left another state than the ground truth's calls."""
+    """Return a failure if the states after the model's calls differ from those after the ground truth's."""
     found = deviations(truth.backend.states(), answered.backend.states())
     named = ((path_text(each.path, _LONGEST_PATH), each) for each in found)
     counted = ((path, each) for path, each in named if not judging.ignores(path))
@@ -337,7 +337,7 @@ def _text(value: object) -> str:
 
 
 def missing_result(expected: Sequence[OperationResult], had: Results) -> RowVerdict | None:
-    """Return a failure if the model did not have all results that the ground truth's calls give."""
+    """Return a failure if the model lacks results of the ground truth's calls."""
     missing = Counter(map(_key, expected)) - had
     if not missing:
         return None

@@ -1,4 +1,4 @@
-"""States of simulators before and after calls: what differs, and where."""
+"""States of simulators before and after calls, and their differences."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from itertools import zip_longest
 from typing import Final, TypeAlias, cast
 
 Path: TypeAlias = "tuple[object, ...]"
-"""Steps into a state: keys of objects, places in lists."""
+"""A path in a state: keys of objects and indices of lists."""
 
 States: TypeAlias = Mapping[str, Mapping[str, object]]
 """Each simulator's state, by the simulator's name."""
 
 ABSENT: Final = object()
-"""Stands for a value that is not there."""
+"""Marks a missing value."""
 
 _DEEPEST = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference of two states: its path, and the values there before and after."""
+    """One difference between two states: its path, and the values before and after."""
 
     path: Path
     before: object
@@ -29,19 +29,19 @@ class Change:
 
     @property
     def is_new(self) -> bool:
-        """Return True if nothing stood there before."""
+        """Return True if there was no value before."""
         return self.before is ABSENT
 
     @property
     def is_gone(self) -> bool:
-        """Return True if nothing stands there afterwards."""
+        """Return True if there is no value afterwards."""
         return self.after is ABSENT
 
 
 def changes(before: object, after: object, path: Path = ()) -> Iterator[Change]:
-    """Yield the differences of two states one by one.
+    """Yield the differences between two states.
 
-    Both may be live: they are compared where they stand, and equal parts are not entered.
+    Both may be live states, as they are not copied; equal parts are skipped.
     """
     if before is after or before == after:
         return
@@ -64,7 +64,7 @@ def _parts(before: object, after: object) -> Iterator[tuple[object, object, obje
 
 
 def deviations(expected: States, actual: States) -> Iterator[Change]:
-    """Yield the differences in all that the expected states hold."""
+    """Yield the differences from the expected states; additional values in the actual states are ignored."""
     for simulator, state in expected.items():
         other = actual.get(simulator, {})
         for name, value in state.items() if state != other else ():
@@ -72,7 +72,7 @@ def deviations(expected: States, actual: States) -> Iterator[Change]:
 
 
 def path_text(path: Path, most: int = 200) -> str:
-    """Write a path: `TicketAPI.ticket_queue[2].id`, `Shelf.things['old book']`."""
+    """Return a path as text: `TicketAPI.ticket_queue[2].id`, `Shelf.things['old book']`."""
     text = "".join(_step_text(step) for step in path).removeprefix(".")
     return text if len(text) <= most else f"{text[:most]}…"
 
@@ -88,7 +88,7 @@ _LONGEST_KEY = 120
 
 
 def copy_state(value: object) -> object:
-    """Return a copy of a state that later calls do not change."""
+    """Return a copy of a state that later calls cannot change."""
     if isinstance(value, Mapping):
         return {key: copy_state(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -97,7 +97,7 @@ def copy_state(value: object) -> object:
 
 
 def leaves(value: object) -> Iterator[object]:
-    """Yield every value in a structure that holds no others."""
+    """Yield every value in a structure that contains no other values."""
     if isinstance(value, Mapping):
         for item in value.values():
             yield from leaves(item)

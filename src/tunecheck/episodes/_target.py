@@ -1,4 +1,4 @@
-"""The conversation target: an endpoint that answers rows of several turns, with simulators behind its calls."""
+"""The conversation target: an endpoint that answers rows of several turns, with simulators for its calls."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -35,56 +35,56 @@ from tunecheck.formats._reading import AUTO, choose_profile
 MakeUser: TypeAlias = Callable[[Row], User]
 
 STEP_LIMIT = 20
-"""Most queries in one turn, unless said otherwise."""
+"""Default maximum number of requests in one turn."""
 
 _NOTHING: Mapping[str, JSON] = dict.fromkeys(OUTPUT_COLUMNS)
 
 
 class ConversationTarget(EndpointTargetBase):
-    """Answers a row by having the conversation that it describes.
+    """Answers a row by running the conversation that it describes.
 
-    Each row gets simulators of its own. A turn's messages go to the endpoint; the calls in its answer are made against
-    the simulators, and what they came to goes back to it, until it answers without calling. Every answer of the
-    endpoint is journaled, so that a run that was cut off asks for none of them again.
+    Each row gets its own simulators. A turn's messages are sent to the endpoint. The calls in its answer are made on
+    the simulators, and their results are sent back, until an answer has no call. Every answer is journaled, so that a
+    resumed run does not request it again.
 
     Args:
-        endpoint: the model. A replay of BFCL result files gives its recorded steps instead of being asked.
+        endpoint: the model. A replay of BFCL result files returns its recorded steps.
         mode: `tools` sends OpenAI tools and reads `tool_calls`; `text` describes the functions in the system prompt and
             reads calls from the text.
-        step_limit: most queries in one turn; a conversation that reaches it is ended (`forced_quit`).
-        compat: A benchmark (`bfcl`); conversations follow its rules to the letter: one query more than the step limit,
-            answers decoded with its oddities. The call text of its own rows is always decoded so.
-        format: the profile of a model family, or its name, by default that of the endpoint's definition: in the mode
-            `text`, tools are shown as the family is used to, and calls are read by it, strictly, and
-            stand in the result as call text; the log keeps what the model wrote.
+        step_limit: maximum number of requests in one turn; at the limit, the conversation ends (`forced_quit`).
+        compat: a benchmark (`bfcl`) whose rules the conversations follow exactly: one request more than the step limit,
+        and its way of decoding. The call text of the benchmark's own rows is always decoded in this way.
+        format: the profile of a model family, or its name; by default that of the endpoint's definition. In the mode
+        `text`, tools are shown in the family's form, calls are read strictly in that form and become call text in the
+        result; the log keeps the model's own text.
         include_input_log: keep each request's messages and tools in the inference log.
-        include_state_log: keep the simulators' states in it.
-        user: makes the simulated user of a row's conversation; by default its turns are sent one by one.
-        wording: the system prompt and such; by default the family's of the `format`, where it is known, else a
-            benchmark's own for its rows, from the user's copy, else ours.
-        parameters: laid over the endpoint's own in every request.
+        include_state_log: keep the simulators' states in the inference log.
+        user: makes the simulated user of a row's conversation; by default the row's turns are sent in order.
+        wording: the system prompt and other texts. The default depends on the row: the texts of the `format`'s family,
+        if known; else the benchmark's texts from the user's copy, for its rows; else ours.
+        parameters: override the endpoint's own in every request.
         time_limit_s: seconds after which a call of a simulator is abandoned.
-        data: The copy of the benchmark to read prompts and long-context constants from, if not the usual one.
+        data: the copy of the benchmark with prompts and long-context constants, if not in the usual place.
 
     The output columns:
         result: by turn, the steps: `[{"name": "<arguments as JSON>"}, …]`, or text, as in BFCL's result files.
-        inference_log: what was asked, answered, decoded and called, and the states, in the fields of BFCL's own logs.
-        input_token_count, output_token_count, latency: by turn and step; seconds; None where unknown.
+        inference_log: requests, answers, decoded calls, results and states, in the fields of BFCL's own logs.
+        input_token_count, output_token_count, latency: by turn and step; latency in seconds; None if unknown.
         response, text, tool_calls: the last answer; `response` is its OpenAI tool calls, else its text.
         usage, latency_ms: sums over all steps.
-        finish_reason, request_id: of the last answer.
-        steps: how many queries there were.
-        finish_reasons: by turn and step, why the answer ended, where the service says.
-        calls_made: by turn and step, the calls that were made, as texts.
-        forced_quit: whether the conversation was ended by force.
-        ended_by: by what, if it was: `step_limit`, or `overflow` of the model's context window.
-        error: what a recorded row says instead of a result; None otherwise.
-        simulated: whether an answer came from no real model.
-        reasoning_content: what the model thought, by turn and step; `reasoning` is that of the last answer.
+        finish_reason, request_id: those of the last answer.
+        steps: number of requests.
+        finish_reasons: by turn and step, the finish reason of the answer, if the service reports it.
+        calls_made: by turn and step, the executed calls as texts.
+        forced_quit: True if the conversation was ended by force.
+        ended_by: the reason of a forced end: `step_limit`, or `overflow` of the model's context window.
+        error: the error that a recorded row has instead of a result; None otherwise.
+        simulated: True if an answer came from no real model.
+        reasoning_content: the model's reasoning, by turn and step; `reasoning` is that of the last answer.
     """
 
     scoring_version = 1
-    """Raised whenever the same answers of the endpoint can give another conversation."""
+    """Raised whenever the same answers of the endpoint can lead to a different conversation."""
 
     def __init__(
         self,
@@ -133,12 +133,12 @@ class ConversationTarget(EndpointTargetBase):
         self._services = Services(data=self._data, time_limit_s=self._time_limit_s, trust=trust)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """Have the row's conversation; a row without `turns` is asked once.
+        """Run the row's conversation; for a row without `turns`, send one request.
 
         Raises:
-            ValueError: the row describes none; the text says why.
-            PluginError: it names a simulator that is not there.
-            DataError: its configuration, or the copy of BFCL that it needs, cannot be used.
+            ValueError: the row does not describe a conversation; the text says why.
+            PluginError: the row names a simulator that does not exist.
+            DataError: a configuration is invalid, or the needed copy of BFCL is missing or unusable.
             EndpointError: a call failed for good.
         """
         record = self.endpoint.recorded_result(row)
@@ -156,7 +156,7 @@ class ConversationTarget(EndpointTargetBase):
         return output_columns(await conversation.run(context))
 
     async def _ask(self, row: Row, context: CallContext) -> dict[str, JSON]:
-        """Ask a row's question once, without making the calls of the answer."""
+        """Send a row's question once, without making the calls of the answer."""
         request = self._single.request(row, context.idempotency_key())
         shown = request.tools or []
         if self.mode == "text":
@@ -182,7 +182,7 @@ class ConversationTarget(EndpointTargetBase):
         try:
             wording = self._wording_for(row, needs_copy=True)
         except DataError:
-            wording = OwnWording()  # it only shows in the log: no request is sent
+            wording = OwnWording()  # used only for the log, because no request is sent
         conversation = self._conversation(row, scenario, model, user, mode, wording, None)
         conversation.recorded = Episode.read(record)
         columns = output_columns(await conversation.run(context))
@@ -224,14 +224,14 @@ class ConversationTarget(EndpointTargetBase):
         return owner.text_dialect(row, offer, wording, self._profile, exact=self._benchmark is not None)
 
     def _owner(self, row: Row) -> BenchmarkDialect | None:
-        """Return the benchmark that the row belongs to."""
+        """Return the dialect of the benchmark that the row belongs to, or None."""
         name = benchmark_of(row.values)
         if name is not None and name not in self._owners:
             self._owners[name] = find_benchmark(name)(self._data)
         return None if name is None else self._owners[name]
 
     def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:
-        """Return the wording; a benchmark's copy is read only if its texts are needed."""
+        """Return the wording; a benchmark's copy is read only if `needs_copy`."""
         if self._wording is not None:
             return self._wording
         if self.mode == "text" and self._profile is not None and self._profile.prompt is not None:
@@ -240,7 +240,7 @@ class ConversationTarget(EndpointTargetBase):
         return OwnWording() if owner is None else owner.wording()
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:
-        """Return the requests of a row answered by its ground truth, for estimates; none is sent."""
+        """Return the requests for a row, assuming ground-truth answers, for cost estimates; nothing is sent."""
         if row.values.get("turns") is None:
             return [self._single.request(row)]
         scenario = read_scenario(row, self._services)

@@ -4,7 +4,7 @@
     {"input": {"messages": [...], "tools": [...]}, "preferred_output": [...], "non_preferred_output": [...]}
     {"prompt": [...], "completion": [...]}, {"prompt": [...], "chosen": [...], "rejected": [...]}, or without a prompt
 
-A turn with `"weight": 0` is none that the model is trained on. A prompt and what is preferred may be texts.
+A turn with `"weight": 0` is not trained on, so it becomes no row. Prompts and answers may be plain texts.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _CONVERSATION = frozenset(
     )
 )
 _OF_ROWS = frozenset(("query", "answer", "ground_truth", "response", "turns"))
-"""Columns by which a file is one of rows already."""
+"""Columns that show that a file already consists of rows."""
 
 _CALL_KEYS = ("tool_calls", "function_call")
 _READ = frozenset(("role", "content", "weight", *_CALL_KEYS))
 
 
 def is_chat(record: Record) -> bool:
-    """Return True for a conversation that ends with the assistant or has a preferred end."""
+    """Return True for a conversation that ends with the assistant or has a preferred answer."""
     if _OF_ROWS & record.keys():
         return False
     ends = [record[key] for key in (*_ANSWERS, "messages") if record.get(key) is not None]
@@ -50,7 +50,7 @@ def chat_rows(record: Record, number: int) -> list[Record]:
     """Return the rows of one conversation.
 
     Raises:
-        ConversationError: it is none, or some message of it cannot be read.
+        ConversationError: the record is not a conversation, or one of its messages cannot be read.
     """
     asked = record["input"] if isinstance(record.get("input"), dict) else record
     assert isinstance(asked, dict)
@@ -64,7 +64,7 @@ def chat_rows(record: Record, number: int) -> list[Record]:
 
 
 def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
-    """Return the given messages and the messages that the model is trained on."""
+    """Return the messages before the trained part, and the messages that the model is trained on."""
     answer = next((key for key in _ANSWERS if record.get(key) is not None), None)
     if answer is None:
         return [], _object_list(asked, "messages", "user")
