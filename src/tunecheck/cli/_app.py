@@ -1,4 +1,4 @@
-"""Run `tunecheck` and `python -m tunecheck`; errors become one line and an exit code."""
+"""Runs `tunecheck` and `python -m tunecheck`; errors become one line and an exit code."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _CommandGroup(click.Group):
-    """A group of the plug-ins' commands by name. A command's module is loaded when the command runs."""
+    """A group of plug-in commands by name. A command's module is loaded only when the command runs."""
 
     def __init__(self, words: tuple[str, ...] = (), help: str | None = None) -> None:
         super().__init__(words[-1] if words else None, help=help)
         self._words = words
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Show the help of a group that is given no command."""
+        """Parse the arguments; without any, show the group's help."""
         return super().parse_args(ctx, args or ["--help"])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the words that may follow: commands, then groups."""
+        """Return the possible next words: commands, then groups."""
         depth = len(self._words)
         names = [name for name in map(str.split, _commands()) if tuple(name[:depth]) == self._words]
         return list(dict.fromkeys(name[depth] for name in sorted(names, key=lambda name: len(name) > depth + 1)))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load and return the command of a word, or return the group."""
+        """Return the command or the group of a word; load the command's module."""
         name, commands = " ".join([*self._words, cmd_name]), _commands()
         if name in commands:
             command = find("commands", name)
@@ -83,13 +83,13 @@ class _CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve a command as click does, and suggest a name if there is no such command."""
+        """Resolve a command like click, but suggest similar names for an unknown command."""
         if self.get_command(ctx, args[0]) is None:
             ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.list_commands(ctx))}{absence_hint()}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List names and one-line helps, on the first screen the main commands first; load no command."""
+        """List names and one-line helps without loading commands; the first screen begins with the main commands."""
         helps = {**command_groups(), **_commands()}
         sections: dict[str, list[tuple[str, str]]] = {}
         for word in self.list_commands(ctx):
@@ -113,11 +113,11 @@ def _commands() -> dict[str, str]:
 
 
 def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
-    """Run a command. Without arguments, use those of this process, which ends afterwards."""
+    """Run a command; without `arguments`, use those of this process and let it end afterwards."""
     if arguments is not None:
         return _outcome(invocation, command, arguments)
     code = _outcome(invocation, command, sys.argv[1:])
-    # Python waits for threads before it exits; a thread may never end after its call timed out.
+    # Python waits for threads before it exits, but a thread with a timed-out call may never end.
     if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
         timer = threading.Timer(_PATIENCE_S, os._exit, [code])
         timer.daemon = True
@@ -129,10 +129,10 @@ def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence
     invocation.debug = "--debug" in arguments
     invocation.typed = command_line([*invocation.program.split(), *arguments])
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by the parent process: no file of a run may get this descriptor
+        if getattr(sys, name) is None:  # the parent closed it: no other file may get this descriptor
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open as long as the process
     for stream in (sys.stdout, sys.stderr):
-        # A character that a terminal's encoding lacks must not end a run that took hours.
+        # A character outside of the terminal's encoding must not end a run that took hours.
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     out, err = (cast("TextIO", LogStream(stream)) for stream in (sys.stdout, sys.stderr))
@@ -154,13 +154,13 @@ def _exit_code(invocation: Invocation, command: click.Command, arguments: Sequen
     except RunInterruptedError as error:
         run = error.folder.name if error.folder else "last"
         _leave(f"interrupted; go on with:  {invocation.resuming(run)}", invocation.interrupted)
-    except Exception as error:  # noqa: BLE001 - the last place where anything can be caught and said in a line
+    except Exception as error:  # noqa: BLE001 - the last place to report any error in one line
         return _report_failure(error, invocation)
 
 
 def _invoke(command: click.Command, invocation: Invocation, arguments: Sequence[str]) -> int:
     try:
-        # Not command.main(), which exits the process.
+        # command.main() would exit the process.
         with command.make_context(invocation.program, list(arguments), obj=invocation) as context:
             code = command.invoke(context)
     except click.exceptions.Exit as leaving:
@@ -216,7 +216,7 @@ def _say(line: str) -> None:
 
 
 def _interruption_message(invocation: Invocation) -> str:
-    """Return the message for an interruption outside of a run: before it began, or while files were written."""
+    """Return the message for an interruption outside of a run: before it started, or while files were written."""
     if invocation.finished is not None:
         return f"interrupted; the run is finished: {invocation.finished}"
     if invocation.again:
@@ -231,7 +231,7 @@ def _interruption_message(invocation: Invocation) -> str:
 
 
 def _leave(line: str, code: int) -> NoReturn:
-    """End the process now: a call that hangs in a thread must not hold it, and its journal is closed already."""
+    """End the process at once; hanging threads must not delay it, and the journal is already closed."""
     _say(line)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -241,7 +241,7 @@ def _leave(line: str, code: int) -> NoReturn:
 
 @contextlib.contextmanager
 def _ended_like_interrupted() -> Iterator[None]:
-    """Within this block, SIGTERM stops a run in order, as Ctrl-C does; a second one changes nothing."""
+    """Within this block, the first SIGTERM stops a run in order, like Ctrl-C; further ones are ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

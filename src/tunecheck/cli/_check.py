@@ -29,7 +29,7 @@ _DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
 
 @dataclass(frozen=True, kw_only=True)
 class DataCheckOptions(JsonOptions, TrustOptions):
-    """Options of commands that check the rows of a data set."""
+    """Options of commands that check rows of a data set."""
 
     limit: int | None = option("Check only the first N rows.", "N", least=1)
     benchmark_data: Path | None = option("Folder of the benchmark's texts for long-context rows.", "DIR")
@@ -38,7 +38,7 @@ class DataCheckOptions(JsonOptions, TrustOptions):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The outcome of the check of one data set or endpoint: lines for people, and facts for `--json`."""
+    """The result of checking one data set or endpoint: lines for users, and facts for `--json`."""
 
     ok: bool
     lines: Sequence[str]
@@ -117,7 +117,7 @@ def _finding_lines(found: Examination) -> Iterator[str]:
 
 
 def _check_data(name: str, options: CheckOptions) -> CheckResult:
-    """Read all rows, and check them by what plug-ins bring."""
+    """Read all rows, and run the data checks of plug-ins on them."""
     from tunecheck.datasets._reading import open_dataset
 
     dataset = open_dataset(name, limit=options.limit, number_ids=True)

@@ -1,4 +1,4 @@
-"""Write the output of commands: JSON, paths, progress, files, and nothing once the reader has gone."""
+"""Output of commands: JSON, paths, progress, files; output stops if the reader has closed the pipe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
-    """Return a progress bar for a terminal, or None without a terminal or if `quiet`."""
+    """Return a progress bar on a terminal; None without a terminal or if `quiet`."""
     if quiet:
         return None
     from tunecheck._progress import ProgressBar
@@ -29,14 +29,14 @@ def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
 
 
 def stop_writing() -> None:
-    """Discard further output: the reader has gone, and writing to it would print an error at the end."""
+    """Discard further output after the reader closed the pipe, because writing would raise an error at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextlib.contextmanager
 def until_pipe_closes() -> Iterator[None]:
-    """Print the output of a command that has an exit code of its own: a closed pipe ends only the output."""
+    """Let a command with its own exit code print; a closed pipe ends only the output."""
     try:
         yield
         sys.stdout.flush()
@@ -45,7 +45,7 @@ def until_pipe_closes() -> Iterator[None]:
 
 
 def print_path(path: str | os.PathLike[str]) -> None:
-    """Print a path unchanged for the shell; on a terminal without control characters."""
+    """Print a path unchanged for shells; on a terminal, remove control characters."""
     print(printable(os.fspath(path)) if sys.stdout.isatty() else os.fspath(path))
 
 
@@ -60,7 +60,7 @@ def skill_text(idle: int, calling: int, rows: int) -> str:
 
 
 def check_output(option: str, name: str | None) -> None:
-    """Check before a command starts that it can write the file that an option names."""
+    """Check before the command starts that the file named by an option can be written."""
     if name is None:
         return
     path = Path(name)
@@ -71,7 +71,7 @@ def check_output(option: str, name: str | None) -> None:
 
 
 def write_output(name: str, content: str | bytes) -> None:
-    """Write a file whole or not at all; characters that UTF-8 cannot hold are escaped."""
+    """Write a whole file or nothing; escape characters that UTF-8 cannot hold."""
     from tunecheck._disk import write_file
 
     with raise_as(TunecheckError, name, "cannot be written"):

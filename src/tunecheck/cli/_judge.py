@@ -170,7 +170,7 @@ def _parts(calibration: Calibration, out: str | None) -> Iterator[Part]:
 
 
 def _sentences(calibration: Calibration) -> Iterator[Sentence]:
-    """Yield how far the evaluator agrees with people, where they differ most and what to do, and what to type next."""
+    """Yield the agreement with people, the main disagreement with advice, and the next command."""
     share, run, errors = calibration.accuracy, calibration.run_dir.name, calibration.errors
     metric = f" ({calibration.metric})" if calibration.metric not in (None, calibration.evaluator) else ""
     kappa = "" if calibration.kappa.value is None else f", Cohen's kappa {calibration.kappa.value:.2f}"
@@ -217,7 +217,7 @@ def _figures(calibration: Calibration) -> Table:
 
 
 def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
-    """Yield the agreement of scores, and the best threshold."""
+    """Yield the figures for the agreement of scores, and the best threshold."""
     scores, fitted = calibration.scores, calibration.threshold
     if scores is not None:
         yield "weighted kappa", *_decimal(scores.weighted_kappa)
@@ -231,7 +231,7 @@ def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
 
 
 def _decimal(figure: Kappa | Estimate) -> tuple[str, str]:
-    """Return a value, and its interval with a remark."""
+    """Return a value, and its interval with a remark, as texts."""
     interval = "" if figure.low is None or figure.high is None else f"{figure.low:.2f} to {figure.high:.2f}"
     value = _NOTHING if figure.value is None else f"{figure.value:.2f}"
     return value, "; ".join(part for part in (interval, clean(figure.remark or "", 200)) if part)
@@ -272,6 +272,6 @@ def _differences(calibration: Calibration, out: str | None) -> Table:
 
 
 def _with(name: str, value: JSON) -> str:
-    """Write a class with its number, `fail (0.4)`; the number only if it says more than the class."""
+    """Return a class with its number, such as `fail (0.4)`; the number only if it differs from the class."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and str(value) != name
     return f"{clean(name, 30)} ({value:g})" if number else clean(name, 30)

@@ -1,4 +1,4 @@
-"""Load an endpoint by a definition file, a name in endpoints/, or `simulated`; `tunecheck endpoints list`."""
+"""Loads an endpoint by a definition file, a name in endpoints/, or `simulated`; `tunecheck endpoints list`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ WORKSPACE_SIMULATED = Path("endpoints") / "simulated.yaml"
 
 
 def is_embedded(name: str) -> bool:
-    """Return True if the name refers to the built-in simulated endpoint: the workspace defines none."""
+    """Return True if the name means the built-in simulated endpoint, because the workspace defines no other."""
     return name == SIMULATED and not WORKSPACE_SIMULATED.is_file()
 
 
 def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
-    """Load the endpoint of a definition file or name; `simulated` always exists.
+    """Return the endpoint of a definition file or a name; the name `simulated` always exists.
 
-    `trust` says who names the endpoint; `seed` replaces the seed of a simulated endpoint.
+    `trust` is the trust in the source of the name; `seed` replaces the seed of a simulated endpoint.
     """
     from tunecheck.endpoints._definition import load_endpoint, read_definition
 

@@ -1,6 +1,6 @@
-"""Describe a command's options once, as a dataclass.
+"""Describes a command's options once, as a dataclass.
 
-Its fields become the command line and its help, the keys of a configuration file (`--config`), the options that a run
+Its fields define the command line and its help, the keys of a configuration file (`--config`), the options that a run
 records, and the options that `--resume` may change:
 
     @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,10 @@ from tunecheck._json import JSON, loads
 from tunecheck._messages import command_line
 
 DONE, FAILED, WRONG_USE, NOT_MET, UNDECIDED = range(5)
-"""Exit codes. NOT_MET: a gate is not met, or a check found problems. UNDECIDED: these rows do not decide a gate."""
+"""Exit codes. NOT_MET: a gate is not met, or a check found problems. UNDECIDED: the rows do not decide a gate."""
 
 DEFAULT_RESULTS = "eval_results"
-"""The folder of run folders without `--results-dir`."""
+"""The default folder of runs, without `--results-dir`."""
 
 
 @dataclass
@@ -40,15 +40,15 @@ class Invocation:
     """One start of the program.
 
     Attributes:
-        program: The words that start it: `tunecheck`, `python -m tunecheck`.
-        command: The words of the command that starts runs: `tunecheck evaluate`, `python evaluate.py`.
-        debug: Print tracebacks; a configuration file may set it, too.
-        results_dir: The folder of run folders.
-        started: The time in UTC.
-        finished: The run that is complete, while its results are printed.
-        typed: The whole command line.
-        again: The command that continues after an interruption, if it is not one with `--resume`.
-        interrupted: The exit code after an interruption.
+        program: the words that start the program: `tunecheck`, `python -m tunecheck`.
+        command: the words of the command that starts runs: `tunecheck evaluate`, `python evaluate.py`.
+        debug: True to print tracebacks; a configuration file may set it, too.
+        results_dir: the folder of runs.
+        started: the start time in UTC.
+        finished: the folder of the completed run, while its results are printed.
+        typed: the whole command line.
+        again: the command that continues after an interruption, if not with `--resume`.
+        interrupted: the exit code after an interruption.
     """
 
     program: str = "tunecheck"
@@ -62,7 +62,7 @@ class Invocation:
     interrupted: int = FAILED
 
     def resuming(self, run: str) -> str:
-        """Return the command that finishes a run, to be copied into a shell."""
+        """Return the command that finishes a run, ready to be pasted into a shell."""
         if self.again:
             return self.again
         where = [] if self.results_dir == DEFAULT_RESULTS else ["--results-dir", self.results_dir]
@@ -70,13 +70,13 @@ class Invocation:
 
 
 SCORING, RUNNING, GATING, SHOWING = "Evaluators", "The run", "Gates", "Output"
-"""Panels of the help that several commands share, in their order below a command's own."""
+"""Help panels that several commands share; they follow a command's own panels in this order."""
 
 _PANELS = (SCORING, RUNNING, GATING, SHOWING)
 
 
 Acts = Literal["asks", "loads", "sends", "sets", "speeds", "writes"]
-"""The effect of a value: it names an endpoint, a file that may load code, a destination, parameters, or an output."""
+"""The effect of a value: it names an endpoint, a file with code, a destination or an output, or sets parameters or speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,14 @@ class Description:
     """The description of an option, without its name, type and default.
 
     Attributes:
-        flags: Names on the command line, if they differ from `--` and the field's name.
-        names: The value is a list of names between commas.
-        bare: The value of the option without an argument.
-        recorded: A run's manifest keeps the option.
-        fixed: `--resume` must not change it; None: the command's default.
-        positional: An argument without a name.
-        hidden: Not on the command line.
-        acts: The effect of the value, if it has one. The value of another user must be typed again.
+        flags: the names on the command line, if not `--` and the field's name.
+        names: True if the value is a list of names, separated by commas.
+        bare: the value if the option is given without an argument.
+        recorded: True if a run's manifest keeps the option.
+        fixed: True if `--resume` must not change the option; None means the command's default.
+        positional: True for an argument without a name.
+        hidden: True if the option is not on the command line.
+        acts: the effect of the value, if any. Such a value from another user's file must be typed again.
     """
 
     help: str = ""
@@ -117,17 +117,17 @@ def option(
     default: object = None,
     **details: Any,  # noqa: ANN401 - fields of Description
 ) -> Any:  # noqa: ANN401 - the field's own type, as of dataclasses.field
-    """Return a field that is an option, required if its default is MISSING; `details` are fields of Description."""
+    """Return a dataclass field for an option, required if `default` is MISSING; `details` are fields of Description."""
     return field(default=default, metadata={"description": Description(help, metavar, panel, **details)})
 
 
 def flag(help: str, panel: str | None = None, **details: Any) -> Any:  # noqa: ANN401 - as option
-    """Return a field that is true if the option is given."""
+    """Return a dataclass field for a flag, true if given."""
     return option(help, None, panel, default=False, **details)
 
 
 def argument(help: str, metavar: str, *, default: object = MISSING) -> Any:  # noqa: ANN401 - as option
-    """Return a field that stands on the command line without a name."""
+    """Return a dataclass field for an argument without a name."""
     return option(help, metavar, default=default, positional=True)
 
 
@@ -141,7 +141,7 @@ class _Number(click.FloatRange):
 
 @dataclass(frozen=True, slots=True)
 class OptionField:
-    """A field of the options: `hint` is its whole type, `kind` the type that is not None."""
+    """An option's field: `hint` is its full type, `kind` the type without None."""
 
     name: str
     hint: Any
@@ -151,7 +151,7 @@ class OptionField:
 
     @property
     def flag(self) -> str:
-        """Return the name on the command line, `--group-by`."""
+        """Return the name on the command line, such as `--group-by`."""
         return next(iter(self.description.flags), "--" + self.name.replace("_", "-"))
 
     def parsed(self, value: Any) -> object:  # noqa: ANN401 - the words on the command line, as click reads them
@@ -163,11 +163,11 @@ class OptionField:
 
     @property
     def takes_many(self) -> bool:
-        """Return True if the command line gives several words: repeated options, or arguments in a row."""
+        """Return True if the option takes several words: a repeated option, or several arguments."""
         return get_origin(self.kind) in (list, dict) and not self.description.names
 
     def parameter(self) -> click.Parameter:
-        """Return click's option or argument; the dataclass keeps the default."""
+        """Return click's option or argument; its default stays in the dataclass."""
         said, kind = self.description, self._type()
         if said.positional:
             many = -1 if self.takes_many else 1
@@ -192,7 +192,7 @@ class OptionField:
         return click.Path(path_type=Path) if self.kind is Path else click.STRING
 
     def help_row(self, *, notes: bool) -> tuple[str, str]:
-        """Return the two columns of the help: `--limit N`, and the text, with range and default if `notes`."""
+        """Return the two columns of the help, such as `--limit N` and its text; `notes` adds range and default."""
         about = self.description
         names = about.metavar if about.positional else ", ".join(about.flags or (self.flag,))
         value = "" if about.positional or self.kind is bool or about.metavar is None else f" {about.metavar}"
@@ -213,8 +213,8 @@ class CommandOptions:
     """Base of all options.
 
     Attributes:
-        command: The command that starts runs with them.
-        core: The options that `--help` lists, where `--help-all` lists more.
+        command: the command that starts runs with these options.
+        core: the options that `--help` lists, if `--help-all` lists more.
     """
 
     command: ClassVar[str] = ""
@@ -228,7 +228,7 @@ class CommandOptions:
 
     @classmethod
     def of_command_line(cls, parameters: Mapping[str, Any]) -> Self:
-        """Make options from a command's parameters, as click has read them."""
+        """Return the options for a command's parameters, as parsed by click."""
         described = option_fields(cls)
         values: dict[str, Any] = {
             name: described[name].parsed(value)
@@ -248,7 +248,7 @@ class CommandOptions:
         return {name: value for name, value in self.given().items() if described[name].description.recorded}
 
     def over(self, lower: Self) -> Self:
-        """Return these options, completed by lower ones; `name=value` options are merged by name."""
+        """Return these options, completed from lower ones; `name=value` options are merged by name."""
         merged = lower.given()
         for name, value in self.given().items():
             below = merged.get(name)
@@ -257,7 +257,7 @@ class CommandOptions:
 
 
 def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
-    """Return the options by name, in the order of the help: arguments, then panels, a command's own first."""
+    """Return the options by name in help order: arguments first, then panels, beginning with the command's own."""
     hints = get_type_hints(options)
     described = {}
     for each in fields(options):
@@ -275,7 +275,7 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
 
 
 def is_given(value: object) -> bool:
-    """Return True if an option has a value; 0 is one."""
+    """Return True if an option has a value; 0 counts as a value."""
     return not (value is None or value is False or value in ([], (), {}))
 
 
@@ -284,7 +284,7 @@ T = TypeVar("T", bound=CommandOptions)
 
 @dataclass(frozen=True)
 class Command(Generic[T]):
-    """A command: its options, and a function of them that returns the exit code."""
+    """A command: its options, and a function that takes them and returns the exit code."""
 
     options: type[T]
     run: Callable[[T, Invocation], int]
@@ -293,16 +293,16 @@ class Command(Generic[T]):
         return self.run(options, invocation)
 
     def parse(self, program: str, words: Sequence[str]) -> T:
-        """Read the words that follow the command.
+        """Parse the words after the command.
 
         Raises:
-            click.UsageError: there is no such option, or a value is not allowed.
+            click.UsageError: an option does not exist, or a value is not allowed.
         """
         with self.click_command(program).make_context(program, list(words)) as context:
             return self.options.of_command_line(context.params)
 
     def click_command(self, name: str) -> click.Command:
-        """Return click's command; the context's object is the Invocation."""
+        """Return click's command; its context object is the Invocation."""
 
         @click.pass_context
         def run(context: click.Context, /, **parameters: object) -> int:
@@ -321,13 +321,13 @@ class Command(Generic[T]):
 
 
 class _PanelledCommand(click.Command):
-    """A command that groups the options of its help in panels."""
+    """A command whose help groups options in panels."""
 
     described: Sequence[OptionField] = ()
     core: Sequence[str] = ()
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write arguments, then each panel's options."""
+        """Write the arguments, then each panel's options."""
         panels: dict[str, list[tuple[str, str]]] = {}
         for each in self.described:
             if not self.core or each.name in self.core:
@@ -349,17 +349,17 @@ def _help_all(context: click.Context, parameter: click.Parameter, given: bool) -
 
 
 def _wrappable(text: str) -> str:
-    """Return a docstring for click, which wraps paragraphs; mark numbered lists so that they keep their lines."""
+    """Return a docstring for click, which rewraps paragraphs; numbered lists are marked to keep their lines."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(f"\b\n{each}" if re.search(r"\n *\d+ ", f"\n{each}") else each for each in paragraphs)
 
 
 def command(options: type[T]) -> Callable[[Callable[[T, Invocation], int]], Command[T]]:
-    """Return a decorator that makes a command of a function of these options."""
+    """Return a decorator that makes a command from a function that takes these options."""
     return lambda run: Command(options, run)
 
 
-_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # lenient JSON readers take them for numbers; here they are text
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # lenient JSON readers accept these as numbers; here they are text
 
 
 def parse_names(text: str, option: str) -> list[str]:
@@ -373,7 +373,7 @@ def parse_names(text: str, option: str) -> list[str]:
 
 
 def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
-    """Parse `name=value` texts; a value that is JSON is parsed, any other value is text."""
+    """Parse `name=value` texts; a value that is valid JSON is decoded, any other value is text."""
     assignments: dict[str, JSON] = {}
     for text in texts:
         name, equals, value = text.partition("=")

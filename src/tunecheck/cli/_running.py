@@ -1,4 +1,4 @@
-"""Share code between the commands that start runs: how they begin, and the output at the end."""
+"""Shared code of the commands that start runs: their beginning, and their output at the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_ERRORS, _MOST_REASONS, _MOST_NOTES = 5, 8, 3
 
 
 def trust_of(options: RunOptions) -> Trust:
-    """Return what a command may load.
+    """Return the trust of a command: which files it may load.
 
     If the user has no run in the workspace yet, a note on stderr names the first code file that is loaded.
     """
@@ -49,9 +49,9 @@ def trust_of(options: RunOptions) -> Trust:
 
 
 def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
-    """Return the options of a command that starts a run, and what it may load.
+    """Return the options of a command that starts a run, and its trust.
 
-    With `resume`, the options of that run complete them.
+    With `resume`, the resumed run's options complete them.
     """
     from tunecheck.runs._store import find_run
 
@@ -65,7 +65,7 @@ def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
 
 
 def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArguments]) -> RunArguments:
-    """Return the arguments of a run that all these commands have; `title` is the progress bar's."""
+    """Return the arguments that all commands pass to a run; `title` is shown in the progress bar."""
     return {
         "concurrency": options.concurrency,
         "resume": options.resume,
@@ -78,7 +78,7 @@ def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArgum
 
 
 def note_changed(*runs: Run) -> None:
-    """Print a note for each run with results that changed since the run wrote them."""
+    """Print a note for each run whose results have changed since it wrote them."""
     from tunecheck.runs._verify import changed_since
 
     for run in runs:
@@ -99,9 +99,9 @@ def run_summary(result: EvaluationResult) -> dict[str, JSON]:
 def print_run(
     result: EvaluationResult, noun: str, figures: Callable[[], None], files: Iterable[str], about: str = ""
 ) -> None:
-    """Print a finished run for people: three sentences, the command's own figures, and its files.
+    """Print a finished run for users: three sentences, the command's own figures, and its files.
 
-    `noun` names a row of it.
+    `noun` names one row.
     """
     from tunecheck.results import first_screen
     from tunecheck.runs._store import Run
@@ -122,7 +122,7 @@ def print_run(
 
 
 def headline(sentences: Sequence[str]) -> View:
-    """Return the sentences that say what passed, why rows failed, and what to type next."""
+    """Return a view of three sentences: what passed, why rows failed, and which command comes next."""
     passed, *others = sentences
     return View(passed, [Text([Words(passed, "strong"), *others])])
 
@@ -135,9 +135,9 @@ _HEADS: Mapping[Side, str] = {
 
 
 def failures_table(failures: Failures, rows: int) -> Table | None:
-    """List why rows failed, serving problems first, then the errors of evaluators.
+    """Return a table of why rows failed: causes, serving problems first, then evaluators' reasons and errors.
 
-    A row counts under its cause; without one, under the first reason that its evaluators give.
+    A row counts under its cause, or without a cause under its evaluators' first reason.
     """
     cells: list[Sequence[Sentence]] = []
     told = {group.example: group.words for group in failures.errors.get("target", {}).values()}
@@ -179,7 +179,7 @@ def _failure_line(title: Words, group: FailureGroup, rows: int, error: str = "")
 
 
 def usage_table(usage: Mapping[str, JSON]) -> Table:
-    """List calls, tokens and cost of the target and of each evaluator that asks a model."""
+    """Return a table of calls, tokens and cost of the target and of each evaluator that calls a model."""
     rows: list[Sequence[Sentence]] = []
     for name, spent in usage.items():
         if isinstance(spent, dict):
@@ -190,7 +190,7 @@ def usage_table(usage: Mapping[str, JSON]) -> Table:
 
 
 def run_errors(folder: Path, noun: str) -> Iterator[str]:
-    """Yield the commonest kinds of errors of a run, with a row each."""
+    """Yield the most common errors of a run, each with the id of an example row."""
     for group in islice(_failures(folder).error_groups, _MOST_ERRORS):
         yield f"{clean(group.words, 200)} ({plural(group.rows, noun)}, e.g. {clean(group.example, 60)})"
 
@@ -203,7 +203,7 @@ def _failures(folder: Path) -> Failures:
 
 
 def every_row_failed(result: EvaluationResult, noun: str) -> bool:
-    """Return True if all rows failed, and print that on standard error."""
+    """Return True if all rows failed, and report that on standard error."""
     failed = bool(result.row_count) and result.failed_row_count == result.row_count
     if failed:
         print(f"error: every {noun} ended in an error", file=sys.stderr)

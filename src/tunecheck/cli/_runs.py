@@ -66,7 +66,7 @@ def _list(found: list[Run], options: RunsOptions) -> int:
 
 
 def _show(found: list[Run]) -> int:
-    """Print what each run printed at its end, or how an unfinished one stands."""
+    """Print the summary of each finished run, or the state of an unfinished one."""
     from tunecheck.results import describe_run, first_screen
 
     for run in found:
@@ -93,7 +93,7 @@ def _remove(found: list[Run], options: RunsOptions) -> int:
 
 
 def _mark_running(listed: list[RunLine], folder: Path) -> None:
-    """Mark runs of another machine as running: no process of this machine holds their journal."""
+    """Mark runs of another machine as running, which look killed because no local process holds their journal."""
     killed = {line.id: line for line in listed if line.status == "killed"}
     mirror = mirror_at(folder) if killed else None
     for run in mirror.running(killed) if mirror is not None else ():

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ResultsOptions(CommandOptions):
     """Options of commands that read or write run folders."""
 
     whole_storage: ClassVar[bool] = False
-    """True if the command may open any run of the folder, not only those that it names."""
+    """True if the command may open any run in the folder, not only the named ones."""
 
     results_dir: str | None = option(
         "Folder of runs, or az://container/prefix.", "DIR", RUNNING, recorded=False, acts="writes"
@@ -51,7 +51,7 @@ class ResultsOptions(CommandOptions):
 
     @property
     def folder(self) -> Path:
-        """Return the folder of run folders, or of their local mirror."""
+        """Return the folder of runs, or the local mirror of their storage."""
         return results_folder(self.results_dir or DEFAULT_RESULTS)
 
     def around(self) -> AbstractContextManager[object]:
@@ -60,7 +60,7 @@ class ResultsOptions(CommandOptions):
 
 @contextmanager
 def _mirror(options: ResultsOptions, place: str) -> Iterator[None]:
-    """Mirror run folders from storage while a command runs."""
+    """Mirror the runs in storage while a command runs."""
     if not is_remote(place):
         yield
         return
@@ -77,7 +77,7 @@ def _mirror(options: ResultsOptions, place: str) -> Iterator[None]:
 
 
 def results_folder(place: str) -> Path:
-    """Return the folder of runs at a place: the place itself, or the mirror of an address."""
+    """Return the folder of runs: the place itself, or the local mirror of an address."""
     return open_mirror(place).folder if is_remote(place) else Path(place)
 
 
@@ -86,7 +86,7 @@ STATISTICS = "Statistics"
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions(CommandOptions):
-    """Options of commands that compare runs, now or later."""
+    """Options of commands that compare runs or prepare comparisons."""
 
     cluster: str | None = option(
         "Column of related rows. Default: the data's `cluster`, else a column that repeats; none: no rows are related.",
@@ -110,7 +110,7 @@ class ComparingOptions(ClusterOptions):
 EXIT_CODES: Mapping[str, int] = MappingProxyType(
     {"ship": DONE, "keep": NOT_MET, "undecided": UNDECIDED, "invalid": WRONG_USE}
 )
-"""The exit codes of a command that decides."""
+"""The exit codes of commands that decide between runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ class DecisionOptions(ComparingOptions):
 
     @property
     def comparing(self) -> dict[str, Any]:
-        """The arguments that compare() and select() share."""
+        """The arguments shared by compare() and select()."""
         return {
             "guards": _guards(self.guard or []),
             "margin": self.margin,
@@ -168,7 +168,7 @@ def _guards(given: Sequence[str]) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class TrustOptions(CommandOptions):
-    """Options of commands that load files named by data and other files."""
+    """Options of commands that load files named in data and other files."""
 
     trust: list[str] | None = option(
         "Let this file, or this folder's files, name what they like (repeatable).", "PATH", RUNNING, recorded=False
@@ -195,8 +195,8 @@ class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
 class ResumableOptions(RunOptions):
     """Options of commands that can resume a run.
 
-    `fixed` is the default for options that do not say whether `--resume` may change them; `anew` says how to start a
-    new run with other options.
+    `fixed` is the default of options without their own `fixed`: True if `--resume` must not change them. `anew` says in
+    errors how to start a new run with other options.
     """
 
     fixed: ClassVar[bool] = False
@@ -219,7 +219,7 @@ ASKING = "What is asked, and how"
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationOptions(CommandOptions):
-    """Options of commands that have conversations."""
+    """Options of commands that run conversations."""
 
     mode: str | None = option(
         "tools: the endpoint takes tools (default). text: the prompt describes them, and calls are read from the text.",
@@ -232,14 +232,14 @@ class ConversationOptions(CommandOptions):
 
     @property
     def conversation(self) -> dict[str, JSON]:
-        """Return the conversation target's parameters that are given."""
+        """Return the given parameters of the conversation target."""
         named = {name: getattr(self, name) for name in ("mode", "step_limit", "include_input_log", "format")}
         return {name: value for name, value in named.items() if value not in (None, False)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamesOptions(CommandOptions):
-    """Options of commands that compare calls with BFCL's possible answers."""
+    """Options of commands that compare calls with BFCL's accepted answers."""
 
     names: str | None = option(
         "Spelling of BFCL functions with dots: dotted, underscored, or auto (default: as each row's calls).",
@@ -250,7 +250,7 @@ class NamesOptions(CommandOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatorOptions(ModelOptions):
-    """Options of commands that make evaluators."""
+    """Options of commands that create evaluators."""
 
     set: dict[str, JSON] | None = option(
         "Evaluator's parameter, as bleu.threshold=0.4.", "E.PARAMETER=VALUE", SCORING, acts="sets"

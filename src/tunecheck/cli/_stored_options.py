@@ -1,6 +1,6 @@
-"""Read options from a file: a configuration (`--config eval.yaml`), or the manifest of a run that is resumed.
+"""Reads options from a file: a configuration (`--config eval.yaml`), or the manifest of a resumed run.
 
-Options that can act need trust: the file must be in the workspace, or the user must have begun the run here.
+Options that act need trust: the file must be in the workspace, or this user must have started the run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def as_recorded(options: CommandOptions) -> dict[str, JSON]:
 
 
 def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
-    """Return the options of a run's manifest; raise if another command or a newer version began it."""
+    """Return the options in a run's manifest; raise ConfigurationError if another command started the run."""
     from tunecheck._yaml import Document
 
     begun = command_of(command)
@@ -57,9 +57,9 @@ def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
 
 
 def merge_resumed_options(options: R, recorded: R, run: Run) -> R:
-    """Return the options of a resumed run: the recorded ones, replaced by those that are given now.
+    """Return the options of a resumed run: the recorded ones, overridden by the given ones.
 
-    A fixed option must keep its value. Whether other values fit the finished rows, the run itself checks.
+    A fixed option must keep its value. The run itself checks whether other values fit its finished rows.
     """
     for name, value in options.given().items():
         described = option_fields(type(options))[name]
@@ -73,14 +73,14 @@ def merge_resumed_options(options: R, recorded: R, run: Run) -> R:
 
 
 def read_config(kind: type[T], path: str) -> T:
-    """Read a configuration file: the command's long options as keys, with dashes or underscores."""
+    """Read a configuration file, whose keys are the command's long options with dashes or underscores."""
     from tunecheck import _yaml as yamltext
 
     return _read(kind, _config_keys(kind), _underscore_keys(yamltext.read_yaml(Path(path))))
 
 
 def options_of_file(given: T, path: str, trust: Trust, invocation: Invocation) -> T:
-    """Return the given options, completed by those of a configuration file."""
+    """Return the given options, completed from a configuration file."""
     read = read_config(type(given), path)
     owner = f"{path}, which lies outside of this workspace,"
     check_acting(given, read, trust.of_options(Path(path)), owner, path, invocation)
@@ -90,7 +90,7 @@ def options_of_file(given: T, path: str, trust: Trust, invocation: Invocation) -
 def options_of_run(
     given: T, run: Run, trust: Trust, invocation: Invocation, *, among: Collection[str] | None = None
 ) -> T:
-    """Return the options that a run recorded, or those of some names."""
+    """Return a run's recorded options, or only those with the names in `among`."""
     manifest = run.manifest()
     recorded = recorded_options(type(given), run.id, manifest.command)
     if among is not None:
@@ -102,9 +102,9 @@ def options_of_run(
 
 
 def check_acting(given: T, stored: T, trust: Trust, owner: str, place: str, invocation: Invocation) -> None:
-    """Refuse stored options that act, unless they are typed, too, or the user trusts their file.
+    """Raise UntrustedError for stored options that act, unless they are also typed or their file is trusted.
 
-    An option that names an endpoint may name one of the workspace, as data may.
+    As in data, an option may name an endpoint of the workspace.
     """
     if trust.named_by is None:
         return
@@ -124,7 +124,7 @@ def check_acting(given: T, stored: T, trust: Trust, owner: str, place: str, invo
 
 
 def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
-    """Return True if the value of an option does what data must not do."""
+    """Return True if the option's value has an effect that needs trust."""
     from tunecheck import _yaml as yamltext
     from tunecheck.endpoints._definition import check_named
     from tunecheck.evaluation import DEFAULT_CONCURRENCY
@@ -141,14 +141,14 @@ def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
     if how == "speeds":
         usual = {"repeat": 1, "evaluator_timeout": DEFAULT_TIMEOUT_S}.get(option.name, DEFAULT_CONCURRENCY)
         return isinstance(value, (int, float)) and value > usual
-    if how == "loads" and isinstance(value, str):  # a configuration that names no code is data
+    if how == "loads" and isinstance(value, str):  # a configuration without code is data
         path = Path(value)
         return not trust.has(path) or (path.is_file() and ".py" in str(yamltext.load_yaml(path)))
     return how is not None
 
 
 def _names_file(value: object) -> bool:
-    """Return True if a text, or a text inside the value, could be a path or an address, or reads the environment."""
+    """Return True if the value contains a text that may be a path or an address, or reads the environment."""
     if isinstance(value, (list, dict)):
         return any(map(_names_file, value.values() if isinstance(value, dict) else value))
     return isinstance(value, str) and ("/" in value or "\\" in value or "${env:" in value or Path(value).exists())
@@ -163,7 +163,7 @@ def _config_keys(kind: type[CommandOptions]) -> list[OptionField]:
 
 
 def _underscore_keys(document: Document) -> Document:
-    """Return the document with `group_by` for `group-by`."""
+    """Return the document with underscores in its keys, such as `group_by` for `group-by`."""
     from tunecheck._yaml import Document
 
     values = {} if document.value is None else document.value
@@ -190,7 +190,7 @@ def _struct_type(described: Sequence[OptionField]) -> type[msgspec.Struct]:
 
 
 def _type(described: OptionField) -> Any:  # noqa: ANN401 - a type
-    """Return the type of an option in a file."""
+    """Return the type of an option's value in a file."""
     kind, said = described.kind, described.description
     if get_origin(kind) is list:
         return str | list[Annotated[str, msgspec.Meta(min_length=1)]] | None
@@ -219,7 +219,7 @@ def _value(described: OptionField, values: msgspec.Struct, document: Document) -
 
 
 def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict[str, JSON]:
-    """Flatten `{bleu: {threshold: 0.4}}` to `{bleu.threshold: 0.4}`."""
+    """Return `{bleu.threshold: 0.4}` for `{bleu: {threshold: 0.4}}`."""
     entries: dict[str, JSON] = {}
     for name, setting in value.items():
         inner = setting if isinstance(setting, dict) and "." not in name else {"": setting}

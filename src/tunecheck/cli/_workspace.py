@@ -31,7 +31,7 @@ _COPIED = (
     "datasets/val.jsonl",
     "datasets/val.yaml",
 )
-"""Files of this repository's workspace that the wheel includes."""
+"""The example files that the wheel includes."""
 
 _IGNORED = b"eval_results/\n__pycache__/\n"
 
@@ -62,7 +62,7 @@ def init(options: InitOptions, invocation: Invocation) -> int:
 
 
 def _content(name: str) -> bytes:
-    # An editable install has no copy in the package; take the repository's own files.
+    # An editable install has no copy in the package, so use the repository's files.
     from importlib.resources import files
 
     shipped = files("tunecheck.cli") / "workspace" / name
@@ -102,7 +102,7 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
 
 
 def _extensions_by_origin() -> dict[str, dict[str, list[Candidate]]]:
-    """Return extensions by plug-in and kind; those of small packages and of files come last."""
+    """Return extensions by plug-in and kind; those of small packages and workspace files come last."""
     from tunecheck.plugins import discover, installed_plugins, kinds
 
     origins: dict[str, dict[str, list[Candidate]]] = {each.plugin.name: {} for each in installed_plugins()}

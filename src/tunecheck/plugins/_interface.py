@@ -1,7 +1,7 @@
-"""`Plugin`, the extensions that it brings, and their protocols.
+"""`Plugin`, the extensions that a plug-in provides, and the protocols of extensions.
 
-Fields of `Plugin` name the core's class if an extension must be one: an evaluator is any callable, an endpoint kind a
-subclass of `tunecheck.endpoints.Endpoint`.
+If an extension must have a class of the core, the fields of `Plugin` name it: an evaluator is any callable, an endpoint
+kind a subclass of `tunecheck.endpoints.Endpoint`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """One thing that a plug-in brings: where it is loaded from, and a one-line help.
+    """One extension that a plug-in provides: where to load it from, and a help of one line.
 
-    `loader` is `package.module:attribute`, in the plug-in's own package. Tunecheck imports it at its first use.
+    `loader` is `package.module:attribute`, in the plug-in's own package. Tunecheck imports it when it is first used.
     """
 
     loader: str
@@ -49,9 +49,9 @@ Extensions: TypeAlias = Mapping[str, Extension]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The code of a fault: its title in headings and counts.
+    """The code of a fault, with its title in headings and counts.
 
-    The code of a cause also has the side that has to change (how the model is served, or the model), and advice.
+    The code of a cause also has the side that needs a change (the serving or the model), and advice.
     """
 
     title: str
@@ -61,17 +61,18 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Brought:
-    """The fields of a Plugin that hold extensions by name; each field's name is a kind."""
+    """The fields of a Plugin that hold extensions by name; each field's name is a kind of extension."""
 
     commands: Extensions = field(default_factory=dict)
-    """Commands by the words that are typed: `bfcl run`, or `datasets author` in a group of the core. Each is made by
-    `tunecheck.cli.command`."""
+    """Commands by their words on the command line: `bfcl run`, or `datasets author` in a group of the core. Each is
+    made by `tunecheck.cli.command`.
+    """
     options: Extensions = field(default_factory=dict)
     """Options of `evaluate`: subclasses of `tunecheck.cli.AddedOptions`."""
     datasets: Extensions = field(default_factory=dict)
-    """Data set loaders: `load("NAME:ARGUMENT")` calls them with the argument. They return a path, rows or a Dataset."""
+    """Data set loaders: callables that take the argument of `NAME:ARGUMENT` and return a path, rows or a Dataset."""
     converters: Extensions = field(default_factory=dict)
-    """Converters of `datasets convert`, by the form that they read."""
+    """Converters of `datasets convert`, by the name of the form that they read."""
     data_checks: Extensions = field(default_factory=dict)
     """Checks of the rows of a data set for `check`: see `tunecheck.cli.DataCheck`."""
     targets: Extensions = field(default_factory=dict)
@@ -79,7 +80,7 @@ class _Brought:
     dialects: Extensions = field(default_factory=dict)
     """Conversation dialects, by the value of `compat`."""
     evaluators: Extensions = field(default_factory=dict)
-    """Evaluators: any callable with keyword parameters, or a class of such."""
+    """Evaluators: callables with keyword parameters, or classes of such callables."""
     evaluator_files: Extensions = field(default_factory=dict)
     """Evaluators in files of the workspace, by pattern (`prompty/*.prompty`): a class that takes the file's path."""
     endpoints: Extensions = field(default_factory=dict)
@@ -99,11 +100,11 @@ class _Brought:
     cluster_rules: Extensions = field(default_factory=dict)
     """Which rows of a run are dependent: see ClusterRule."""
     objections: Extensions = field(default_factory=dict)
-    """What speaks against comparing two runs: see ObjectionRule."""
+    """Objections against comparing two runs: see ObjectionRule."""
     uploaders: Extensions = field(default_factory=dict)
     """Destinations of finished runs: see MakeUploader."""
     runners: Extensions = field(default_factory=dict)
-    """Where a run's rows are computed, by the name after `--on`: see RunnerLike."""
+    """Runners, which compute a run's rows elsewhere, by the name after `--on`: see RunnerLike."""
     mirrors: Extensions = field(default_factory=dict)
     """Storage behind `--results-dir`, by URL scheme: see OpenMirror."""
 
@@ -113,14 +114,14 @@ class Plugin(_Brought):
     """The extensions of a package.
 
     Args:
-        name: The plug-in's name, that of its entry point.
-        help: One line: what the plug-in is for.
-        extra: The extra that installs what this plug-in alone needs: `bfcl` for `pip install 'tunecheck[bfcl]'`.
-        requires: The modules of that extra without which nothing of the plug-in works.
-        command_groups: One-line helps of new command groups, by their word.
-        codes: Codes of faults and causes that its evaluators give.
-        own_kinds: Extensions of kinds that the plug-in itself looks up with `find(KIND, NAME)`. Other packages add to
-            a kind by the entry point group `tunecheck.<KIND>`, users by files in the workspace's folder `<KIND>`.
+        name: the plug-in's name, which is that of its entry point.
+        help: the plug-in's purpose in one line.
+        extra: the extra with this plug-in's dependencies: `bfcl` for `pip install 'tunecheck[bfcl]'`.
+        requires: the modules of that extra that every extension of the plug-in needs.
+        command_groups: helps of new command groups in one line, by the group's word.
+        codes: codes of faults and causes that the plug-in's evaluators report.
+        own_kinds: extensions of kinds that the plug-in itself looks up with `find(KIND, NAME)`. Other packages add to a
+        kind by the entry point group `tunecheck.<KIND>`, users by files in the workspace's folder `<KIND>`.
     """
 
     name: str
@@ -148,106 +149,108 @@ class MakeTarget(Protocol):
 
 
 class RunSource(Protocol):
-    """Opens files of another program as a run, or adds what it knows to one that is `opened` (a run folder).
+    """Opens files of another program as a run, or extends a run that is already `opened` (a run folder).
 
-    It returns `opened` for paths that are not its own. `opened` is None if no other source has opened the path.
+    For paths of other programs it returns `opened`, which is None if no source has opened the path yet.
     """
 
     def __call__(self, path: Path, opened: OpenedRun | None) -> OpenedRun | None: ...
 
 
 class ClusterRule(Protocol):
-    """Groups the rows of a run that are dependent, or returns None for runs that are not its own."""
+    """Returns the groups of dependent rows in a run, or None for runs of other programs."""
 
     def __call__(self, run: OpenedRun, row_ids: list[str]) -> Clusters | None: ...
 
 
 class ObjectionRule(Protocol):
-    """Yields what speaks against shipping the new run; nothing for runs that are not its own.
+    """Yields objections against shipping the new run; nothing for runs of other programs.
 
-    The code of an objection begins with the plug-in's name; its effect is `none` unless the runs cannot be compared.
+    An objection's code begins with the plug-in's name; its effect is `none` unless the runs cannot be compared.
     """
 
     def __call__(self, base: RunInfo, new: RunInfo) -> Iterable[Objection]: ...
 
 
 class Figures(Protocol):
-    """Additional figures of runs, such as a leaderboard's; both methods return nothing for other runs."""
+    """Additional figures of runs, such as a leaderboard's; both methods return nothing for unrelated runs."""
 
     def of_run(self, run: Run) -> Mapping[str, float]:
-        """Return the figures of one run, for its summary."""
+        """Return the figures of one run for its summary."""
 
     def of_pair(self, pair: RunPair, metric: MetricComparison) -> Iterable[Part]:
-        """Return the figures of two runs with their difference, for `compare`."""
+        """Return the figures of two runs and their difference, for `compare`."""
 
 
 class PairTable(Protocol):
-    """A table of two runs, next to their metrics."""
+    """A table that compares two runs, shown next to their metrics."""
 
     def data(self, base: RunInfo, new: RunInfo) -> JSON:
-        """Return what `compare --json` has under the table's name, or None for runs that are not its own."""
+        """Return the table's data for `compare --json`, or None for unrelated runs."""
 
     def table(self, data: JSON) -> Table:
-        """Return the data as a table for people."""
+        """Return the data as a table for users."""
 
 
 class Panel(Protocol):
-    """A panel of the report: data computed in Python, drawn in the browser by a script."""
+    """A panel of the report: Python computes its data, a script draws it in the browser."""
 
     script: str
-    """JavaScript: calls `panel(NAME, {title, draw, row})`. `draw(data, open)` returns the panel's elements, and
-    `row(shown)` what an opened row shows of it. Text is added with `data(text)`, never as markup."""
+    """JavaScript that calls `panel(NAME, {title, draw, row})`. `draw(data, open)` returns the panel's elements, and
+    `row(shown)` the panel's part of an opened row. Text is added with `data(text)`, never as markup.
+    """
     style: str
-    """CSS of these elements."""
+    """CSS of the panel's elements."""
 
     def reader(self, folder: Path | None) -> PanelReader:
-        """Return what reads the rows of one run; None for a run without a run folder."""
+        """Return the reader of one run's rows; None for a run without a run folder."""
 
 
 class UploaderLike(Protocol):
     """Uploads finished runs to one destination."""
 
     def check(self, *, simulated: bool) -> None:
-        """Raise ConfigurationError before the run if the upload would be refused after it."""
+        """Raise ConfigurationError before the run if its upload would be refused."""
 
     def upload(self, run: Run, *, again: bool = False) -> Any:  # noqa: ANN401 - tunecheck_upload.Uploaded
-        """Upload a run, or what an interrupted upload left over."""
+        """Upload a run, or the rest after an interrupted upload."""
 
 
 class MakeUploader(Protocol):
-    """Makes the uploader of a destination: a Foundry project, an MLflow server's address."""
+    """Makes the uploader for a destination, such as a Foundry project or the address of an MLflow server."""
 
     def __call__(self, destination: Any, *, allow_simulated: bool, **details: Any) -> UploaderLike: ...  # noqa: ANN401
 
 
 class RunnerLike(Protocol):
-    """Opens `--on NAME:ADDRESS` for a run with these options; `recipe` makes its execution in another process.
+    """Opens the runner of `--on NAME:ADDRESS` for a run with these options.
 
-    It returns a `tunecheck.evaluation.RunsElsewhere`.
+    `recipe` makes the run's execution in another process. Returns a `tunecheck.evaluation.RunsElsewhere`.
     """
 
     def __call__(self, address: str | None, options: Any, recipe: Any) -> Any: ...  # noqa: ANN401
 
 
 class MirrorLike(Protocol):
-    """Mirrors the runs at one address, such as `az://container/prefix`, in a folder on this machine."""
+    """Mirrors the runs at one address, such as `az://container/prefix`, to a folder on this machine."""
 
     folder: Path
 
     def kept(self, tell: Callable[[str], None], *, whole: bool) -> AbstractContextManager[Callable[[str], None]]:
-        """Fetch runs, then ship what a command writes into the folder; give a function that claims a run to resume.
+        """Fetch runs, then upload what the command writes; yield a function that claims a run to resume.
 
-        `whole` fetches every run instead of what a list of runs needs. `tell` is called with each line for the user.
+        `whole` fetches every run instead of only the data that a list of runs needs. `tell` gets each line for the
+        user.
         """
 
     def complete(self, run: str) -> None:
         """Fetch the missing files of a run."""
 
     def running(self, runs: Iterable[str]) -> set[str]:
-        """Return the runs among these that another machine works on."""
+        """Return those of the runs that another machine is working on."""
 
 
 class OpenMirror(Protocol):
-    """Opens the mirror of an address; raises ConfigurationError if the address or the environment is wrong."""
+    """Opens the mirror of an address; raises ConfigurationError if the address or the environment is invalid."""
 
     def __call__(self, address: str) -> MirrorLike: ...

@@ -1,9 +1,9 @@
-"""Extensions by kind and name: those of installed plug-ins, then of small packages, then files of the workspace.
+"""Extensions by kind and name: from installed plug-ins, then from small packages, then from workspace files.
 
-A plug-in's `Plugin` names its extensions. A small package may register under `tunecheck.<kind>` instead. In a
-workspace, a file `evaluators/word_count.py` offers the evaluator `word_count`, and a file
-`prompty/politeness.prompty` the evaluator `politeness`, a judge with that prompt; under the name of an installed judge
-the file is that judge's prompt.
+A plug-in's `Plugin` lists its extensions. A small package may register extensions under `tunecheck.<kind>` instead. In
+a workspace, a file `evaluators/word_count.py` provides the evaluator `word_count`, and a file
+`prompty/politeness.prompty` the evaluator `politeness`, a judge with that prompt. If an installed judge has the file's
+name, the file replaces its prompt.
 """
 
 from __future__ import annotations
@@ -172,15 +172,15 @@ def find(
 
     Args:
         kind: `evaluators`, `endpoints`, … (see Plugin), or a plug-in's own kind.
-        name: The extension's name.
-        workspace: The folder of workspace files; by default the current one.
-        among: The result of `discover`, for callers that look for several names.
-        trust: The source of the name; by default it may load every file of the workspace.
+        name: the extension's name.
+        workspace: the folder of workspace files; by default the current folder.
+        among: the result of `discover`, for callers that look up several names.
+        trust: the trust in the source of the name; by default every workspace file may be loaded.
 
     Raises:
-        PluginError: No extension or two have the name, or the extension's code does not load.
-        MissingExtraError: The extension needs a package that is not installed.
-        ConfigurationError: The source of the name may not load the file.
+        PluginError: no extension or several have the name, or the extension's code does not load.
+        MissingExtraError: the extension needs a package that is not installed.
+        ConfigurationError: the source of the name may not load the file.
     """
     candidates = discover(kind, workspace=workspace) if among is None else among
     named = [each for each in candidates if each.name == name]
@@ -197,16 +197,16 @@ def find(
 
 
 def absence_hint() -> str:
-    """Return the end of an error about an unknown name: which plug-ins are missing, if any."""
+    """Return the end of an error about an unknown name, which lists plug-ins that are not installed."""
     absent = [f"{each.name} ({each.package})" for each in absent_plugins()]
     return f"; it may belong to a plug-in that is not installed: {', '.join(absent)}" if absent else ""
 
 
 def check(candidate: Candidate, trust: Trust) -> None:
-    """Check that the source of a name may load an extension.
+    """Check that the source of a name may load this extension.
 
     Raises:
-        ConfigurationError: They may not.
+        ConfigurationError: it may not.
     """
     if candidate.file is not None:
         trust.check(
@@ -215,7 +215,7 @@ def check(candidate: Candidate, trust: Trust) -> None:
 
 
 def load(candidate: Candidate) -> object:
-    """Load an extension; errors as of `find`."""
+    """Load an extension; raises the errors of `find`."""
     plugin = candidate.plugin
     extra = None if plugin is None else plugin.extra
     if extra is not None and plugin is not None and not all(map(find_spec, plugin.requires)):
@@ -244,9 +244,9 @@ def _load_error(candidate: Candidate, error: BaseException) -> str:
 
 
 def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
-    """Return all extensions of a kind without loading one: installed ones first, then the workspace's."""
+    """Return all extensions of a kind without loading them, first the installed ones, then the workspace's."""
     found = [*_plugin_candidates(kind), *_package_candidates(kind), *_file_candidates(kind, workspace or Path())]
-    # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
+    # sys.path can contain a distribution twice (an editable install run from its own folder).
     return list({(each.name, each.origin): each for each in found}.values())
 
 
@@ -290,11 +290,11 @@ def _made_from(maker: Candidate, path: Path) -> object:
 
 
 def _files(workspace: Path, pattern: str) -> list[Path]:
-    return [path for path in sorted(workspace.glob(pattern)) if path.is_file()]  # opening a pipe would never end
+    return [path for path in sorted(workspace.glob(pattern)) if path.is_file()]  # opening a pipe would block
 
 
 def _is_prompt_of(candidate: Candidate, judge: Candidate) -> bool:
-    """Return True if a candidate is only the workspace's prompt for the installed judge of that name."""
+    """Return True if the candidate is a workspace prompt that replaces the prompt of the installed judge."""
     if candidate.file is None or candidate.file.suffix == ".py":
         return False
     return getattr(load(judge), "replaceable_prompt", None) == judge.name
@@ -305,24 +305,24 @@ def _all(kind: str) -> list[Any]:
 
 
 def _that_load(candidates: Iterable[Candidate]) -> Iterator[object]:
-    """Yield all extensions that load; an extension without its package is skipped."""
+    """Yield all extensions that can be loaded; skip extensions with a missing package."""
     for candidate in candidates:
         with suppress(MissingExtraError):
             yield _load(candidate, None if candidate.plugin is None else candidate.plugin.extra)
 
 
 def added_options() -> list[type[Any]]:
-    """Return the classes of options that plug-ins add to `evaluate`."""
+    """Return the option classes that plug-ins add to `evaluate`."""
     return _all("options")
 
 
 def codes() -> Mapping[str, Code]:
-    """Return the codes of faults and causes that plug-ins other than the core bring."""
+    """Return the codes of faults and causes that plug-ins add."""
     return {code: each for installed in installed_plugins() for code, each in installed.plugin.codes.items()}
 
 
 def figures() -> list[Figures]:
-    """Return the extensions with figures for a run's summary."""
+    """Return the extensions that provide figures of runs."""
     return _all("figures")
 
 
@@ -337,32 +337,32 @@ def panels() -> Mapping[str, Panel]:
 
 
 def sources() -> list[RunSource]:
-    """Return what opens other programs' files as runs."""
+    """Return the extensions that open other programs' files as runs."""
     return _all("sources")
 
 
 def cluster_rules() -> list[ClusterRule]:
-    """Return what groups dependent rows of plug-ins' runs."""
+    """Return the extensions that group dependent rows."""
     return _all("cluster_rules")
 
 
 def objection_rules() -> list[ObjectionRule]:
-    """Return what speaks against comparing two runs."""
+    """Return the extensions that yield objections against comparing two runs."""
     return _all("objections")
 
 
 def uploader(name: str) -> MakeUploader:
-    """Return what makes the uploader of a destination, such as `foundry`; errors as of `find`."""
+    """Return the factory of uploaders for a destination, such as `foundry`; raises the errors of `find`."""
     return cast("MakeUploader", find("uploaders", name))
 
 
 def runner(name: str) -> RunnerLike:
-    """Return the runner of `--on NAME`; errors as of `find`."""
+    """Return the runner of `--on NAME`; raises the errors of `find`."""
     return cast("RunnerLike", find("runners", name))
 
 
 def mirror(scheme: str) -> OpenMirror:
-    """Return what opens mirrors of addresses of a URL scheme, such as `az`; errors as of `find`."""
+    """Return the function that opens mirrors for a URL scheme, such as `az`; raises the errors of `find`."""
     return cast("OpenMirror", find("mirrors", scheme))
 
 
@@ -377,12 +377,12 @@ _LOADED_FROM = "__tunecheck_loaded_from__"
 
 
 def load_file(path: Path, module_name: str) -> ModuleType:
-    """Run a workspace file as a module of that name and register it, so that its classes can be pickled.
+    """Run a workspace file as a module and register it under the name, so that its classes can be pickled.
 
     A file that has changed since it was loaded is loaded again.
 
     Raises:
-        PluginError: The file cannot be read as a module.
+        PluginError: the file cannot be read.
     """
     known, state = sys.modules.get(module_name), _file_state(path)
     if known is not None and vars(known).get(_LOADED_FROM) == state:
@@ -393,16 +393,17 @@ def load_file(path: Path, module_name: str) -> ModuleType:
     _register_packages(module_name)
     sys.modules[module_name] = module
     try:
-        # Not by the loader, which would litter the workspace with compiled files and takes them by the second.
+        # Not by the loader's exec_module, which writes bytecode files into the workspace and checks them only to the
+        # second.
         exec(loader.source_to_code(path.read_bytes(), str(path)), vars(module))  # noqa: S102
-    except BaseException:  # noqa: BLE001 - a module that is half loaded must not stay, whatever ended it
+    except BaseException:  # noqa: BLE001 - a partly loaded module must not remain, whatever the error
         del sys.modules[module_name]
         raise
     return module
 
 
 def _register_packages(module_name: str) -> None:
-    """Register the packages of a dotted name as empty modules: pickling imports them."""
+    """Register the parent packages of a dotted name as empty modules, because pickle imports them."""
     parts = module_name.split(".")[:-1]
     for length in range(1, len(parts) + 1):
         package = ModuleType(".".join(parts[:length]))
@@ -419,10 +420,10 @@ def _file_state(path: Path) -> tuple[str, int, int]:
 
 
 def load_offer(path: Path) -> object:
-    """Load a file of the workspace and return what it offers.
+    """Load a workspace file and return the extension that it defines.
 
     Raises:
-        PluginError: It offers nothing, or several things.
+        PluginError: the file defines none, or several.
     """
     folder, path = path.parent.name, path.resolve()
     module = load_file(path, f"{WORKSPACE_MODULES}.{folder}.{path.stem}")
@@ -447,7 +448,7 @@ def load_offer(path: Path) -> object:
 
 
 def _plugins_among(own: Sequence[_Named]) -> list[_Named]:
-    """Return the classes and functions that may be a plug-in; if just one is a subclass of ours, only that."""
+    """Return the classes and functions that can be an extension; if just one subclasses our classes, only that one."""
     able = [each for each in own if not typing.is_typeddict(each)]
     able = [each for each in able if not (isinstance(each, type) and issubclass(each, (Enum, BaseException, tuple)))]
     ours: list[_Named] = [each for each in able if isinstance(each, type) and any(map(_is_ours, each.__mro__))]

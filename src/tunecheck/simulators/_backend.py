@@ -1,6 +1,6 @@
-"""The simulators of one attempt at a conversation: calls go in, results come out, nothing is raised.
+"""The simulators of one attempt at a conversation: executes calls and returns results; never raises.
 
-Nothing is global or shared: each attempt makes a backend and throws it away.
+Nothing is global or shared: each attempt has its own backend.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from tunecheck.simulators._base import ArgumentError, Operation, Simulator, Simu
 
 @dataclass(frozen=True, slots=True)
 class OperationResult:
-    """One call's result.
+    """The result of one call.
 
-    `text` is what the model sees; `error` says whether the call failed; `value` is what the operation returned
-    (`{"error": …}` where it failed), for a call that stands as an argument of another.
+    `text` is shown to the model; `error` is True if the call failed; `value` is the operation's return value
+    (`{"error": …}` if it failed), for calls that are arguments of other calls.
     """
 
     text: str
@@ -41,7 +41,7 @@ class OperationResult:
 
 
 def success(value: object) -> OperationResult:
-    """Return the result of an operation; a dict with an `error` that is neither None nor False is a failure."""
+    """Return the result of an operation; a dict with an `error` other than None or False counts as failed."""
     return OperationResult(
         result_text(value), isinstance(value, dict) and value.get("error") not in (None, False), value
     )
@@ -54,10 +54,9 @@ def failure(message: str) -> OperationResult:
 
 
 def result_text(value: object) -> str:
-    """Return text unchanged, a dict as JSON (ASCII, key order kept, NaN allowed), other values as Python writes them.
+    """Return text unchanged, a dict as JSON (ASCII, key order kept, NaN allowed), other values as Python's str.
 
-    BFCL shows results to a model, and compares them, in these forms. A dict with a value without a JSON form becomes
-    Python text.
+    BFCL shows results to models, and compares them, in these forms. A dict that JSON cannot hold becomes Python text.
     """
     if isinstance(value, str):
         return value
@@ -76,11 +75,11 @@ class Backend:
     """The loaded simulators of one attempt, by class name.
 
     Args:
-        simulators: instances that belong to this attempt alone.
-        time_limit_s: after how long a call of a simulator that is not `bounded` is given up.
+        simulators: instances that only this attempt uses.
+        time_limit_s: time limit of a call to a simulator that is not `bounded`.
 
     Raises:
-        PluginError: two simulators offer an operation of the same name.
+        PluginError: two simulators have an operation of the same name.
     """
 
     def __init__(self, simulators: Mapping[str, Simulator], *, time_limit_s: float = 10) -> None:
@@ -111,10 +110,10 @@ class Backend:
         return backend
 
     def call(self, call: FunctionCall, positional: Sequence[JSON] = ()) -> OperationResult:
-        """Make a call, those in its arguments first. Never raises: whatever goes wrong is an error result.
+        """Make a call, after the calls in its arguments. Never raises: every error becomes an error result.
 
-        If a call in an argument fails, the call fails with the same words. Positional arguments come in `positional`,
-        or under "0", "1", … as `read_calls` gives them.
+        If a call in an argument fails, the outer call fails with the same text. Positional arguments are in
+        `positional`, or under "0", "1", … as from `read_calls`.
         """
         owner, operation = self._table.get(call.name, ("", None))
         if operation is None:
@@ -145,11 +144,11 @@ class Backend:
         if simulator.bounded and not operation.waits:
             return work()
         if operation.waits:
-            work = partial(asyncio.run, _await_result(work))  # in a thread of its own, which has no event loop
+            work = partial(asyncio.run, _await_result(work))  # asyncio.run needs a thread without an event loop
         return _run_with_time_limit(work, self.time_limit_s)
 
     def _make_argument(self, value: JSON) -> JSON:
-        """Return an argument with the results of the calls in it."""
+        """Return an argument with the calls in it replaced by their results."""
         if isinstance(value, FunctionCall):
             result = self.call(value)
             if result.error:
@@ -162,14 +161,14 @@ class Backend:
         return value
 
     def states(self) -> dict[str, dict[str, object]]:
-        """Return each simulator's live state by class name; do not change it."""
-        return {  # after a call that did not return, a thread may still be changing the state
+        """Return each simulator's live state by class name; callers must not change it."""
+        return {  # after a timeout, a thread may still be changing the state
             name: {"out_of_order_since": self._stuck[name]} if name in self._stuck else simulator.state()
             for name, simulator in self.simulators.items()
         }
 
     def state_texts(self) -> dict[str, dict[str, JSON]]:
-        """Return each simulator's state for an inference log by class name; empty states are left out."""
+        """Return each simulator's state for the inference log, by class name; empty states are left out."""
         texts = {name: simulator.state_text() for name, simulator in self.simulators.items() if name not in self._stuck}
         return {name: text for name, text in texts.items() if text}
 
@@ -179,14 +178,14 @@ class Backend:
 
 
 class Backends:
-    """Starts the backends of many attempts; each simulator's class is looked for once, which takes longer than a turn.
+    """Starts the backends of many attempts; looks each simulator's class up only once, because that is slow.
 
     Args:
-        classes: simulators by name that are not plugins; they go before plugins of the same name.
-        long_context: Returns the constants for rows that ask for long context; called when the first row asks.
-        workspace: A folder with a `simulators/` folder that is searched as well.
+        classes: simulators by name that are not plug-ins; they override plug-ins of the same name.
+        long_context: returns the constants for rows with long context; called for the first such row.
+        workspace: a folder whose `simulators/` folder is also searched.
         time_limit_s: seconds after which a call of a simulator is abandoned.
-        trust: The trust in the rows that name simulators; by default every file may be loaded.
+        trust: the trust in the rows that name simulators; by default every file may be loaded.
     """
 
     def __init__(
@@ -205,11 +204,11 @@ class Backends:
         self._trust = trust
 
     def start(self, names: Sequence[str], config: Mapping[str, JSON], *, long_context: bool = False) -> Backend:
-        """Start a backend of an attempt's own, each simulator loaded from its part of the configuration.
+        """Start a backend for one attempt, with each simulator loaded from its part of the configuration.
 
         Raises:
-            PluginError: There is no such simulator, or two offer the same operation.
-            DataError: A configuration cannot be used, or the constants for long context are missing.
+            PluginError: a simulator does not exist, or two have the same operation.
+            DataError: a configuration is invalid, or the constants for long context are missing.
         """
         constants = self.constants if long_context else None
         classes = {name: self.find(name) for name in names}
@@ -217,7 +216,7 @@ class Backends:
 
     @cached_property
     def constants(self) -> Mapping[str, JSON]:
-        """Return the constants that pad rows with long context."""
+        """Return the constants that extend the data of rows with long context."""
         if self._read_constants is None:
             raise DataError("a row asks for long context, and nothing here has constants for it")
         return self._read_constants()
@@ -229,7 +228,7 @@ class Backends:
         return self._classes[name]
 
     def with_class(self, name: str, simulator: type[Simulator]) -> Backends:
-        """Return a copy that starts this class under the name."""
+        """Return a copy that uses this class for the name."""
         other = copy.copy(self)
         other._classes = {**self._classes, name: simulator}
         return other
@@ -242,13 +241,13 @@ class Backends:
 def find_simulator(
     name: str, *, workspace: Path | None = None, among: Sequence[Candidate] | None = None, trust: Trust | None = None
 ) -> type[Simulator]:
-    """Return the simulator class of a plug-in name; `among` are the candidates that `discover` gave.
+    """Return the simulator class with a plug-in name; `among` is the result of `discover`.
 
     `trust` is the trust in the row that names it; by default every file may be loaded.
 
     Raises:
-        PluginError: there is none, or what is there is no simulator.
-        ConfigurationError: who names it may not load a file of the workspace.
+        PluginError: there is no such plug-in, or it is not a simulator.
+        ConfigurationError: the source of the name may not load a workspace file.
     """
     plugin = find("simulators", name, workspace=workspace, among=among, trust=trust)
     if not (isinstance(plugin, type) and issubclass(plugin, Simulator)):
@@ -284,7 +283,7 @@ async def _await_result(work: Callable[[], object]) -> object:
 
 
 class _OverdueError(Exception):
-    """The code did not return in time."""
+    """A call did not return within the time limit."""
 
 
 class _ArgumentFailedError(Exception):
@@ -294,7 +293,7 @@ class _ArgumentFailedError(Exception):
 
 
 def holds_calls(value: object) -> bool:
-    """Return True if a call stands anywhere in the value."""
+    """Return True if the value contains a call at any depth."""
     if isinstance(value, dict):
         return any(map(holds_calls, value.values()))
     if isinstance(value, (list, tuple)):
@@ -303,10 +302,10 @@ def holds_calls(value: object) -> bool:
 
 
 def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> object:
-    """Return what `work` returns, or raise what it raises, if that comes in time.
+    """Return what `work` returns, or raise what it raises, within the time limit.
 
-    The thread of late code is given up. Code that keeps the interpreter's lock (`10**10**9`) cannot be given up: a
-    simulator must bound such arguments itself.
+    After the limit, the thread is abandoned. Code that holds the interpreter's lock (`10**10**9`) cannot be abandoned,
+    so a simulator must limit such arguments itself.
     """
     threads = Threads(1, "tunecheck-simulator")
     call = threads.submit(work)
@@ -314,6 +313,6 @@ def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> obj
     try:
         return call.result(time_limit_s)
     except TimeoutError:
-        if call.done():  # the work itself raised it
+        if call.done():  # the work itself raised the TimeoutError
             raise
         raise _OverdueError from None

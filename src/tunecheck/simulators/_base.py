@@ -17,8 +17,8 @@
             self.value += amount
             return {"value": self.value}
 
-A new instance is made and loaded for every attempt at a conversation, and thrown away afterwards: an instance is never
-shared, so it needs no locks and may keep everything in plain attributes.
+Every attempt at a conversation makes, loads and discards its own instance. Instances are never shared, so they need no
+locks and may keep all data in plain attributes.
 """
 
 from __future__ import annotations
@@ -53,68 +53,68 @@ _SCALARS: dict[object, str] = {
     type(None): "null",
 }
 _ARGUMENT = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
-_LONGEST_GUESS = 100  # longer names are not compared with the known ones
+_LONGEST_GUESS = 100  # longer names get no suggestions
 
 _Method = TypeVar("_Method", bound=Callable[..., object])
 _Value = TypeVar("_Value")
 
 
 class SimulatorError(Exception):
-    """An operation that cannot be done: the model gets its text as `{"error": text}`."""
+    """An operation cannot be done; the model gets the text as `{"error": text}`."""
 
 
 def tool(method: _Method) -> _Method:
-    """Mark a method as an operation that a model may call, under the method's own name.
+    """Mark a method as an operation that a model may call by the method's name.
 
-    The tool definition comes from its typed parameters and its docstring: the first paragraph describes the
-    operation, and each line `name: text` below `Args:` one parameter. A parameter without a default is required.
+    The tool definition is made from the typed parameters and the docstring: the first paragraph describes the
+    operation, and each line `name: text` below `Args:` describes a parameter. Parameters without a default are
+    required.
     """
     setattr(method, TOOL_MARK, True)
     return method
 
 
 class Simulator:
-    """Base of all simulators. Subclasses give `load`, `state` and methods marked with `tool`.
+    """Base of all simulators. Subclasses define `load`, `state` and methods marked with `tool`.
 
-    An operation gets its arguments as plain JSON values; they are bound to its parameters by name or position, but
-    their types are not checked: a model may pass anything. The model is shown what it returns: text unchanged, a dict
-    as JSON, other values as Python writes them. It refuses with `SimulatorError`; any other exception is an error
-    result too. Arguments and what it returns may be kept or handed out by others: copy what must not change.
+    An operation gets its arguments as plain JSON values, bound to its parameters by name or position. Their types are
+    not checked, because a model may pass anything. The model sees the return value: text unchanged, a dict as JSON,
+    other values as Python's str. An operation refuses with `SimulatorError`; any other exception is an error result,
+    too. Callers may keep or pass on arguments and return values, so copy what must not change.
     """
 
     bounded: ClassVar[bool] = False
-    """Whether every operation is known to end soon, whatever its arguments; then calls need no thread of their own."""
+    """True if every operation ends soon for all arguments; its calls then need no thread."""
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """Start from this configuration; what is kept of it is copied.
+        """Start from this configuration; copy the parts that are kept.
 
-        `config` is empty where the data has none for this simulator. `long_context` holds constants that pad states
-        and answers in rows that ask for long context, else None. Many simulators share the constants: do not change
-        them.
+        `config` is empty if the data has none for this simulator. `long_context` holds constants that extend states and
+        answers of rows with long context, else None. Many simulators share the constants, so do not change them.
 
         Raises:
-            DataError: the configuration cannot be used; the text says where and why.
+            DataError: the configuration is invalid; the text says where and why.
         """
 
     def state(self) -> dict[str, object]:
-        """Return the state that is compared after each turn: plain data by name, sets allowed.
+        """Return the state to compare after each turn: plain data by name, sets allowed.
 
-        It may refer to the live state: callers compare it and do not change it.
+        The result may refer to the live state, because callers do not change it.
         """
         return {}
 
     def state_text(self) -> dict[str, JSON]:
-        """Return a copy of the state for an inference log: JSON values, or texts of values without a JSON form."""
+        """Return a copy of the state for the inference log: JSON values, or text for values without a JSON form."""
         return {name: log_value(value) for name, value in self.state().items()}
 
     @classmethod
     def sample(cls) -> Mapping[str, JSON]:
-        """Return a configuration for conversations of `datasets author`; parts of it may be drawn."""
+        """Return a configuration for conversations of `datasets author`; it may be random."""
         return {}
 
     @classmethod
     def operations(cls) -> Mapping[str, Operation]:
-        """Return the operations by name: the class's own in the order of its source, then inherited ones."""
+        """Return the operations by name: the class's own in source order, then inherited ones."""
         return operations_of(cls)  # type: ignore[arg-type]  # classes are hashable, whatever mypy says
 
     @classmethod
@@ -124,7 +124,7 @@ class Simulator:
 
 
 def copy_json(value: _Value) -> _Value:
-    """Return a copy of JSON data that shares no list and no object with it."""
+    """Return a copy of JSON data that shares no list or object with the original."""
     if isinstance(value, list):
         return [  # type: ignore[return-value]
             copy_json(each) if isinstance(each, (list, dict)) else each for each in value
@@ -137,7 +137,7 @@ def copy_json(value: _Value) -> _Value:
 
 
 def log_value(value: object) -> JSON:
-    """Return a state's value for a log: a copy through JSON, or its text if it has no JSON form."""
+    """Return a copy of a state's value as JSON, or its text if it has no JSON form."""
     try:
         copy: JSON = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
@@ -146,14 +146,14 @@ def log_value(value: object) -> JSON:
 
 
 class ArgumentError(Exception):
-    """Arguments that an operation does not have, or lacks; its text names them."""
+    """Unknown or missing arguments of an operation; the text names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation: its name, the method, its parameters in order, and which of them must be given.
+    """One operation: its name, its method, its parameters in order, and the required ones.
 
-    `positional` counts the parameters that may be given by position. `waits`: it is an `async def`.
+    `positional` is the number of parameters that may be given by position. `waits`: the method is an `async def`.
     """
 
     name: str
@@ -167,7 +167,7 @@ class Operation:
         """Return all arguments by parameter name.
 
         Raises:
-            ArgumentError: too many, an unknown one, one given twice, or a required one missing.
+            ArgumentError: too many arguments, an unknown or repeated one, or a missing required one.
         """
         bound = dict(zip(self.parameters[: self.positional], positional, strict=False))
         for name, value in named.items():
@@ -211,7 +211,7 @@ def tool_definition(operation: Operation) -> dict[str, JSON]:
     """Return a new OpenAI tool made from an operation's signature and docstring.
 
     Raises:
-        PluginError: an annotation that names a type which is not there.
+        PluginError: an annotation names a type that does not exist.
     """
     return copy.deepcopy(_definition(operation))
 
@@ -239,7 +239,7 @@ def _definition(operation: Operation) -> dict[str, JSON]:
 
 
 def type_schema(hint: object) -> dict[str, JSON]:
-    """Return the JSON Schema of a parameter's type; `object` allows anything: `{}`."""
+    """Return the JSON Schema of a parameter's type; for `object`, which allows anything, `{}`."""
     if isinstance(hint, typing.TypeAliasType if hasattr(typing, "TypeAliasType") else ()):
         return type_schema(hint.__value__)
     if hint in _SCALARS:

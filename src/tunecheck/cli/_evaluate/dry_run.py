@@ -1,4 +1,4 @@
-"""`--dry-run`: check everything that a run checks before its first call, and estimate its calls, tokens and cost."""
+"""`--dry-run`: makes all checks before a run's first call, and estimates its calls, tokens and cost."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from tunecheck.pipeline._scoring import BoundEvaluator
 
 _JUDGEMENT = 400
-"""Assumed characters of a judge's answer."""
+"""Assumed length of a judge's answer in characters."""
 
 _UNKNOWN_ANSWER: Mapping[str, JSON] = {"response": "", "text": "", "tool_calls": None}
 
 
 @dataclass(slots=True)
 class RunEstimate:
-    """Expected calls of the endpoint, and the most calls of each judge: some rows may not need one.
+    """Estimated calls of the endpoint, and the maximum calls of each judge, as some rows may need none.
 
-    An answer counts as long as its ground truth, within its limit. Tokens are a quarter of the characters. `unaskable`
-    counts the rows that give no request; `problem` is the problem of the first one.
+    An answer is assumed to be as long as its ground truth, up to its limit. Tokens are a quarter of the characters.
+    `unaskable` counts the rows for which no request can be made; `problem` is the first one's error.
     """
 
     rows: int = 0
@@ -43,7 +43,7 @@ class RunEstimate:
 
     @property
     def smallest_difference(self) -> float | None:
-        """The smallest difference of pass rates that these rows show in four of five comparisons."""
+        """The smallest difference of pass rates that these rows show with 80% power."""
         from tunecheck.statistics._decisions import smallest_binary
 
         return smallest_binary(self.rows / self.trials, ASSUMED_CHANGE, 0.8, 0.05) if self.rows else None
@@ -60,7 +60,7 @@ class RunEstimate:
         }
 
     def lines(self, *, at_most: bool) -> Iterator[str]:
-        """Yield the estimate for people. `at_most`: an unknown number of recorded answers will be reused."""
+        """Yield the estimate for users. `at_most`: an unknown number of recorded answers will be reused."""
         asked, smallest = self.asked, self.smallest_difference
         if self.note:
             yield f"rows: {clean(self.note, 300)}"
@@ -94,10 +94,10 @@ def _price(spending: Spending) -> str:
 
 
 def estimate(execution: Execution) -> RunEstimate:
-    """Check a run and add up its calls.
+    """Check a run and estimate its calls.
 
     Raises:
-        ConfigurationError: something does not fit together.
+        ConfigurationError: the run's settings are invalid.
     """
     from tunecheck.evaluators._judges.prompty import PromptyEvaluator
     from tunecheck.pipeline._mapping import value_reader
@@ -132,7 +132,7 @@ def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: in
     endpoint = getattr(target, "endpoint", None)
     assert isinstance(endpoint, Endpoint)
     try:
-        if isinstance(target, ConversationTarget):  # as if the model made the calls of the ground truth
+        if isinstance(target, ConversationTarget):  # estimate with the calls of the ground truth
             requests: Sequence[ChatRequest] = target.expected_requests(row)
         else:
             requests = [target.request(row) if isinstance(target, EndpointTarget) else ChatRequest([])]
@@ -146,12 +146,12 @@ def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: in
 
 
 def _add_judgement(judged: Spending, judge: BoundEvaluator, row: Row, answer: int | None) -> None:
-    """Add what an evaluator would ask its model; `answer` is the answer's expected length if it is not recorded."""
+    """Add the judge's request for a row; `answer` is the expected length of an answer that is not recorded yet."""
     from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 
     prompt = judge.function
     assert isinstance(prompt, PromptyEvaluator)
-    with contextlib.suppress(Exception):  # the run reports a row that cannot be judged
+    with contextlib.suppress(Exception):  # the run reports rows that cannot be judged
         request = prompt.expected_request(**judge.bind(row.values, {} if answer is None else _UNKNOWN_ANSWER))
         if request is not None:
             sent = (answer or 0) + _length([dict(message) for message in request.messages])

@@ -1,4 +1,4 @@
-"""Run rows elsewhere with `--on`, and rebuild a task's execution there from the command's options."""
+"""Computes rows elsewhere with `--on`: rebuilds a task's execution there from the command's options."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 _DRIVER_ONLY = (
     "on", "repeat", "limit", "resume", "reuse", "junit", "markdown", "no_worse_than", "better_than", "config",
 )  # fmt: skip
-"""Options that only the driver reads."""
+"""Options that only the driver uses."""
 
 
 @dataclass(frozen=True)
 class TaskOptions:
     """Makes the execution of a run's tasks from the command's options. It is pickled and holds no secrets.
 
-    `columns`, `defaults`, `name` and `path` describe the data set: tasks get rows, not the file. `make` is
-    `task_execution`.
+    `columns`, `defaults`, `name` and `path` describe the data set, because tasks get rows instead of the file. `make`
+    is `task_execution`.
     """
 
     make: Callable[[Options, Dataset, Trust], Execution]
@@ -40,10 +40,10 @@ class TaskOptions:
     allowed: tuple[Path, ...]
 
     def __call__(self) -> Execution:
-        """Make endpoint, evaluators and mapping in this process.
+        """Create endpoint, evaluators and mapping in this process.
 
         Raises:
-            TunecheckError: something that the options name is missing here.
+            TunecheckError: something that the options name is missing on this machine.
         """
         from tunecheck.datasets._reading import described_dataset
 
@@ -54,10 +54,10 @@ class TaskOptions:
 def runs_elsewhere(
     options: Options, dataset: Dataset, trust: Trust, make: Callable[[Options, Dataset, Trust], Execution]
 ) -> RunsElsewhere | None:
-    """Return the runner that `--on` names; `make` makes the execution of a task.
+    """Return the runner named by `--on`, or None; `make` creates a task's execution.
 
     Raises:
-        ConfigurationError: `--on` names no runner.
+        ConfigurationError: there is no such runner.
     """
     if options.on is None:
         return None

@@ -1,4 +1,4 @@
-"""Make evaluators by name, with the settings of `--set`."""
+"""Creates evaluators by name, with the settings of `--set`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint, Prices
 
 DEFAULT_EVALUATORS = ("function_call_match", "argument_match", "match")
-"""The evaluators of runs for which neither the command nor the data set names any."""
+"""The evaluators of a run if neither the command nor the data set names any."""
 
 _PLAIN = (bool, int, float, str, NoneType)
 
@@ -38,7 +38,7 @@ def make_evaluators(
     judge: Endpoint | None = None,
     trust: Trust | None = None,
 ) -> dict[str, object]:
-    """Make the evaluators of these names with their settings; LLM judges get the model `judge`."""
+    """Return evaluators by name, created with their settings; LLM judges get the model `judge`."""
     found = {name: find("evaluators", name, trust=trust) for name in names}
     try:
         return {name: _make(name, plugin, settings.get(name, {}), judge, trust) for name, plugin in found.items()}
@@ -47,13 +47,13 @@ def make_evaluators(
 
 
 def give_prices(evaluators: Mapping[str, object], prices: Prices) -> None:
-    """Set the prices of the models that evaluators call, including models that a prompt configures."""
+    """Set the prices of the models that evaluators call, including those configured in prompts."""
     for evaluator in evaluators.values():
         prices.give(getattr(evaluator, "endpoint", None))
 
 
 def asks_models(evaluator: object) -> bool:
-    """Return True if a model judges for this evaluator."""
+    """Return True if the evaluator is a judge that calls a model."""
     return getattr(evaluator, "judged", False) is True
 
 
@@ -62,7 +62,7 @@ def _make(
 ) -> object:
     kind = (
         plugin.func if isinstance(plugin, functools.partial) else plugin
-    )  # a prompt file: a judge's class with the file bound
+    )  # for a prompt file: the judge's class without the bound file
     if not inspect.isclass(kind):
         if settings:
             raise ConfigurationError(f"set {name}.{next(iter(settings))}: {name!r} is a function and has no parameters")
@@ -88,12 +88,12 @@ def _check(
     trust: Trust | None,
 ) -> None:
     parameters: Sequence[inspect.Parameter] = [inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)]
-    with contextlib.suppress(TypeError, ValueError):  # a class in C, for example, raises its own error
+    with contextlib.suppress(TypeError, ValueError):  # a class in C, for example, has no signature
         parameters = [*inspect.signature(plugin).parameters.values()]
     takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
     named = {each.name: each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
     hints: Mapping[str, Any] = {}
-    with contextlib.suppress(Exception):  # annotations may be code that fails; then no type is checked
+    with contextlib.suppress(Exception):  # annotations may be failing code; then types are not checked
         hints = get_type_hints(getattr(kind, "__init__"))  # noqa: B009 - a class's own, not an instance's
     for key, value in settings.items():
         if key in given or key == "model_config" or (given and key == "model"):
@@ -104,7 +104,7 @@ def _check(
         choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
         if key in hints and all(choice in _PLAIN for choice in choices):
             read_as(value, hints[key], f"set {name}.{key}")
-        if Profile in choices and isinstance(value, str):  # loaded here, where `trust` is known
+        if Profile in choices and isinstance(value, str):  # loaded here, because `trust` is known here
             choose_profile(value, trust=trust)
     required = [key for key, parameter in named.items() if parameter.default is parameter.empty]
     missing = [key for key in required if key not in settings and key not in given]
@@ -113,7 +113,7 @@ def _check(
 
 
 def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
-    """Convert `{"bleu.threshold": 0.4}` to `{"bleu": {"threshold": 0.4}}`, with the values of `${env:NAME}`."""
+    """Return `{"bleu": {"threshold": 0.4}}` for `{"bleu.threshold": 0.4}`, with `${env:NAME}` replaced."""
     known = list(evaluators)
     settings: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():
@@ -129,7 +129,7 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
 
 
 def _used(name: str, value: JSON) -> JSON:
-    """Return a setting with its references to the environment replaced; files hold the references."""
+    """Return a setting with its environment references resolved; files keep the references."""
     written = dumps(value).decode()
     literal = value_of(masking.ENV_REFERENCE.sub("", written))
     if masking.storable_settings(literal) != literal or (
@@ -148,7 +148,7 @@ def _used(name: str, value: JSON) -> JSON:
 
 
 def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
-    """Group `{"response": …, "bleu.response": …}` by layer: `default`, an evaluator's name, or `target`."""
+    """Group entries such as `{"response": …, "bleu.response": …}` by layer: `default`, an evaluator, or `target`."""
     known = [*evaluators, "target", "default"]
     layers: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():

@@ -1,4 +1,4 @@
-"""Prepare and run one job of `evaluate` or `score`: complete the options, check them, and compare with its gates."""
+"""Prepares and runs one job of `evaluate` or `score`: completes the options, checks them, and applies the gates."""
 
 from __future__ import annotations
 
@@ -57,26 +57,26 @@ class PreparedRun:
 
     @property
     def is_gated(self) -> bool:
-        """Return True if a gate decides the exit code."""
+        """Return True if a gate affects the exit code."""
         options = self.options
         against = options.no_worse_than or options.better_than
         return bool(self.gates) or (options.max_error_rate, against) != (None, None)
 
     @property
     def allowed_error_rate(self) -> float | None:
-        """Return the share of rows that may have an error, or None without a gate."""
+        """Return the allowed share of rows with an error, or None without a gate."""
         return self.options.max_error_rate or 0.0 if self.is_gated else None
 
     @property
     def label(self) -> str:
-        """Return the source of the answers, for people."""
+        """Return the name of the answers' source for users."""
         if self.source is not None:
             return self.source.label
         assert self.recorded is not None
         return f"recorded answers of {self.recorded.id}"
 
     def remarks(self) -> list[str]:
-        """Return remarks on choices that may surprise the user."""
+        """Return remarks about options without effect and other surprises."""
         source = self.source
         remarks = []
         if source is not None and not source.chosen and "response" in source.dataset.scan().columns:
@@ -103,7 +103,7 @@ class PreparedRun:
         return self._start(partial(score, self.recorded.folder), self.label)
 
     def execution(self) -> Execution:
-        """Return the prepared run of a data set."""
+        """Return the prepared execution of a run on a data set."""
         from tunecheck.evaluation._evaluate import prepare_run
 
         assert self.source is not None
@@ -146,7 +146,7 @@ class PreparedRun:
 
 
 def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Options:
-    """Fill options that are not given from the configuration file and the run that is resumed or reused."""
+    """Return the options, completed from the configuration file and from the resumed or reused run."""
     options = given if given.config is None else options_of_file(given, given.config, trust, invocation)
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
         raise ConfigurationError(
@@ -191,10 +191,10 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
 
 
 def each_endpoint(options: Options) -> list[Options]:
-    """Return the options of each run: one for each endpoint between commas, in order.
+    """Return the options of each run: one run per endpoint in the comma-separated list, in order.
 
     Raises:
-        ConfigurationError: An option is for one run only.
+        ConfigurationError: several endpoints are given with an option for only one run.
     """
     given = options.endpoint
     if given is None or "," not in given or Path(given).exists():
@@ -208,12 +208,12 @@ def each_endpoint(options: Options) -> list[Options]:
 
 
 def endpoint_name(options: Options) -> str:
-    """Return the name of the endpoint of a run."""
+    """Return the name of a run's endpoint."""
     return Path(options.endpoint or "").stem
 
 
 def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedRun:
-    """Make everything that the options name, and check that it fits together."""
+    """Create everything that the options name, and check that it fits together."""
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
     sliced = [column for gate in gates if (column := gate.column) is not None]
     if sliced:
@@ -241,7 +241,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
 
 
 def _with_base(job: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> PreparedRun:
-    """Return the job with the run that its gate compares it with."""
+    """Return the job with the base run of its gate."""
     from tunecheck.cli._gates.baseline import check_each_row_tells, read_base
 
     base = read_base(
@@ -277,7 +277,7 @@ def _about_to_run(job: PreparedRun) -> AboutToRun | Run:
 
 
 def refuse_simulated(options: Options) -> None:
-    """Raise ConfigurationError unless gates may judge simulated answers."""
+    """Raise ConfigurationError if gates may not judge simulated answers."""
     if not options.allow_simulated:
         raise ConfigurationError(
             "the answers are simulated, so a gate on them says nothing about a model: "
@@ -296,10 +296,10 @@ def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -
 
 
 def task_execution(options: Options, dataset: Dataset, trust: Trust) -> Execution:
-    """Prepare the execution of a task: endpoint, evaluators and mapping for a data set without its rows.
+    """Return the execution of a task: endpoint, evaluators and mapping for a data set without its rows.
 
     Raises:
-        TunecheckError: something that the options or the data set name is missing here.
+        TunecheckError: something that the options or the data set name is missing on this machine.
     """
     return _job_on(options, dataset, (), trust).execution()
 
@@ -340,7 +340,7 @@ def _evaluators(options: Options, names: Sequence[str], trust: Trust, naming: Tr
 def chosen_evaluators(
     options: ModelOptions, names: Sequence[str], settings: Mapping[str, JSON], trust: Trust, naming: Trust
 ) -> dict[str, object]:
-    """Make evaluators and set the prices of their models; `naming` is the trust in the source of the names."""
+    """Return evaluators with the prices of their models set; `naming` is the trust in the source of the names."""
     judge = None if options.judge is None else load_named(options.judge, trust)
     evaluators = make_evaluators(names, settings_by_evaluator(settings, names), judge, naming)
     give_prices(evaluators, _prices(options))
@@ -348,7 +348,7 @@ def chosen_evaluators(
 
 
 def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invocation) -> Options:
-    """Use the run's own evaluators, settings, mapping and judge if the options name no evaluators."""
+    """Return the options; if they name no evaluators, use the run's evaluators, settings, mapping and judge."""
     if options.evaluators is not None:
         return options
     run = find_run(name, options.folder)
@@ -368,7 +368,7 @@ def _config(options: Options, names: list[str], default: Mapping[str, str]) -> d
     return {name: {"column_mapping": dict(entries)} for name, entries in merged.items() if entries}
 
 
-# -- what answers the rows
+# -- the source of the answers
 
 
 _OF_CONVERSATIONS = {"turns", "involved_classes"}
@@ -377,10 +377,10 @@ _OF_CONVERSATIONS = {"turns", "involved_classes"}
 
 @dataclass(frozen=True)
 class AnswerSource:
-    """The source of the answers. `dataset` declares no target if another one was chosen.
+    """The source of the answers. `dataset` declares no target if another source was chosen.
 
-    `mapping` is added to the default layer of the column mapping. `label` is for people. `chosen` is False if nothing
-    was chosen, so that the simulated endpoint answers.
+    `mapping` is added to the default layer of the column mapping. `label` is for users. `chosen` is False if no source
+    was chosen and the simulated endpoint answers.
     """
 
     dataset: Dataset
@@ -391,12 +391,12 @@ class AnswerSource:
 
     @property
     def simulated(self) -> bool:
-        """Return True if no real model answers."""
+        """Return True if the answers come from no real model."""
         return self.endpoint is not None and self.endpoint.simulated
 
 
 def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSource:
-    """Return the command's choice, else the data set's, else the simulated endpoint."""
+    """Return the source chosen by the command, else the data set's, else the simulated endpoint."""
     if options.response_column is not None:
         return _column(options, dataset, options.response_column)
     from tunecheck.evaluation._evaluate import is_driver

@@ -29,7 +29,7 @@ _EXCLUSIVE = (("endpoint", "response_column"), ("dataset", "run"))
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, RunOptions):
-    """The options of `score`; `evaluate` has all of them but `run`."""
+    """The options of `score`; `evaluate` has all of them except `run`."""
 
     command: ClassVar[str] = "evaluate"  # `evaluate --resume` resumes its runs
     core: ClassVar[Sequence[str]] = (
@@ -37,7 +37,7 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
         "name", "config", "concurrency", "max_cost", "resume", "reuse", "results_dir", "fail_under", "no_worse_than",
         "margin", "better_than", "dry_run", "details",
     )  # fmt: skip
-    """At most 24 with `--help` and `--help-all`, in one line each."""
+    """At most 24 including `--help` and `--help-all`, in one line each."""
 
     run: str | None = argument("A finished run: its id, the beginning of it, its folder, or last.", "RUN")
     evaluators: list[str] | None = option("Evaluators; default: the data set's or RUN's.", "A,B", SCORING, names=True)
@@ -87,9 +87,9 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
         return cls(**{field.name: getattr(options, field.name) for field in fields(options)})
 
     def over(self, lower: Self) -> Self:
-        """Return these options, completed by lower ones.
+        """Return these options, completed from lower ones.
 
-        Options that exclude each other come from one source: an endpoint given here removes a response column
+        Options that exclude each other are taken from one source only: an endpoint here removes a response column
         below, and a data set removes a run.
         """
         for group in _EXCLUSIVE:
@@ -101,7 +101,7 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """The outcome of a plug-in's option: keys of `--json`, lines for people, and the error that ends the command."""
+    """The result of a plug-in's option: keys for `--json`, lines for users, and the error that ends the command."""
 
     facts: Mapping[str, JSON] = field(default_factory=dict)
     lines: Sequence[str] = ()
@@ -119,19 +119,19 @@ class AddedOptions(CommandOptions):
         """Check the options before the first call.
 
         Args:
-            simulated: No model answers the rows.
-            allow_simulated: The user accepts simulated answers, for gates and uploads.
+            simulated: True if no real model answers.
+            allow_simulated: True if the user accepts simulated answers for gates and uploads.
 
         Returns:
-            A function that handles the finished run.
+            A function that processes the finished run.
 
         Raises:
-            ConfigurationError: An option is wrong.
+            ConfigurationError: an option is invalid.
         """
         return lambda run: Addition()
 
 
 def with_added(options: type[Options], added: Sequence[type[AddedOptions]]) -> type[Options]:
-    """Return the options of `evaluate` with those of plug-ins."""
+    """Return the options of `evaluate`, extended by those of plug-ins."""
     kind = type("EvaluateOptions", (options, *added), {"__annotations__": {}, "__module__": __name__})
     return dataclass(frozen=True, kw_only=True)(kind)

@@ -1,4 +1,4 @@
-"""Run a job of `evaluate` or `score`, show the results, and return the exit code."""
+"""Runs a job of `evaluate` or `score`, shows the results, and returns the exit code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True)
 class _EndedRun:
-    """A finished run with what its options asked for."""
+    """A finished run, with the data for its output and exit code."""
 
     job: PreparedRun
     summary: RunPage
@@ -68,7 +68,7 @@ class _EndedRun:
 
 
 def run_job(given: Options, invocation: Invocation) -> int:
-    """Run the job on its endpoint, or on each of several endpoints in turn."""
+    """Run the job on one endpoint, or on several endpoints one after another."""
     trust = trust_of(given)
     options = complete_options(given, trust, invocation)
     invocation.debug |= options.debug
@@ -88,7 +88,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
 
 
 def _run_job(job: PreparedRun, invocation: Invocation) -> _EndedRun:
-    """Run a job, and write the files that its options name."""
+    """Run a job, and write the output files that its options name."""
     from tunecheck.runs._store import Run
 
     options = job.options
@@ -111,7 +111,7 @@ def _run_job(job: PreparedRun, invocation: Invocation) -> _EndedRun:
 
 
 def _in_flight(job: PreparedRun) -> list[str]:
-    """Return a note on the rows that were in progress when the process of the run died: one may have ended it."""
+    """Return a note on the rows in flight when the run's process died, as one of them may have crashed it."""
     options, source = job.options, job.source
     if options.resume is None or source is None:
         return []
@@ -154,7 +154,7 @@ def _show_estimate(job: PreparedRun) -> None:
 
 
 def _powers(job: PreparedRun) -> list[str]:
-    """Return the power of the gate against a run with these rows, for people."""
+    """Return the power of the gate against a run with these rows, as lines for users."""
     return [] if job.base is None else [f"{job.base.flag}: {clean(str(each), 400)}" for each in job.base.power]
 
 
@@ -216,7 +216,7 @@ def _outcomes(
     primaries: Mapping[str, str | None],
     judges: Mapping[str, Correction],
 ) -> tuple[list[GateOutcome], list[str]]:
-    """Return the outcomes of the gates, and remarks."""
+    """Return the outcomes of the gates, and notes."""
     if not job.is_gated:
         return [], []
     if result.simulated:  # a judge or a recorded answer may be simulated, too
@@ -241,7 +241,7 @@ def _show(run: _EndedRun) -> None:
 
 
 def _show_all(runs: Sequence[_EndedRun]) -> None:
-    """Print several runs side by side."""
+    """Print several runs side by side, or one after another with `--details` and `--quiet`."""
     options = runs[0].job.options
     if options.json:
         print_json([_as_json(each) for each in runs])

@@ -1,4 +1,4 @@
-"""Build the summary page of a finished run: table, reasons of failures, gates, and files."""
+"""Builds the summary page of a finished run: table, reasons of failures, gates, and files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Metrics = Mapping[str, JSON]
 
 @dataclass(frozen=True)
 class RunPage:
-    """The content of the page of a run; `by` holds the metrics by group: `{column: {value: metrics}}`."""
+    """The content of a run's page; `by` holds the metrics by group: `{column: {value: metrics}}`."""
 
     name: str
     data: str
@@ -55,21 +55,21 @@ class RunPage:
     notes: Sequence[str]
     usage: Mapping[str, JSON]
     reused: str = ""
-    """Reused answers and verdicts, in words."""
+    """Text on the reused answers and verdicts."""
     undecided: str | None = None
-    """The result of an undecided gate: `fail`, `pass`, or None for undecided."""
+    """How an undecided gate counts: `fail`, `pass`, or None for undecided."""
     stopped: str = ""
-    """The decision of a run that stopped early."""
+    """Text on the decision of a run that stopped early."""
     judges: Mapping[str, Correction] = field(default_factory=dict)
-    """Pass rates of judges, corrected for their errors, or marked as uncalibrated."""
+    """Judges' pass rates, corrected for their errors or marked as uncalibrated."""
     seconds: float = 0.0
-    """Duration of the run, including its gates."""
+    """Duration of the run including its gates, in seconds."""
     allowed_errors: float | None = None
-    """The share of rows that may have an error; None without a gate."""
+    """The allowed share of rows with an error; None without a gate."""
 
 
 def run_view(summary: RunPage, intervals: Mapping[str, str] | None = None) -> View:
-    """Return the view of a run's page; `intervals` are shown in the evaluators' lines, after their main figures."""
+    """Return the view of a run's page; `intervals` are shown after the evaluators' main figures."""
     end = end_of(summary.gates, summary.undecided) if summary.gates else None
     title = Words(clean(summary.name), "" if end is None else _VERDICTS[end][1], foreign=True)
     parts = [*_parts(summary, intervals)]
@@ -77,7 +77,7 @@ def run_view(summary: RunPage, intervals: Mapping[str, str] | None = None) -> Vi
 
 
 def short_view(summary: RunPage, screen: FirstScreen, *, details: bool = False) -> View:
-    """Return the page that a command prints: three sentences and a table, or with `details` the whole page below."""
+    """Return the page that a command prints: three sentences and a table; with `details`, the whole page."""
     passed, *others = screen.sentences
     verdict = Words(*_VERDICTS[end_of(summary.gates, summary.undecided)]) if summary.gates else ""
     said = Text([(verdict, ". " if summary.gates else "", Words(passed, "strong")), *others])
@@ -95,7 +95,7 @@ def short_view(summary: RunPage, screen: FirstScreen, *, details: bool = False) 
 
 
 def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
-    """Return the page of several runs, named by their endpoints: three sentences and one table."""
+    """Return the page of several runs, each named by its endpoint: three sentences and one table."""
     names, pages, screens = ([*column] for column in zip(*runs, strict=True))
     cells = [{text_of(row[0]): row[1] for row in screen.table.rows} for screen in screens]
     labels = dict.fromkeys(label for of in cells for label in of)
@@ -172,7 +172,7 @@ def _header(summary: RunPage) -> Text:
 
 def _main_table(summary: RunPage, intervals: Mapping[str, str] | None) -> Table:
     kinds = dict(sorted(summary.by.get("row_kind", {}).items(), reverse=True))  # calls before answers
-    if len(kinds) == 1:  # one kind: its column would repeat that of all rows
+    if len(kinds) == 1:  # a single kind's column would equal the column of all rows
         kinds = {}
     heads = [f"all {plural(summary.rows, 'row')}"] + [f"{clean(kind, 40)} ({_rows(of)})" for kind, of in kinds.items()]
     rows: list[list[Sentence]] = []
@@ -198,17 +198,17 @@ def _cells(line: Line, remark: str = "") -> list[Sentence]:
 
 
 def _without_skill(summary: RunPage) -> Iterator[Text]:
-    """Yield the pass rates of two baselines, if every row is known to expect calls or none."""
+    """Yield the pass rates of two baselines, if the kind of every row is known."""
     counts = {kind: metrics.get("row_count") for kind, metrics in summary.by.get("row_kind", {}).items()}
     calling, idle = counts.get("call"), counts.get("answer", 0)
     if all(each.judge is not None for each in summary.evaluators.values()):
-        return  # only LLM judges: the baselines say nothing
+        return  # for LLM judges, the baselines mean nothing
     if isinstance(calling, int) and isinstance(idle, int) and calling + idle == summary.rows:
         yield Text([Words(skill_text(idle, calling, summary.rows), "dim")])
 
 
 def corrected_text(rate: Estimate) -> str:
-    """Write a rate and its interval, `81.2% (74.1% to 87.9%)`."""
+    """Return a rate with its interval, such as `81.2% (74.1% to 87.9%)`."""
     if rate.value is None or rate.low is None or rate.high is None:
         return "–"
     return f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"
@@ -220,7 +220,7 @@ def _rows(metrics: Metrics) -> str:
 
 
 def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry]) -> Table:
-    """Return the main figures by the values of one column, the most frequent first."""
+    """Return a table of the main figures by value of one column, the most frequent value first."""
     ordered = sorted(values.items(), key=lambda item: -int(_rows(item[1]).replace(",", "") or 0))
     rows: list[list[Cell]] = [
         [
@@ -244,14 +244,14 @@ def _gates(outcomes: Sequence[GateOutcome]) -> Table:
     return Table(("", "", ""), rows, "lll")
 
 
-# -- for programs
+# -- JUnit and facts
 
 
 def _checks(summary: RunPage) -> Iterator[Check]:
-    """Yield the gates, and each evaluator's error rate.
+    """Yield a check for each gate and for each evaluator's error rate.
 
-    An undecided gate is an error, or skipped if it counts as met. Without a gate, only errors in all rows are a
-    failure.
+    An undecided gate is an error, or skipped if it counts as passed. Without a gate, an evaluator's error rate fails
+    only if all rows have an error.
     """
     for outcome in summary.gates:
         remark = f" ({outcome.remark})" if outcome.remark else ""
@@ -291,7 +291,7 @@ def _facts(summary: RunPage) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the table: an evaluator's own or a figure below it, with a cell for all rows and each group."""
+    """One line of the table: an evaluator or one of its figures, with a cell for all rows and for each group."""
 
     sort: Literal["evaluator", "figure", "error"]
     label: str
@@ -299,7 +299,7 @@ class Line:
 
 
 def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) -> Iterator[Line]:
-    """Yield an evaluator's lines; `groups` are the metrics of all rows and of each group."""
+    """Yield an evaluator's lines; `groups` are the metrics of all rows, then of each group."""
     main, *others = _shown_metrics(name, evaluator, groups[0])
     label = name if main in ("binary_aggregate", evaluator.primary, name) else f"{name} {main}"
     yield Line("evaluator", label, tuple(_figure(name, main, evaluator, metrics) for metrics in groups))
@@ -313,17 +313,17 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
 
 
 def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
-    """Return the metrics worth a line: the pass rate, means of graded metrics, and the evaluator's own sums."""
+    """Return the metrics that get a line: the pass rate, means of graded metrics, and the evaluator's own sums."""
     own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
     end = own.index("scored_count") if "scored_count" in own else len(own)
     means = [key for key in own[:end] if key != "binary_aggregate"]
     sums = [key for key in own[end:] if key not in ("scored_count", "not_applicable_count", "error_count")]
     main = [key for key in ("binary_aggregate", evaluator.primary, name) if key in own][:1]
-    # The mean of a binary metric is its pass rate.
+    # The mean of a binary metric equals its pass rate.
     said = evaluator.primary if main == ["binary_aggregate"] and _is_binary(evaluator, evaluator.primary) else None
     repeated = {f"{key}{ending}" for key in own for ending in REPEATED}
     scores = [key for key in means if key not in repeated and key != said]
-    # A rate or count of 0 problems is not worth a line.
+    # A problem's rate or count of 0 gets no line.
     fine = {key for key in sums if key.endswith(("_rate", "_count")) and not metrics[f"{name}.{key}"]}
     plain_sums = [key for key in sums if "." not in key and key not in fine]
     return list(dict.fromkeys([*main, *scores, *plain_sums])) or ["binary_aggregate"]
@@ -339,7 +339,7 @@ def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) ->
 
 
 def _share(rate: JSON, rows: JSON) -> str:
-    """Write a pass rate, `85 of 102 (83.3%)`; the percentage alone if some scored rows neither passed nor failed."""
+    """Return a pass rate, such as `85 of 102 (83.3%)`; only the percentage if some scored rows have no result."""
     if not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
         return "–"
     passed = round(rate * rows) if isinstance(rows, int) else 0

@@ -27,10 +27,10 @@ DEFAULT_CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The run to compare with, and how much worse the new run may be. `better` asks for an improvement (a margin of 0).
+    """The base run of a gate, and the allowed loss.
 
-    `name` finds it again. The metrics of the `settings` are those that are tested. `power` is what the gate can show
-    with these rows.
+    `better`: the gate requires an improvement (a margin of 0). `name` finds the run again. The `settings` contain the
+    tested metrics. `power` is the gate's power with these rows.
     """
 
     name: str
@@ -42,18 +42,18 @@ class Base:
 
     @property
     def margin(self) -> float:
-        """How much worse the run may be."""
+        """The allowed loss."""
         return self.settings.margin or 0.0
 
     @property
     def flag(self) -> str:
-        """The option that names it."""
+        """The option that names the base."""
         return "--better-than" if self.better else "--no-worse-than"
 
     def check(self, run: Path) -> tuple[list[GateOutcome], list[str]]:
         """Compare a finished run with the base; return an outcome for each metric, and notes.
 
-        If the runs cannot be compared, the outcome says so: the run's files are already written.
+        If the runs cannot be compared, an outcome says so instead of an error, because the run is already finished.
         """
         from tunecheck.comparison._compare import compare_runs
         from tunecheck.comparison._pairing import NothingPairsError
@@ -61,7 +61,7 @@ class Base:
 
         try:
             comparison = compare_runs([self.name, run], self.results_dir, self.settings).comparison
-        except NothingPairsError as error:  # its remedy is an option of `compare`
+        except NothingPairsError as error:  # its advice is an option of `compare`
             return [self._impossible(error.why)], []
         except ConfigurationError as error:
             return [self._impossible(str(error))], []
@@ -70,7 +70,7 @@ class Base:
         return [*outcomes, *self._objection_outcomes(comparison)], notes
 
     def _objection_outcomes(self, comparison: Comparison) -> Iterator[GateOutcome]:
-        """Yield the decision's objections as an outcome beside those of the gated metrics."""
+        """Yield the decision's objections as an additional outcome."""
         effective = [each for each in comparison.decision.objections if each.effect != "none"]
         if effective and any(metric.difference.n for metric in comparison.against[-1].tested):
             gate, said = f"no objection against {self.id}", "; ".join(each.text for each in effective)
@@ -128,7 +128,7 @@ class Base:
 
 
 def _remark(metric: MetricComparison, *, promised: bool) -> str:
-    """`88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`; `promised` is what only the complete run would show."""
+    """Return `88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`; `promised`: only the complete run would show it."""
     from tunecheck.comparison._wording import interval_text, judge_text, value_text
     from tunecheck.statistics._sequential import ANY_STOPPING
 
@@ -153,7 +153,7 @@ def _remark(metric: MetricComparison, *, promised: bool) -> str:
 
 
 def check_base(options: GateOptions, *, until_decided: bool) -> None:
-    """Check that the options of gates against a run are complete and fit together."""
+    """Check that the options of gates against a run are complete and compatible."""
     base, margin, undecided = options.no_worse_than, options.margin, options.undecided
     against = base or options.better_than
     if undecided not in (None, "fail", "pass"):
@@ -176,9 +176,9 @@ def check_base(options: GateOptions, *, until_decided: bool) -> None:
 
 
 def gated_metrics(gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]) -> dict[str, str]:
-    """The metrics and slices that `--fail-under` names, in order, with the evaluator of each.
+    """Return the metrics and slices that `--fail-under` names, in order, each with its evaluator.
 
-    A figure that is not among the `columns` of rows, such as a count, stands for its evaluator.
+    A figure that is not among the `columns` of rows, such as a count, is replaced by its evaluator.
     """
     gated: dict[str, str] = {}
     for gate in gates:
@@ -201,10 +201,10 @@ def read_base(
     resumed: str | None,
     repeat: int,
 ) -> Base | None:
-    """Read and check the base before the endpoint is called; `rows` are those that are about to be judged.
+    """Read and check the base before the endpoint is called; None if no gate names a run.
 
-    Each of them is judged `repeat` times. `resumed` is the folder of the run that goes on, which cannot be its own
-    base. None if no gate names a run.
+    `rows` are the rows that will be judged, `repeat` times each. `resumed` is the folder of the resumed run, which
+    cannot be its own base.
     """
     name = options.no_worse_than or options.better_than
     if name is None:
@@ -239,7 +239,7 @@ def read_base(
         pair = RunPair(table, asked, settings)
     except NothingPairsError as error:
         raise _about(flag, error.why) from None
-    if table.info.source == "run":  # a name that lasts: `last` is another run once this one has begun
+    if table.info.source == "run":  # a lasting name, because `last` changes once this run has started
         place = Path(table.info.place)
         name = table.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
     rates = pass_rates(pair)
@@ -253,7 +253,7 @@ def read_base(
 
 
 def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collection[str]) -> None:
-    """Refuse gates on metrics that can be computed only from all rows, such as a weighted mean."""
+    """Raise ConfigurationError for gates on metrics that need all rows, such as a weighted mean."""
     decided = {*evaluators, *(base.settings.named or ())}
     for gate in gates:
         named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}

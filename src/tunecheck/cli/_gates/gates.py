@@ -29,7 +29,7 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
 )
 
 End = Literal["met", "not met", "undecided"]
-"""How a gate ends."""
+"""The end of a gate."""
 
 Metrics = Mapping[str, JSON]
 Groups = Mapping[str, Mapping[str, Metrics]]
@@ -37,11 +37,11 @@ Groups = Mapping[str, Mapping[str, Metrics]]
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """The outcome of a gate: `found` is None if there was nothing to count.
+    """The outcome of a gate; `found` is None if there was nothing to count.
 
-    For a comparison with another run, `found` is the difference, `said` the same in words, and `comparison` holds
-    its figures. `decision` is set if a decision's objections fail the gate. One that is `undecided` is not met either:
-    these rows neither show what it asks for, nor rule it out.
+    For a comparison with another run, `found` is the difference, `said` its text, and `comparison` its figures.
+    `decision` is set if objections fail the gate. An `undecided` gate is not met either: the rows neither show what it
+    requires nor rule it out.
     """
 
     gate: str
@@ -71,7 +71,7 @@ class GateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """`function_call_match[call]>=0.8`: a metric, the group of rows it is taken over (None: all), and what it must be.
+    """A gate such as `function_call_match[call]>=0.8`: a metric, its group of rows (None: all), and the condition.
 
     A group is a value of `row_kind` or of a grouping column, or `column=value`.
     """
@@ -87,7 +87,7 @@ class Gate:
 
     @property
     def column(self) -> str | None:
-        """The column whose values are its groups; None of all rows, of `row_kind` and of a value alone."""
+        """The grouping column of the gate; None for all rows, for `row_kind` and for a value without a column."""
         column, equals, _ = (self.group or "").partition("=")
         return column if equals and column != "row_kind" else None
 
@@ -105,7 +105,7 @@ class Gate:
             raise ConfigurationError(f"--fail-under {str(self)!r}: there is no group {self.group!r}{hint}")
 
     def check_scale(self, evaluators: Mapping[str, object]) -> None:
-        """Refuse numbers beyond 1 for a share: `match>=95` would never hold, `match<=5` always."""
+        """Raise ConfigurationError for shares above 1, because `match>=95` is never and `match<=5` always met."""
         if 0 <= self.required <= 1 or not self._is_share(evaluators):
             return
         percent, share = (
@@ -120,7 +120,7 @@ class Gate:
 
         if self.metric.startswith(CAUSE_METRIC) or self.metric.endswith(".binary_aggregate"):
             return True
-        if self.metric in evaluators:  # all of ours have a pass rate
+        if self.metric in evaluators:  # all evaluators of Tunecheck have a pass rate
             return isinstance(evaluators[self.metric], Evaluator)
         shares = (
             f"{name}.{metric.name}"
@@ -143,11 +143,10 @@ class Gate:
         primaries: Mapping[str, str | None],
         judges: Mapping[str, Correction] | None = None,
     ) -> GateOutcome:
-        """Check the gate on a run's metrics; `primaries` has each evaluator's main metric, where it declares one.
+        """Check the gate on a run's metrics; `primaries` has each evaluator's declared main metric.
 
-        The pass rate of one of the `judges` is the one that is corrected for its errors, over all rows; of a group it
-        is as the verdicts are.
-        A group or a metric without any value does not meet its gate; a cause that no row has is 0.
+        Over all rows, the pass rate of one of the `judges` is corrected for its errors; in a group it is not. A group
+        or a metric without values does not meet its gate; a cause without rows counts as 0.
         """
         chosen: Metrics | None = metrics if self.group is None else self._group(by)
         if chosen is None:
@@ -166,7 +165,7 @@ class Gate:
         return GateOutcome(str(self), value, _OPERATORS[self.operator](value, self.required), remark)
 
     def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str | None:
-        """A bare evaluator name means its pass rate, else its main mean; None where no row was scored."""
+        """Return the metric's key: for an evaluator its pass rate, else its main mean; None without scored rows."""
         if self.metric not in primaries:
             if self.metric in metrics:
                 return self.metric
@@ -195,7 +194,7 @@ class Gate:
 
 
 def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
-    """Return the corrected pass rate of a judge, or None, and a remark on it."""
+    """Return a judge's corrected pass rate, or None, and a remark."""
     found = judge.corrected
     if found is None or found.value is None or group:
         why = judge.remark or ("of a group, not corrected for the judge's errors" if found else "uncalibrated judge")
@@ -207,7 +206,7 @@ def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[flo
 
 
 def parse_gate(text: str) -> Gate:
-    """Parse a gate: `metric>=number` or `metric[group]>=number`; the number may be a percentage."""
+    """Return the gate in a text `metric>=number` or `metric[group]>=number`; the number may be a percentage."""
     match = _GATE.fullmatch(text)
     required = math.nan
     if match is not None:
@@ -222,7 +221,7 @@ def parse_gate(text: str) -> Gate:
 
 
 def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
-    """Return how all gates together end; `undecided` says how an undecided gate counts: `pass` or `fail`."""
+    """Return the common end of all gates; `undecided` is `pass` or `fail` if undecided gates count so."""
     ends = {outcome.end for outcome in outcomes}
     if "not met" in ends:
         return "not met"
@@ -231,7 +230,7 @@ def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
 
 
 def check_error_rate(allowed: float, failed: int, rows: int) -> GateOutcome:
-    """The gate on errors: rows with an error by rows."""
+    """Return the outcome of the gate on the share of rows with an error."""
     rate = failed / rows if rows else 0.0
     return GateOutcome(
         f"error rate <= {allowed:g}", rate, rate <= allowed, f"{failed:,} of {rows:,} rows" * bool(failed)

@@ -1,4 +1,4 @@
-"""The power of a gate against a run, before the endpoint is called."""
+"""The power of a gate against a run, computed before the endpoint is called."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from tunecheck.statistics._samples import Floats
 
 ASSUMED_CHANGE = 0.05
-"""The share of rows whose verdict is another one in the next run of the same model, where no repeated base tells."""
+"""Assumed share of rows whose verdict changes in the next run of the same model, if no repeated base measures it."""
 
 ENOUGH = 0.8
-"""A gate that an identical model meets less often than in four of five runs is too narrow for its rows."""
+"""If an identical model meets a gate less often than this, the margin is too narrow for the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Power(Result):
-    """How often an identical model meets the gate on one pass rate, and the rows or the margin with which it would.
+    """The chance that an identical model meets the gate on one pass rate, and the rows or margin needed.
 
-    `change` is the share of rows that change from run to run, `change_is_measured` where the base's trials tell it.
-    `margin` is 0 where an improvement is asked for, which an identical model does not show.
+    `change` is the share of rows that change from run to run; `change_is_measured` if the base has trials. `margin` is
+    0 if the gate requires an improvement, which an identical model does not show.
     """
 
     metric: str
@@ -55,7 +55,7 @@ class Power(Result):
 
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:
-    """The pass rates among the metrics and slices that a gate tests, with the base's values on the paired rows."""
+    """Return the pass rates among the gated metrics and slices, with the base's values on the paired rows."""
     from tunecheck.comparison._common_metrics import choose_metrics
 
     chosen, _ = choose_metrics(pair.base, pair.base, pair.settings.named)
@@ -64,9 +64,9 @@ def pass_rates(pair: RunPair) -> dict[str, Floats]:
 
 
 def powers(pair: RunPair, rates: Mapping[str, Floats], margin: float, repeat: int) -> tuple[Power, ...]:
-    """The power on each pass rate; other metrics have none because the variance of their values is unknown.
+    """Return the power on each pass rate; other metrics have none, because the variance of their values is unknown.
 
-    The rows of the pair are about to be judged, `repeat` times each.
+    The paired rows will be judged `repeat` times each.
     """
     trials = pair.base.info.trials
     return tuple(_power(name, each, trials, margin, repeat) for name, each in rates.items()) if margin < 1 else ()
@@ -81,9 +81,9 @@ def _power(name: str, passing: Floats, trials: int, margin: float, repeat: int) 
     rows = len(passing)
     measured = trials > 1 and rows > 0
     change = ASSUMED_CHANGE
-    if measured:  # two of its trials differ so often
+    if measured:  # the chance that two trials of a row differ
         change = float(2 * numpy.mean(passing * (1 - passing)) * trials / (trials - 1))
-    spread = change * (1 / trials + 1 / repeat) / 2  # of a difference of means
+    spread = change * (1 / trials + 1 / repeat) / 2  # variance of a difference of means, per row
     if margin == 0 or not rows:
         return Power(name, rows, margin, change, measured, 0.0)
     chance = chance_to_show(rows, spread, margin)

@@ -1,4 +1,4 @@
-"""The forms of training files: how each is recognised, what its rows are judged by, and a file of it as rows."""
+"""The forms of training files: how each is recognised, its evaluators, and its conversion to rows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CALL_EVALUATORS = ("function_call_match", "argument_match")
 
 @dataclass(frozen=True)
 class Form:
-    """One form. `fits` says whether a record is certainly of it; `rows` makes the rows of the record of a number.
+    """One form. `fits` returns True for a record of this form; `rows` makes the rows of the record with a number.
 
-    `with_graders` returns the form with what a file of graders says, among it `files`: texts of evaluators' files, by
-    path. `own_defaults` replace the defaults of function calls.
+    `with_graders` returns the form with the graders of a file; its `files` are then texts of evaluator files by path.
+    `own_defaults` replace the defaults for function calls.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Form:
 
     @property
     def defaults(self) -> DatasetDefaults:
-        """Return the defaults of its rows."""
+        """Return the defaults of a data set in this form."""
         if self.own_defaults is not None:
             return replace(self.own_defaults, evaluators=[*self.evaluators])
         return DatasetDefaults(
@@ -55,25 +55,25 @@ OPENAI = Form("openai", "a chat training file", is_chat, chat_rows)
 
 
 def forms() -> dict[str, Form]:
-    """Return the forms of training files, by name: the core's, then those of plug-ins."""
+    """Return the forms of training files by name, first the core's, then those of plug-ins."""
     found = (find("converters", each.name) for each in discover("converters"))
     return {form.name: form for form in found if isinstance(form, Form)}
 
 
 def form_of(record: Record) -> Form | None:
-    """Return the form of a file that begins with this record, or None."""
+    """Return the form of a file whose first record this is, or None."""
     return next((form for form in forms().values() if form.fits(record)), None)
 
 
 def own_keys(file: FileSource, record: Record) -> Record:
-    """Return the record without the null keys that Parquet adds, which calls would take as arguments."""
+    """Return the record without the null keys that Parquet adds, which would become arguments of calls."""
     plain = without_nulls(record) if isinstance(file, ParquetSource) else record
     assert isinstance(plain, dict)
     return plain
 
 
 class TrainingSource(Source):
-    """A training file as rows, read on demand; a row's number is that of its conversation."""
+    """A training file as rows, converted on demand; a row has the number of its conversation."""
 
     def __init__(self, file: FileSource, form: Form) -> None:
         self.name, self.label, self.unit, self.path = file.name, file.label, file.unit, file.path
@@ -84,15 +84,15 @@ class TrainingSource(Source):
         return self._file.state()
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source.
+        """Yield the rows of all conversations in order, each with its conversation's number.
 
         Raises:
-            DataError: also where a conversation cannot be converted.
+            DataError: the file cannot be read, or a conversation cannot be converted.
         """
         for number, record in self._file.records(digest):
             try:
                 rows = self._form.rows(own_keys(self._file, record), number)
-            except (ConversationError, TypeError) as error:  # a TypeError: nested too deeply to be written
+            except (ConversationError, TypeError) as error:  # TypeError: nested too deeply to be written
                 command = command_line(["tunecheck", "datasets", "convert", str(self.path), "--from", self._form.name])
                 self.refuse(f"{error}; to leave such conversations out: {command}", number)
             for row in rows:

@@ -1,11 +1,11 @@
-"""A conversation turn by turn: messages that any chat server accepts, and of each turn of the assistant a row.
+"""Converts a conversation turn by turn: to messages that any chat server accepts, and to one row per assistant turn.
 
     {"id": "openai-17-3", "conversation_id": "openai-17", "query": [messages so far],
      "answer": text or {"tool_uses": [...]}, "tools": [...]}
 
-where 17 is the conversation's number in its file and 3 the assistant's turn in it. Earlier calls are `tool_calls`,
-with the ids that they have, else `call_1`, `call_2`, …; what the functions returned are messages of the role `tool`.
-Text beside a call is kept: in the answer as the key `content` next to `tool_uses`.
+Here, 17 is the conversation's number in its file and 3 the number of the assistant's turn. Earlier calls become
+`tool_calls` with their own ids or `call_1`, `call_2`, …; results of functions become messages with the role `tool`.
+Text beside a call is kept as the key `content` next to `tool_uses`.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tunecheck.formats._reading import read_calls
 Record = dict[str, JSON]
 
 MAX_GROWTH = 1 << 26
-"""Most bytes that the rows of one conversation may have: each repeats all that was said before it."""
+"""Size limit of one conversation's rows in bytes; each row repeats all earlier messages."""
 
 COLUMNS = ("id", "conversation_id", "query", "answer", "tools")
-"""The columns of a row; others of the conversation follow."""
+"""The columns of a row; further columns come from the conversation."""
 
 
 class ConversationError(ValueError):
-    """A conversation that cannot be converted; the text is the reason."""
+    """A conversation cannot be converted; the text is the reason."""
 
 
 class Turns:
-    """The messages so far, and the rows made of them.
+    """The messages so far and the rows made from them.
 
     Args:
-        name: what the conversation is called, e.g. `openai-17`.
+        name: the conversation's name, such as `openai-17`.
         tools: OpenAI tools.
-        columns: what else each of its rows has.
+        columns: further columns of each row.
     """
 
     def __init__(self, name: str, tools: list[JSON], columns: Mapping[str, JSON] | None = None) -> None:
@@ -62,20 +62,20 @@ class Turns:
         """Return the rows of all turns.
 
         Raises:
-            ConversationError: there are none.
+            ConversationError: there are no rows.
         """
         if not self._turn:
             raise ConversationError("holds no turn of the assistant that answers anything")
         return self._rows
 
     def say(self, message: Record) -> None:
-        """Add a message of anybody but the assistant and the functions."""
+        """Add a message of the user, the system or a developer."""
         self._no_call_waits()
         self._asked |= message.get("role") == "user"
         self._add(message)
 
     def result(self, content: JSON, call_id: JSON = None, name: JSON = None) -> None:
-        """Add a function's result to the call of this id, else to the first waiting call (of this name)."""
+        """Add a function's result to the call with this id, else to the first waiting call (with this name)."""
         if call_id is not None:
             found = call_id if isinstance(call_id, str) and call_id in self._waiting else None
         else:
@@ -89,9 +89,9 @@ class Turns:
     def answer(
         self, text: str, calls: Sequence[FunctionCall], message: Record | None = None, *, trained: bool = True
     ) -> None:
-        """Add an assistant turn; it is a row if the model is trained on it and a question precedes it.
+        """Add an assistant turn; it becomes a row if the model is trained on it and a question precedes it.
 
-        `message` holds what else the message has; where no calls are given, those in the text are read.
+        `message` holds further keys of the message. Without `calls`, calls in the text are read.
         """
         self._no_call_waits()
         if not calls and text:
@@ -106,7 +106,7 @@ class Turns:
         self._add({**said, "tool_calls": [self._call(call) for call in calls]} if calls else said)
 
     def no_call(self) -> None:
-        """Add a turn without calls and with unknown text."""
+        """Add an assistant turn without calls and with unknown text."""
         self._turn += 1
         self._add_row({"tool_uses": []})
 
@@ -152,19 +152,19 @@ def _are_parts(content: JSON) -> bool:
 
 
 def as_tools(value: JSON, what: str) -> list[JSON]:
-    """Definitions, also as JSON text or bare schemas of functions, as OpenAI tools; `what` names them in errors.
+    """Return tool definitions (objects, JSON text or bare function schemas) as OpenAI tools.
 
     Raises:
-        ConversationError: they cannot be read, or are none.
+        ConversationError: the definitions cannot be read; the text names them by `what`.
     """
     return [_tool(item, what) for item in as_object_list(value, what)]
 
 
 def as_object_list(value: JSON, what: str) -> list[JSON]:
-    """Return a list of objects, an object, the JSON text of either, or nothing as a list.
+    """Return a list of objects, a single object, the JSON text of either, or nothing, as a list.
 
     Raises:
-        ConversationError: it is something else.
+        ConversationError: the value has another form.
     """
     if isinstance(value, str):
         try:
