@@ -47,7 +47,7 @@ def read_as(
 
     Raises:
         ConfigurationError: (or `error`) the value does not fit; the text names the place, the key and the expected
-        type.
+            type.
     """
     try:
         return convert_value(value, kind)

@@ -53,7 +53,7 @@ def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
 
     Raises:
         ConfigurationError: the file cannot be read, is not an object, or a later version wrote it; if it does not
-        exist, the text is `missing`.
+            exist, the text is `missing`.
     """
     try:
         content = within_floats(loads(read_regular(path)))

@@ -35,26 +35,27 @@ def assert_no_regression(
     allow_simulated: bool = False,
     results_dir: str | os.PathLike[str] = "eval_results",
 ) -> Comparison:
-    """Assert that a run is no worse than a base, row by row, and give the comparison.
+    """Assert that a run is not worse than a base run, row by row; return the comparison.
 
-    Assert that a run is not worse than a base run, row by row; return the comparison.
-        run: the run to test: its folder, id, the beginning of its id, `last`, or what `evaluate()` returned.
+    Args:
         run: the run to test: its folder, id, a prefix of its id, `last`, or the result of `evaluate()`.
         base: the run to compare with; also Azure's evaluation_results.json, or BFCL's scores.
-            metric: an evaluator, a metric of metrics.json, a slice such as `match[domain=refund]`, or a list of these;
-            by default the primary metric. For an evaluator, its pass rate is compared, if it has one, else its main
+        metric: an evaluator, a metric of metrics.json, a slice such as `match[domain=refund]`, or a list of these; by
+            default the primary metric. For an evaluator, its pass rate is compared, if it has one, else its main
             metric.
-            margin: the accepted loss in the metric's unit (0.02: two points of a pass rate). The test passes if the
-            loss is shown to be smaller. Without a margin, it passes if no loss is shown and there is enough data to
-            show one.
+        margin: the accepted loss in the metric's unit (0.02: two points of a pass rate). The test passes if the loss
+            is shown to be smaller. Without a margin, it passes if no loss is shown and there is enough data to show
+            one.
         cluster: a column of the data; rows with equal values are dependent, as in `tunecheck.compare`.
         pair_by: `content` pairs rows with equal content; `id` pairs rows with equal ids, whatever their content.
         allow_simulated: also compare runs with simulated answers.
+        results_dir: the folder of the runs.
 
-    results_dir: the folder of the runs.
-        AssertionError: it is worse, or there are too few rows; names each metric, its figures, and rows that regressed.
+    Raises:
+        AssertionError: the run is worse, or there are too few rows; names each metric, its figures, and rows that
+            regressed.
         ConfigurationError: the runs cannot be compared.
-        DataError: the files of one are damaged.
+        DataError: the files of a run are damaged.
     """
     __tracebackhide__ = True
     from pathlib import Path

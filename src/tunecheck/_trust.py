@@ -72,7 +72,7 @@ class Trust:
 
         Raises:
             UntrustedError: the file may not be loaded; the text says which file named it, for what, and how to allow
-            it.
+                it.
         """
         by, file = self.named_by, file.resolve()
         if by is not None and not self._is_allowed(file) and not is_remembered(file):

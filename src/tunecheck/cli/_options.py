@@ -76,7 +76,7 @@ _PANELS = (SCORING, RUNNING, GATING, SHOWING)
 
 
 Acts = Literal["asks", "loads", "sends", "sets", "speeds", "writes"]
-"""The effect of a value: it names an endpoint, a file with code, a destination or an output, or sets parameters or speed."""
+"""The effect of a value: it names an endpoint, a code file, a destination or an output, or sets parameters or speed."""
 
 
 @dataclass(frozen=True, slots=True)

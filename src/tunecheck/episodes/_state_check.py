@@ -170,7 +170,7 @@ class StateCheck:
             result: by turn, the steps: `[{"f": "<arguments as JSON>"}, …]`, or text.
             mode: how the model was prompted, if the result alone does not decide.
             episode: the course of the conversation. In strict judgement, the calls are those made in it, even if the
-            result would be read differently today.
+                result would be read differently today.
             model: the model's name.
 
         Raises:

@@ -53,15 +53,15 @@ class ConversationTarget(EndpointTargetBase):
             reads calls from the text.
         step_limit: maximum number of requests in one turn; at the limit, the conversation ends (`forced_quit`).
         compat: a benchmark (`bfcl`) whose rules the conversations follow exactly: one request more than the step limit,
-        and its way of decoding. The call text of the benchmark's own rows is always decoded in this way.
+            and its way of decoding. The call text of the benchmark's own rows is always decoded in this way.
         format: the profile of a model family, or its name; by default that of the endpoint's definition. In the mode
-        `text`, tools are shown in the family's form, calls are read strictly in that form and become call text in the
-        result; the log keeps the model's own text.
+            `text`, tools are shown in the family's form, calls are read strictly in that form and become call text in
+            the result; the log keeps the model's own text.
         include_input_log: keep each request's messages and tools in the inference log.
         include_state_log: keep the simulators' states in the inference log.
         user: makes the simulated user of a row's conversation; by default the row's turns are sent in order.
         wording: the system prompt and other texts. The default depends on the row: the texts of the `format`'s family,
-        if known; else the benchmark's texts from the user's copy, for its rows; else ours.
+            if known; else the benchmark's texts from the user's copy, for its rows; else ours.
         parameters: override the endpoint's own in every request.
         time_limit_s: seconds after which a call of a simulator is abandoned.
         data: the copy of the benchmark with prompts and long-context constants, if not in the usual place.

@@ -396,7 +396,7 @@ class MatchEvaluator(CallEvaluator):
 
     Raises:
         ConfigurationError: the threshold is not a number from 0 to 1, or a policy does not exist or has an invalid
-        value.
+            value.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (

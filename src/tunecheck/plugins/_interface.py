@@ -121,7 +121,7 @@ class Plugin(_Brought):
         command_groups: helps of new command groups in one line, by the group's word.
         codes: codes of faults and causes that the plug-in's evaluators report.
         own_kinds: extensions of kinds that the plug-in itself looks up with `find(KIND, NAME)`. Other packages add to a
-        kind by the entry point group `tunecheck.<KIND>`, users by files in the workspace's folder `<KIND>`.
+            kind by the entry point group `tunecheck.<KIND>`, users by files in the workspace's folder `<KIND>`.
     """
 
     name: str

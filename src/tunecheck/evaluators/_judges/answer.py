@@ -281,7 +281,7 @@ class AnswerForm:
 
         Raises:
             JudgementError: the reply has no answer of this form, or contradicts itself; the text describes the problem
-            without the reply.
+                without the reply.
         """
         if len(text) > _MOST_CHARACTERS:
             raise JudgementError(f"it is {len(text):,} characters long")

@@ -128,10 +128,10 @@ class PromptyEvaluator(Evaluator):
     Args:
         prompty: the `.prompty` file.
         model_config: the model: an endpoint; the mapping, file or name of its definition; Azure's
-        `AzureOpenAIModelConfiguration` or `OpenAIModelConfiguration` (not changed). By default, the model in the
-        prompt's own configuration. `model` is an alias.
+            `AzureOpenAIModelConfiguration` or `OpenAIModelConfiguration` (not changed). By default, the model in the
+            prompt's own configuration. `model` is an alias.
         output: the metric's name, or a `JudgeOutput`. Missing settings come from the prompt's `judge:` section, then
-        from its `outputs:`, then from the file's name.
+            from its `outputs:`, then from the file's name.
         threshold: the score from which a row passes; overrides the output's threshold.
         samples: number of judgements per row; with several, the verdict's properties have their `spread`.
         combine: "mean" or "majority" of the samples; by default "majority" if the score is binary or a word.
