@@ -35,7 +35,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # from names; values
 _Unset: TypeAlias = msgspec.UnsetType
 
 Verdict: TypeAlias = dict[str, JSON]
-"""What an evaluator returns for one row: plain JSON values by key."""
+"""An evaluator's result for one row: plain JSON values by key."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -340,7 +340,7 @@ def _result(passed: bool | None) -> str:
 # -- codes of faults and causes
 
 Side: TypeAlias = Literal["serving", "unknown", "model"]
-"""What needs a change: the serving of the model, the model, or unknown."""
+"""The side that needs a change: the serving of the model, the model, or unknown."""
 
 CAUSE_METRIC = "cause."
 """Prefix of the metrics that hold a cause's share of all rows."""

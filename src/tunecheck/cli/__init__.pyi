@@ -1,4 +1,4 @@
-"""What plug-ins use to make commands; `__init__.py` loads the names from their homes."""
+"""The names with which plug-ins make commands; `__init__.py` loads each from its module."""
 
 from ._app import main as main
 from ._check import CheckResult as CheckResult, DataCheck as DataCheck, DataCheckOptions as DataCheckOptions

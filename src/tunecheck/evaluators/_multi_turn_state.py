@@ -32,38 +32,38 @@ class MultiTurnStateEvaluator(Evaluator):
     each as `[path, expected, found]`. In strict mode, a row with an impossible ground truth is not applicable.
 
     The columns of a row:
-        result: The result of the conversation target: by turn, the steps, as in BFCL's result files.
-        ground_truth: By turn, the calls: texts such as `cd(folder='x')` or in any other format.
-        involved_classes: The names of the simulators.
-        initial_config: By simulator, what it starts from.
-        turns: The messages of each turn, in which given values are looked up.
-        long_context: Whether the simulators are padded with BFCL's constants.
-        category: BFCL's category, for one of its rows.
-        id: The row's id.
-        check: "multi_turn"; rows of BFCL that hold another word are `call_check`'s, and not applicable here.
-        error: The conversation target's error in place of a result.
-        forced_quit: Whether the conversation was ended by force.
-        ended_by: What ended it: `step_limit` or `overflow`.
-        calls_made: By turn and step, the texts of the calls that were made.
-        finish_reasons: By turn and step, why the answer ended.
-        free_calls: Strictly, functions that may also be called in turns that ask for no call; "read_only": all that
-            leave the state as it should be.
-        final_state_only: Strictly, judge only the state after the last turn.
-        alternative_ground_truths: Strictly, other ground truths; following any of them passes.
-        ignored_state: Strictly, paths in the state that are not compared, such as `Shelf.things.book`.
+        result: the conversation target's result: the steps by turn, as in BFCL's result files.
+        ground_truth: the calls by turn: texts such as `cd(folder='x')` or in any other format.
+        involved_classes: the names of the simulators.
+        initial_config: the initial configuration of each simulator, by name.
+        turns: the messages of each turn, by which invented argument values are found.
+        long_context: true if BFCL's constants extend the simulators' data.
+        category: BFCL's category, if the row is BFCL's.
+        id: the row's id.
+        check: "multi_turn"; BFCL's other rows are judged by `call_check` and are not applicable here.
+        error: the conversation target's error, if there is no result.
+        forced_quit: true if the conversation was ended by force.
+        ended_by: the reason of a forced end: `step_limit` or `overflow`.
+        calls_made: by turn and step, the texts of the executed calls.
+        finish_reasons: by turn and step, the finish reason of the answer.
+        free_calls: in strict mode, functions that may also be called in turns without expected calls; "read_only": all
+            functions that keep the state right.
+        final_state_only: in strict mode, judge only the state after the last turn.
+        alternative_ground_truths: in strict mode, other ground truths; following any of them passes.
+        ignored_state: in strict mode, paths in the state that are not compared, such as `Shelf.things.book`.
 
     Args:
-        compat: "strict" fails a call in a turn that asks for none and a conversation that was ended by force. A
-            benchmark's name ("bfcl") gives its own verdicts, gaps included; "auto" does so for the benchmark's own
-            rows, and is "strict" for others.
-        mode: how the model was asked, "tools" or "text"; "auto" tells it from the result.
-        data: The copy of the benchmark to read long-context constants from, if not the usual one.
+        compat: "strict" fails a call in a turn without expected calls and a conversation that was ended by force. A
+            benchmark's name ("bfcl") gives the benchmark's own verdicts, gaps included; "auto" does so for the
+            benchmark's own rows, and is "strict" for others.
+        mode: how the model was prompted, "tools" or "text"; "auto" decides by the result.
+        data: the copy of the benchmark with long-context constants, if not in the usual place.
         time_limit_s: seconds after which a call of a simulator is abandoned.
-        model: The model's name, which the leaderboard mixes into some calls.
+        model: the model's name, which the leaderboard inserts into some calls.
 
     Raises:
-        ConfigurationError: `mode` is none of these.
-        PluginError: `compat` is none of these, nor an installed benchmark.
+        ConfigurationError: `mode` has another value.
+        PluginError: `compat` is neither of these nor an installed benchmark.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(_METRIC, kind="binary"),)

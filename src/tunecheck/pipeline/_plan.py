@@ -111,7 +111,7 @@ class Plan:
     folder: Path | None = None
     """The run's folder, in which a target may keep files."""
     calls: CallsChoice | None = None
-    """Whether calls in an answer's text count; by default only calls that the API returned."""
+    """`lenient` if calls in an answer's text count; by default only calls that the API returned do."""
     order: RandomOrder | None = None
     """The row order of a run that may stop before all rows are asked."""
 

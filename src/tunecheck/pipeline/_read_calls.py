@@ -1,4 +1,4 @@
-"""Calls that a server left in an answer's text: whether they count, and the pass rates if they did or did not."""
+"""Decides if calls that a server left in an answer's text count, and finds the pass rates of the other choice."""
 
 import asyncio
 from collections import Counter

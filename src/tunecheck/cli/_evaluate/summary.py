@@ -57,7 +57,7 @@ class RunPage:
     reused: str = ""
     """Text on the reused answers and verdicts."""
     undecided: str | None = None
-    """How an undecided gate counts: `fail`, `pass`, or None for undecided."""
+    """The effect of an undecided gate: `fail`, `pass`, or None for undecided."""
     stopped: str = ""
     """Text on the decision of a run that stopped early."""
     judges: Mapping[str, Correction] = field(default_factory=dict)
