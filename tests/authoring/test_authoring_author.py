@@ -265,7 +265,7 @@ def test_a_row_whose_words_leave_a_value_out_is_rejected_with_the_reason(small: 
     authored(tasks=3, variants=())
     (rejected,) = lines(small / "rejected.jsonl")
     assert rejected["id"] == f"loans-{needing['id']}"
-    assert rejected["reason"] == "nobody says a value"
+    assert rejected["reason"] == "a value is never stated"
 
 
 def test_an_edge_of_ones_own_is_kept_when_the_graph_is_made_again(small: Path) -> None:
