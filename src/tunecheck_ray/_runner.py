@@ -225,12 +225,10 @@ class RayDriver(ChunkDriver):
         time.sleep(_PAUSE_S)
         self._ray.wait([*streams], num_returns=1, timeout=_WAIT_S, fetch_local=False)
         ready = self._ready([*streams, self._services_end])
-        if self._services_end in ready:
-            ready.remove(self._services_end)
-            if self._stopping is None:
-                self.stop(RunError("Ray lost the process that holds the limits and the budget of all tasks"))
+        if self._services_end in ready and self._stopping is None:
+            self.stop(RunError("Ray lost the process that holds the limits and the budget of all tasks"))
         silent = time.monotonic() - SILENCE_S
-        portions = [portion for stream in ready for portion in self._read(streams[stream])]
+        portions = [portion for stream in ready if stream in streams for portion in self._read(streams[stream])]
         for stream, flight in streams.items():
             if flight.heard < silent and stream not in ready:
                 self._ray.cancel(stream, force=True)

@@ -1,8 +1,4 @@
-"""The cause of a row's failure, found from its answer, its errors and the faults that evaluators report.
-
-A cause is a `Fault` with a code of codes.toml; its other fields are the evidence. A fault with such a code counts as
-that cause. Rows that pass are not examined.
-"""
+"""The cause of a failed row: a `Fault` with a code of codes.toml, from its answer, errors and evaluators' faults."""
 
 from __future__ import annotations
 
