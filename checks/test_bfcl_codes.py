@@ -49,6 +49,19 @@ def recorded(mode: str) -> list[str]:
     return lines
 
 
+def by_row(lines: Iterable[str]) -> dict[tuple[str, ...], str]:
+    """The codes of each row, and the counts of each category.
+
+    A name that ends in a token of the model's template was an unknown function at c1f5049.
+    """
+    found: dict[tuple[str, ...], str] = {}
+    for run, mode, category, *rest in (line.split("\t") for line in lines):
+        codes = " ".join(rest[:2]).replace("decorated_name.token@", "unknown_function@")
+        for row in rest[2].split() if len(rest) == 3 else ["all"]:
+            found[run, mode, category, row] = codes
+    return found
+
+
 def conversations(lines: Iterable[str]) -> list[str]:
     return [line for line in lines if line.split("\t")[2].startswith("multi_turn")]
 
@@ -63,11 +76,11 @@ def failing(lines: Iterable[str]) -> dict[tuple[str, str, bool], set[str]]:
 
 
 def test_published_runs_have_the_leaderboards_codes_of_commit_c1f5049(runs: Path) -> None:
-    assert [*table(runs, True)] == recorded("bfcl")
+    assert by_row(table(runs, True)) == by_row(recorded("bfcl"))
 
 
 def test_published_conversations_have_the_strict_codes_of_commit_c1f5049(runs: Path) -> None:
-    assert conversations(table(runs, False)) == conversations(recorded("strict"))
+    assert by_row(conversations(table(runs, False))) == by_row(conversations(recorded("strict")))
 
 
 def test_published_questions_have_the_strict_verdicts_of_commit_c1f5049_but_for_those_listed(runs: Path) -> None:

@@ -19,7 +19,6 @@ def test_the_page_s_other_commands_and_its_python_code_work(workspace: Path, run
         talks = line.startswith("tunecheck check")  # the stand-in answers its questions with a text: findings
         assert said.code == (3 if talks else 0), (line, said.err, said.out)
         outputs[line] = said.out
-    assert len(list((workspace / "shown").iterdir())) == 200
     recorded = outputs["tunecheck evaluate --dataset bfcl:multi_turn_base --endpoint recorded"]
     assert "95 of 200 rows passed (47.5%)" in recorded
     assert "92 of 200 rows passed (46.0%)" in outputs["tunecheck score last --set multi_turn_state.compat=strict"]

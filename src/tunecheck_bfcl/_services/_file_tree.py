@@ -23,6 +23,9 @@ MAX_CHARACTERS = 20_000_000
 MAX_DEPTH = 100
 """The most levels of nested directories."""
 
+MAX_MEASURED = 3_000_000
+"""Entries that are gone through in one conversation to see whether there is room; some seconds of work."""
+
 
 class File:
     __slots__ = ("content", "name")
@@ -167,6 +170,7 @@ class Volume:
         self.root = root
         self.current = root
         self._plain: dict[str, object] | None = None
+        self._measured = 0
         if _is_over_limits(*measure(root)):
             raise DataError("initial_config.GorillaFileSystem.root is larger than a simulated file system may be")
 
@@ -241,11 +245,19 @@ class Volume:
         """Check the tree after a change. If it is too large, call `undo` and refuse the change."""
         self._plain = None
         try:
-            if _is_over_limits(*measure(self.root)):
+            if not self._has_room():
                 raise SimulatorError("there is no room left in the file system")
         except SimulatorError:
             undo()
             raise
+
+    def _has_room(self) -> bool:
+        """Measure the tree, unless this conversation has already used up all measuring: then nothing fits any more."""
+        if self._measured > MAX_MEASURED:
+            return False
+        entries, characters, depth = measure(self.root)
+        self._measured += entries
+        return self._measured <= MAX_MEASURED and not _is_over_limits(entries, characters, depth)
 
 
 def _is_over_limits(entries: int, characters: int, depth: int) -> bool:
