@@ -180,7 +180,7 @@ class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     """Options of commands that start runs."""
 
     name: str | None = option(
-        "Name of the run; default: the configuration's name, else the data set's.", "NAME", RUNNING, fixed=True
+        "Run name; default: the config's, else the data's.", "NAME", RUNNING, fixed=True
     )
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
@@ -256,7 +256,7 @@ class EvaluatorOptions(ModelOptions):
         "Evaluator's parameter, as bleu.threshold=0.4.", "E.PARAMETER=VALUE", SCORING, acts="sets"
     )
     mapping: dict[str, JSON] | None = option(
-        "Source of a value, such as 'ground_truth=${data.answer}'.", "PARAMETER=SOURCE", SCORING
+        "Source of a value, as 'response=${data.text}'.", "PARAMETER=SOURCE", SCORING
     )
 
 
