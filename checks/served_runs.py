@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.platforms import hear_ctrl_c
 
-SERVER = Path(__file__).parent / "chat_server.py"
+SERVER = Path(__file__).parents[1] / "tests" / "chat_server.py"
 _PASSING = ("latency", "request_id", "started")
 """Parts of columns that differ between two runs against an endpoint that answers alike."""
 
