@@ -71,8 +71,8 @@ def shapes(vocabulary: int) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def serve(model: Path, port: int, key: str) -> xllamacpp.Server:
-    """llama.cpp's own HTTP server, on loopback."""
+def parameters(model: Path, port: int, key: str) -> xllamacpp.CommonParams:
+    """The parameters of llama.cpp's own HTTP server, on loopback."""
     params = xllamacpp.CommonParams()
     params.model.path = str(model)
     params.hostnames = ["127.0.0.1"]
@@ -81,17 +81,22 @@ def serve(model: Path, port: int, key: str) -> xllamacpp.Server:
     params.n_ctx = CONTEXT
     params.n_parallel = 2
     params.warmup = False
-    return xllamacpp.Server(params)
+    return params
+
+
+def serve(params: xllamacpp.CommonParams) -> None:
+    """Serve until the process is ended, and print the address."""
+    server = xllamacpp.Server(params)
+    sys.stdout.write(f"{server.listening_address}\n")
+    sys.stdout.flush()
+    threading.Event().wait()
 
 
 def main() -> None:
     """Write the model and serve it until the process is ended."""
     model, port, key = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     write_model(model)
-    server = serve(model, port, key)
-    sys.stdout.write(f"{server.listening_address}\n")
-    sys.stdout.flush()
-    threading.Event().wait()
+    serve(parameters(model, port, key))
 
 
 if __name__ == "__main__":

@@ -226,13 +226,12 @@ def differences(simulator: type[Simulator], cases: Iterator[Case] | Sequence[Cas
     return found[:at_most]
 
 
-def replay_reference(cases: Sequence[Case]) -> list[dict[str, Any]]:
+def replay_reference(cases: Sequence[Case], script: str = "simulator_reference_replay.py") -> list[dict[str, Any]]:
     """What the reference makes of each case; see `simulator_reference_replay`."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "cases"), Path(folder, "out")
         source.write_text("".join(json.dumps(case) + "\n" for case in cases), encoding="utf-8")
-        script = Path(__file__).with_name("simulator_reference_replay.py")
-        command = [str(reference_python()), str(script), str(source), str(target)]
+        command = [str(reference_python()), str(Path(__file__).with_name(script)), str(source), str(target)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         return [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]

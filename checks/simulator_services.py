@@ -9,17 +9,13 @@ from __future__ import annotations
 import copy
 import json
 import random
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from checks import simulator_differential
-from checks.simulator_differential import Case, long_context, random_cases
+from checks.simulator_differential import Case, long_context, random_cases, replay_reference
 from checks.simulator_reference_replay import digest
-from tests.bfcl_reference import reference_python
 
 from tunecheck.calls import FunctionCall
 from tunecheck.simulators import Backend, OperationResult, Simulator
@@ -284,14 +280,7 @@ def hostile_cases(simulator: type[Simulator]) -> list[Case]:
 
 
 def _replayed(cases: Sequence[Case]) -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder, "cases"), Path(folder, "out")
-        source.write_text("".join(json.dumps(case) + "\n" for case in cases), encoding="utf-8")
-        script = Path(__file__).with_name("simulator_services_replay.py")
-        command = [str(reference_python()), str(script), str(source), str(target)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    return replay_reference(cases, "simulator_services_replay.py")
 
 
 def _called(started: Backend, case: Case) -> Iterator[tuple[OperationResult, str]]:

@@ -68,7 +68,7 @@ class Throughput:
         rate = self.rate
         return None if rows is None or not rate else max(0, rows - self._noted[-1][1]) / rate
 
-    def noted(self, progress: Progress) -> tuple[str, str]:
+    def texts_of(self, progress: Progress) -> tuple[str, str]:
         """Record a snapshot; return the rate and the time left as texts."""
         self.note(progress.finished)
         left = self.left_s(progress.rows)
@@ -105,7 +105,7 @@ class ProgressBar(LiveProgress):
     def __call__(self, progress: Progress) -> None:
         """Show a snapshot."""
         bar = self._bar or self._start(progress.rows)
-        rate, left = self._rows_done.noted(progress)
+        rate, left = self._rows_done.texts_of(progress)
         task, done, rows, failed = bar.tasks[0].id, progress.finished, progress.rows, _errors_text(progress.failed)
         bar.update(task, completed=done, total=rows, rate=rate, failed=failed, left=left, remark=progress.remark)
 
@@ -150,7 +150,7 @@ class NotebookProgress(LiveProgress):
         """Show a snapshot."""
         from html import escape  # loads the names of all characters, too
 
-        rate, left = self._rows_done.noted(progress)
+        rate, left = self._rows_done.texts_of(progress)
         rows = "" if progress.rows is None else f" of {progress.rows:,}"
         failed = f"{progress.failed:,} with an error" if progress.failed else ""
         about = (f"{progress.finished:,}{rows} rows", rate, failed, left, progress.remark)

@@ -354,6 +354,6 @@ def _read_uri(text: str) -> str:
 
 
 def _secrets() -> list[str]:
-    """Return the secrets in the environment with which MLflow signs in."""
+    """Return the credentials that MLflow reads from the environment."""
     names = ("MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
     return [value for name in names if (value := os.environ.get(name))]

@@ -155,8 +155,7 @@ def correct_judge_errors(metric: MetricComparison, base: RunTable, new: RunTable
 
 def labels_of(evaluator: str, base: RunTable, new: RunTable) -> LabelCounts | None:
     """Return the label counts that correct the judge of both runs; None if it has no usable calibration."""
-    judge = new.evaluators[evaluator].judge
-    calibration = _calibration(new, judge) or _calibration(base, judge)
+    calibration = _shared_calibration(evaluator, base, new)
     labels = None if calibration is None else _counts(calibration)
     return None if labels is None or labels.problem is not None else labels
 
@@ -170,15 +169,14 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
 
     name = metric.evaluator
     start = f"{clean(name, 60)}: the correction assumes that the judge errs alike on both runs"
-    judge = new.evaluators[name].judge
-    calibration = _calibration(new, judge) or _calibration(base, judge)
+    calibration = _shared_calibration(name, base, new)
     runs = [Run(Path(table.info.place)) for table in (base, new)]
-    if calibration is None or not all(run.journal.is_file() for run in runs):
-        return f"{start}; no labels of both runs test that", False
-    primaries = (run.manifest().evaluators[name].primary or name for run in runs)
-    one, two = (_labelled(run, name, own, calibration) for run, own in zip(runs, primaries, strict=True))
-    before = LabelCounts.of(pair for inputs, pair in one.items() if inputs not in two)
-    after = LabelCounts.of(pair for inputs, pair in two.items() if inputs not in one)
+    before = after = LabelCounts.of(())
+    if calibration is not None and all(run.journal.is_file() for run in runs):
+        primaries = (run.manifest().evaluators[name].primary or name for run in runs)
+        one, two = (_labelled(run, name, own, calibration) for run, own in zip(runs, primaries, strict=True))
+        before = LabelCounts.of(pair for inputs, pair in one.items() if inputs not in two)
+        after = LabelCounts.of(pair for inputs, pair in two.items() if inputs not in one)
     p_value = errors_alike(before, after)
     if p_value is None:
         return f"{start}; no labels of both runs test that", False
@@ -186,6 +184,12 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
     shown = "show that it does not" if against else "do not speak against it"
     labels = f"{plural(before.total, 'label')} of the base and {after.total:,} of the new run"
     return f"{start}; {labels} {shown} (p {p_text(p_value)})", against
+
+
+def _shared_calibration(evaluator: str, base: RunTable, new: RunTable) -> JudgeCalibration | None:
+    """Return the saved calibration of the judge of both runs."""
+    judge = new.evaluators[evaluator].judge
+    return _calibration(new, judge) or _calibration(base, judge)
 
 
 def _calibration(table: RunTable, judge: str | None) -> JudgeCalibration | None:

@@ -46,7 +46,7 @@ def is_counted(usage: Usage) -> bool:
 
 
 def expected_usage(asked: int, limit: int | None, answered: int | None = None) -> Usage:
-    """Return the expected tokens of a call with `asked` characters, and `answered` in its answer if known."""
+    """Return the expected tokens of a call from the characters of its request (`asked`) and answer (`answered`)."""
     usual = _USUAL.output_tokens or 0
     answer = usual if answered is None else tokens_in(answered)
     return Usage(tokens_in(asked), answer if limit is None else min(answer, limit))

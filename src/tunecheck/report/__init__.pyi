@@ -2,6 +2,7 @@
 
 from ._local_pages import (
     NOT_THIS_MACHINE as NOT_THIS_MACHINE,
+    check_token as check_token,
     is_of_this_machine as is_of_this_machine,
     refuse_other_hosts as refuse_other_hosts,
     running as running,

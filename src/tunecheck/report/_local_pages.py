@@ -5,6 +5,7 @@ A website may point its own host name to this machine (DNS rebinding). The serve
 
 import asyncio
 import contextlib
+import hmac
 import logging
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -67,14 +68,27 @@ def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
             loop.remove_signal_handler(name)
 
 
-async def serve_pages(app: web.Application, port: int, on_ready: Callable[[str], None] | None) -> None:
-    """Serve an application on this machine until a signal ends the process; port 0 chooses a free port."""
+async def serve_pages(app: web.Application, port: int, on_ready: Callable[[str], None] | None, token: str) -> None:
+    """Serve an application on this machine until a signal ends the process; port 0 chooses a free port.
+
+    `on_ready` gets the address with the token.
+    """
     stop = asyncio.Event()
     async with running(app, "127.0.0.1", port) as url:
         with stopped_by_signals(stop):
             if on_ready:
-                on_ready(url)
+                on_ready(f"{url}/?token={token}")
             await stop.wait()
+
+
+def check_token(given: str, token: str, command: str) -> None:
+    """Check that a request has the token of the address that a command printed.
+
+    Raises:
+        HTTPForbidden: it has another token, or none.
+    """
+    if not hmac.compare_digest(given.encode(), token.encode()):
+        raise web.HTTPForbidden(text=f"open the address that `{command}` printed, with its token")
 
 
 @web.middleware

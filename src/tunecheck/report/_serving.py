@@ -10,7 +10,6 @@ has a token. Without it, other users of this machine see nothing. A cookie keeps
 
 import asyncio
 import contextlib
-import hmac
 import secrets
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ import msgspec
 from aiohttp import web
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.report._local_pages import Handler, refuse_other_hosts, serve_pages
+from tunecheck.report._local_pages import Handler, check_token, refuse_other_hosts, serve_pages
 from tunecheck.report._page import RUNS, as_data, embed_json, page
 from tunecheck.report._writing import write_report
 from tunecheck.results import describe_run
@@ -51,8 +50,7 @@ def make_app(results_dir: Path, token: str) -> web.Application:
     @web.middleware
     async def with_token(request: web.Request, handler: Handler) -> web.StreamResponse:
         given = request.query.get("token", request.cookies.get(cookie, ""))
-        if not hmac.compare_digest(given.encode(), token.encode()):
-            raise web.HTTPForbidden(text="open the address that `tunecheck view` printed, with its token")
+        check_token(given, token, "tunecheck view")
         response = await handler(request)
         response.set_cookie(cookie, token, httponly=True, samesite="Strict")
         return response
@@ -71,8 +69,7 @@ def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | 
     if not results_dir.is_dir():
         raise ConfigurationError(f"there is no folder {results_dir}; name the folder of runs with --results-dir")
     token = secrets.token_urlsafe(24)
-    ready = None if on_ready is None else lambda url: on_ready(f"{url}/?token={token}")
-    asyncio.run(serve_pages(make_app(results_dir, token), port, ready))
+    asyncio.run(serve_pages(make_app(results_dir, token), port, on_ready, token))
 
 
 class _Pages:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -59,7 +59,8 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
         count = _count(_mapping(of).get("row_count"))
         groups.append(_Group(f"{clean(kind, 20)} ({count:,})", _mapping(of), count))
     figures = {
-        name: [_figure(run, manifest, name, each.metrics) for each in groups] for name in _order_evaluators(manifest)
+        name: [_figure(run, manifest, name, each.metrics) for each in groups]
+        for name in order_evaluators(manifest.evaluators, manifest.dataset.primary)
     }
     if failures is None:
         failures = read_failures(run.rows(), {name: entry.primary for name, entry in manifest.evaluators.items()})
@@ -80,11 +81,10 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
     return FirstScreen(" ".join(said), _main_cause(failures, causes), next_step, table, is_serving)
 
 
-def _order_evaluators(manifest: RunFile) -> list[str]:
-    """Return the evaluators, the primary one first: the declared one, else `match`, else the first."""
-    names = [*manifest.evaluators]
-    declared = (manifest.dataset.primary or "").partition(".")[0]
-    primary = next((name for name in (declared, "match") if name in names), None)
+def order_evaluators(names: Collection[str], declared: str | None) -> list[str]:
+    """Return the evaluators, the primary one first: that of the declared metric, else `match`, else the first."""
+    evaluator = (declared or "").partition(".")[0]
+    primary = next((name for name in (evaluator, "match") if name in names), None)
     return sorted(names, key=lambda name: name != primary)
 
 

@@ -250,7 +250,7 @@ def _mean(
 
 
 def _within(low: float, high: float, limits: Bounds, value: float) -> Bounds:
-    """Cut the interval off at the metric's bounds, but keep the value inside if the metric exceeded its bounds."""
+    """Clip the interval to the metric's bounds, but never exclude the value itself."""
     return max(low, min(limits[0], value)), min(high, max(limits[1], value))
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import hmac
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -27,12 +26,13 @@ from aiohttp import web
 from tunecheck import ConfigurationError
 from tunecheck.datasets import Dataset, sidecar_path, sidecar_text
 from tunecheck.plugins import JSON, dumps_line, loads, plural, raise_as, replacing, write_file
-from tunecheck.report import refuse_other_hosts, serve_pages
+from tunecheck.report import check_token, refuse_other_hosts, serve_pages
 from tunecheck_authoring._audit.dialogue import KINDS, AuditFinding, Replacement
 from tunecheck_authoring._audit.rows import entry_name
 
 _MOST_BYTES = 64 << 20
 _ROOM = "tunecheck_authoring._audit"
+_COMMAND = "datasets audit --review"
 
 Remedy = Literal["replace the call", "leave out the call", "leave out the row"]
 
@@ -149,7 +149,7 @@ def make_app(review: Review) -> web.Application:
     """Return the review as an aiohttp application."""
 
     async def page(request: web.Request) -> web.Response:
-        _check_token(review, request.query.get("token", ""))
+        check_token(request.query.get("token", ""), review.token, _COMMAND)
         nonce = secrets.token_urlsafe(18)
         text = files(_ROOM).joinpath("review.html").read_text("utf-8")
         policy = f"default-src 'none'; connect-src 'self'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'"
@@ -157,12 +157,12 @@ def make_app(review: Review) -> web.Application:
         return web.Response(text=text.replace("NONCE", nonce), content_type="text/html", headers=headers)
 
     async def findings(request: web.Request) -> web.Response:
-        _check_token(review, request.headers.get("X-Token", ""))
+        check_token(request.headers.get("X-Token", ""), review.token, _COMMAND)
         described = await asyncio.to_thread(review.described)
         return web.json_response(body=dumps_line(described))
 
     async def save(request: web.Request) -> web.Response:
-        _check_token(review, request.headers.get("X-Token", ""))
+        check_token(request.headers.get("X-Token", ""), review.token, _COMMAND)
         try:
             decisions = msgspec.json.decode(await request.read(), type=Decisions)
         except msgspec.DecodeError as error:
@@ -176,9 +176,4 @@ def make_app(review: Review) -> web.Application:
 
 def serve_review(review: Review, port: int, on_ready: Callable[[str], None]) -> None:
     """Serve the review on this machine until the process is stopped; `on_ready` gets its address."""
-    asyncio.run(serve_pages(make_app(review), port, lambda url: on_ready(f"{url}/?token={review.token}")))
-
-
-def _check_token(review: Review, token: str) -> None:
-    if not hmac.compare_digest(token.encode(), review.token.encode()):
-        raise web.HTTPForbidden(text="open the address that `datasets audit --review` printed, with its token")
+    asyncio.run(serve_pages(make_app(review), port, on_ready, review.token))

@@ -271,7 +271,7 @@ class LiveServer:
         )
 
     def _holds(self, begun: _LiveSession) -> dict[str, JSON]:
-        """Return the content of a session's state."""
+        """Return the state that a session holds."""
         told = self._simulator.state_from
         if not told:
             return {"calls": [*begun.written]}

@@ -61,7 +61,7 @@ def path_of(found: re.Match[str]) -> tuple[str | int, ...]:
     return path
 
 
-def filled(template: str, values: Mapping[str, object]) -> str:
+def fill_template(template: str, values: Mapping[str, object]) -> str:
     """Return a template with its variables replaced: texts are inserted unchanged, other values as JSON.
 
     Raises:
@@ -103,7 +103,7 @@ class GraderEvaluator(Evaluator):
         tools = write_calls(reading.calls, "openai")
         values = {"item": item, "sample": {"output_text": text, "output_tools": tools, "output_json": value_of(text)}}
         assert isinstance(self._grader.input, str)
-        given, wanted = (filled(template, values) for template in (self._grader.input, self._grader.reference))
+        given, wanted = (fill_template(template, values) for template in (self._grader.input, self._grader.reference))
         score = self._score(given, wanted)
         threshold = self._grader.pass_threshold if self._grader.evaluation_metric else None
         passed = score >= (1 if threshold is None else threshold)

@@ -17,9 +17,10 @@ import yaml
 
 from tunecheck import ConfigurationError
 from tunecheck.datasets import ConversationError, DatasetDefaults, Form, Record, as_tools
+from tunecheck.endpoints import content_parts
 from tunecheck.plugins import JSON, Missing, discover, dumps, find_value, loads, read_as
 from tunecheck.prompts import load_prompt
-from tunecheck_authoring._training.graders import VARIABLE, Grader, GraderMessage, filled, path_of
+from tunecheck_authoring._training.graders import VARIABLE, Grader, GraderMessage, fill_template, path_of
 
 _NEEDED = {
     "string_check": ("input", "operation"),
@@ -78,7 +79,7 @@ def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> 
     sample = sample if isinstance(sample, dict) else {}
     try:
         asked: list[JSON] = [
-            {"role": each.role, "content": filled(_text(each.content), {"item": item})} for each in question
+            {"role": each.role, "content": fill_template(_text(each.content), {"item": item})} for each in question
         ]
     except ValueError as error:
         raise ConversationError(str(error)) from None
@@ -173,8 +174,7 @@ def _text(content: JSON) -> str:
     Raises:
         ValueError: A part of the content is no text.
     """
-    parts = content if isinstance(content, list) else [content]
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    texts = content_parts({"content": content})
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a message has a part that is no text, such as an image")
     return "".join(map(str, texts))

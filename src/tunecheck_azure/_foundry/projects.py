@@ -40,7 +40,7 @@ class FoundryProject(Written, frozen=True):
 
     @property
     def text(self) -> str:
-        """The project in the form of the option `--project`."""
+        """The project as a value of `--project`."""
         return self.endpoint
 
     def __str__(self) -> str:

@@ -101,17 +101,18 @@ def estimate(execution: Execution) -> RunEstimate:
     """
     from tunecheck.evaluators._judges.prompty import PromptyEvaluator
     from tunecheck.pipeline._mapping import value_reader
+    from tunecheck.results._first_screen import order_evaluators
 
     execution.check(execution.dataset.scan())
     ground_truth = value_reader(execution.layers, "ground_truth")
     judges = [each for each in execution.evaluators if isinstance(each.function, PromptyEvaluator)]
     names = [each.name for each in execution.evaluators]
-    declared = (execution.settings.primary or execution.dataset.defaults.primary or "").partition(".")[0]
+    declared = execution.settings.primary or execution.dataset.defaults.primary
     estimated = RunEstimate(
         judges={judge.name: Spending() for judge in judges},
         note=execution.dataset.note,
         trials=execution.settings.repeat,
-        primary=next((name for name in (declared, "match", *names) if name in names), None),
+        primary=next(iter(order_evaluators(names, declared)), None),
     )
     for row in execution.dataset.rows():
         estimated.rows += 1
