@@ -222,7 +222,8 @@ def test_a_server_that_keeps_what_was_written_is_refused() -> None:
 
 @cases("authoring")
 def test_a_server_that_does_not_answer_is_one_line(server: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["datasets", "author", "shelf", "--mcp", server]) == 2
+    command = server.replace("{python}", shlex.quote(sys.executable))
+    assert main(["datasets", "author", "shelf", "--mcp", command]) == 2
     assert why in (error := capsys.readouterr().err)
     assert len(error.splitlines()) == 1
     assert not Path("datasets").exists()
