@@ -127,6 +127,15 @@ async def test_on_azure_ml_the_program_in_the_container_is_told(
     assert advice(found, "calls are parsed").startswith(said)
 
 
+@pytest.mark.parametrize(("model", "named"), [("m", False), ("m-2", True)])
+async def test_a_model_that_the_server_does_not_list_is_reported_with_those_that_it_lists(
+    examined: Examine, model: str, named: bool
+) -> None:
+    found = await examined(Server({"/v1/models": models("vllm")}, {}), model=model)
+    lines = found.report.lines()
+    assert any("the model is not in the server's list: the server offers m" in line for line in lines) is named
+
+
 async def test_the_key_is_sent_to_the_api_alone(examined: Examine) -> None:
     server = Server({}, {})
     await examined(server, "/team/v1", headers={"X-Api-Key": "${env:MY_KEY}"})

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import pytest
+from aiohttp import web
 from tests.endpoint_parts import HELLO, HandClock, azure_ml, user
 from tests.fault_server import (
     HANG,
@@ -35,7 +36,8 @@ from tunecheck import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck.endpoints import Completion, Usage
+from tunecheck.endpoints import Completion, Usage, load_endpoint
+from tunecheck.report import running
 
 OK = answer({"result": "hi"})
 
@@ -384,6 +386,55 @@ class TestRefusals:
                         await endpoint.complete(user("a", key))
             await endpoint.close()
         assert len(server.requests) == 19
+
+    @pytest.mark.parametrize(
+        ("status", "error"),
+        [
+            (404, {"message": "The model `tuned-3` does not exist.", "type": "NotFoundError"}),
+            (404, {"message": "model 'tuned-3' not found"}),
+            (404, {"message": 'model "tuned-3" not found, try pulling it first'}),
+            (400, {"message": "tuned-3 is not a valid model ID"}),
+            (400, {"message": "Invalid model name passed in model=tuned-3"}),
+            (404, {"message": "No.", "code": "model_not_found"}),
+        ],
+    )
+    async def test_an_unknown_model_stops_the_run_and_the_offered_models_are_named(
+        self, status: int, error: dict[str, Any]
+    ) -> None:
+        async def models(_: web.Request) -> web.Response:
+            return web.json_response({"data": [{"id": "tuned-2"}, {"id": "zephyr"}]})
+
+        async def chat(_: web.Request) -> web.Response:
+            return web.json_response({"error": error}, status=status)
+
+        app = web.Application()
+        app.add_routes([web.get("/v1/models", models), web.post("/v1/chat/completions", chat)])
+        async with running(app) as url:
+            endpoint = load_endpoint({"kind": "openai", "url": f"{url}/v1", "model": "tuned-3"})
+            for _ in range(9):
+                with pytest.raises(EndpointError) as raised:
+                    await endpoint.complete(HELLO)
+            with pytest.raises(StopRunError, match=r"the server offers tuned-2, zephyr; did you mean 'tuned-2'\?"):
+                await endpoint.complete(HELLO)
+            await endpoint.close()
+        assert raised.value.cause == "unknown_model"
+
+    @pytest.mark.parametrize(
+        "step",
+        [
+            failing(404, "the path /score was not found"),
+            failing(400, "the model's maximum context length is 8192 tokens"),
+            failing(422, "The model `m` does not exist."),
+        ],
+    )
+    async def test_another_error_of_the_request_is_an_error_of_its_row_alone(self, step: Step) -> None:
+        with FaultServer(always(step)) as server:
+            endpoint = azure_ml(server.url)
+            for _ in range(12):
+                with pytest.raises(EndpointError) as raised:
+                    await endpoint.complete(HELLO)
+            await endpoint.close()
+        assert raised.value.cause is None
 
     async def test_closing_lets_a_later_run_begin_anew(self) -> None:
         refuse = True

@@ -7,7 +7,7 @@ import contextlib
 import copy
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Annotated, Generic, TypeVar
@@ -45,7 +45,7 @@ from tunecheck.endpoints._transport import (
 )
 
 MOST_REFUSALS = 10
-"""The run stops after this many consecutive refused calls (401, 403, no quota left, a long wait requested)."""
+"""The run stops after this many consecutive refused calls (401, 403, an unknown model, no quota, a long wait)."""
 
 _MOST_AT_FIRST = 64
 _LOOK_S = 5.0
@@ -111,6 +111,8 @@ class Client:
     _live: PerLoop[_Live] = field(default_factory=PerLoop)
     retry_unreachable: bool = True
     """False: do not retry a request that could not be sent, for example to a closed port."""
+    offered_models: Callable[[], Awaitable[str]]
+    """Describes the models that the service offers, for the error about an unknown model."""
     shared_limits: SharedLimits | None = None
     """Rate limits shared by several processes, used instead of those of this process."""
 
@@ -232,6 +234,8 @@ class Client:
                 continue
             if not outcome.retry or failures > self.backoff.retries:
                 failed = _with(outcome.error, f"after {failures} attempts") if failures > 1 else outcome.error
+                if failed.cause == "unknown_model" and (models := await self.offered_models()):
+                    failed = _with(failed, models)
                 if outcome.refused:
                     live.refused(failed)
                 else:

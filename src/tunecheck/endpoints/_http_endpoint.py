@@ -15,6 +15,7 @@ import msgspec
 from tunecheck._errors import EndpointError
 from tunecheck._faults import CUT_OFF
 from tunecheck._json import JSON, content_hash, dumps
+from tunecheck._messages import did_you_mean
 from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
@@ -50,6 +51,8 @@ from tunecheck.endpoints._transport import checked_url
 
 _ADDRESS = ("url", "model", "deployment", "api_version")
 """Keys that decide which model answers."""
+
+_MOST_MODELS = 8
 
 _OF_STREAMS = ("stream", "stream_options")
 
@@ -162,6 +165,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             backoff=Backoff(config.retries),
             clock=clock or Clock(),
             rng=rng or random.Random(),
+            offered_models=self._offered_models,
         )
         self._data = cast("dict[str, JSON]", masking.storable_settings(dict(definition.data)))
         self._hides_address = any(masking.hides(self._data.get(key)) for key in _ADDRESS)
@@ -218,6 +222,25 @@ class HttpEndpoint(Endpoint, Generic[C]):
             url = urlunsplit(parts._replace(path=api + path))
             return await self._client.look(url, signed=True) if self.is_chat else None
         return await self._client.look(urlunsplit((*parts[:2], api.removesuffix("/v1") + path, "", "")), signed=False)
+
+    async def models(self) -> list[dict[str, JSON]]:
+        """Return the service's list of models; an empty list if it has none."""
+        models = await self.look("/models")
+        listed = models.get("data") if isinstance(models, dict) else None
+        return [card for card in listed if isinstance(card, dict)] if isinstance(listed, list) else []
+
+    async def _offered_models(self) -> str:
+        return self.offer_text([str(card.get("id")) for card in await self.models()])
+
+    def offer_text(self, models: Sequence[str]) -> str:
+        """Return which models the service lists and the nearest name; "" if it lists none, or the definition's."""
+        if not models or self._model is None or self._model in models:
+            return ""
+        names = [self._redactor.line(name, 100) for name in models]
+        more = f" and {len(names) - _MOST_MODELS:,} more" * (len(names) > _MOST_MODELS)
+        nearest = did_you_mean(self._model, names)
+        offered = f"the server offers {', '.join(names[:_MOST_MODELS])}{more}"
+        return offered + nearest * ("did you mean" in nearest)
 
     def reply_headers(self) -> Mapping[str, str]:
         """Return the headers of the latest reply."""

@@ -340,6 +340,15 @@ _MOST_SAID = 4_000
 _FOR_GOOD = re.compile(r"\bunsupported (?:param|value)|\bnot supported\b|\bdoes not support\b", re.I)
 """Messages of replies with status 500 for requests that a retry cannot fix."""
 
+_NO_MODEL_CODES = frozenset({"model_not_found", "DeploymentNotFound", "unknown_model"})
+
+_NO_MODEL = re.compile(
+    r"\bmodel\b:?\s*(?:\S{1,200}\s+)?(?:does not exist|(?:is |was )?not found)"
+    r"|\b(?:invalid|unknown) model(?: name\b|:)|\bnot a valid model\b",
+    re.I,
+)
+"""Messages of replies with status 400 or 404 if the service does not know the model."""
+
 _MODEL_STATUS = "ms-azureml-model-error-statuscode"
 """Azure ML answers 424 if its container failed, with the container's own status in this header."""
 
@@ -406,6 +415,8 @@ def error_failure(
         advice = _ADVICE.get(301)
     else:
         said, advice = _error_text(body, reply), _ADVICE.get(402 if spent else status)
+    no_model = status in (400, 404) and (not _NO_MODEL_CODES.isdisjoint(codes) or _NO_MODEL.search(said) is not None)
+    advice = "check the name of the model or deployment" if no_model else advice
     message = f"{who} answered {_status_name(reply.status)}{' with an error' if reply.status < 300 else ''}"
     if status != reply.status:
         message += f" (the model's own status: {_status_name(status)})"
@@ -418,13 +429,14 @@ def error_failure(
         next((redactor.line(told) for told in _error_values(body, key) if isinstance(told, str)), None)
         for key in ("code", "param")
     )
+    error.cause = "unknown_model" if no_model else None
     for_good = spent or (status == 500 and _FOR_GOOD.search(said) is not None)
     return CallFailure(
         error,
         retry=not for_good and (status < 300 or is_passing(status)),
         retry_after_s=retry_after,
         overload=not spent and status in (429, 503),
-        refused=kind is RefusedError,
+        refused=kind is RefusedError or no_model,
         usage=usage if reply.status < 300 or usage != Usage() else None,
     )
 

@@ -197,7 +197,7 @@ _ADVICE: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] =
 
 def advice_on(error: Exception) -> str:
     """Return advice on the error of a request."""
-    if isinstance(error, EndpointError) and error.cause == "unreachable":
+    if isinstance(error, EndpointError) and error.cause is not None:
         return cause_named(error.cause).advice
     return next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
 

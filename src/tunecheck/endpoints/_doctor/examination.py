@@ -124,7 +124,8 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
         await endpoint.close()
     simulated = any(answer.completion.simulated for answer in answers.by_question.values())
     findings = tuple(_findings(answers))
-    found_out = tuple(endpoint.facts.sentences())
+    offered = endpoint.offer_text(answers.serving.models) if isinstance(endpoint, HttpEndpoint) else ""
+    found_out = (*endpoint.facts.sentences(), *[f"the model is not in the server's list: {offered}"] * bool(offered))
     report = CheckReport(endpoint.name, endpoint.kind, answers["call"], found_out, answers.serving)
     changes = _changes(findings, answers.parameters_taken)
     return Examination(endpoint.name, endpoint.kind, report, findings, changes, simulated)

@@ -33,13 +33,14 @@ def _table() -> _ProgramTable:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """The program that serves a model (empty if unknown), how it was recognised, and the context length."""
+    """The program that serves a model ("" if unknown), how it was recognised, context length and models on offer."""
 
     program: str = ""
     told_by: str = ""
     guess: bool = False
     on_azure_ml: bool = False
     context: int | None = None
+    models: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         name = " on ".join(filter(None, (self.program, "Azure ML" * self.on_azure_ml)))
@@ -65,11 +66,10 @@ async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
     headers = {name.lower(): value.lower() for name, value in endpoint.reply_headers().items()}
     server = headers.get("x-ms-server-version", "")
     azure = "azmlinfsrv" in server or any(name.startswith("azureml-") for name in headers)
-    models = await endpoint.look("/models")
-    listed = models.get("data") if isinstance(models, dict) else None
-    cards = [card for card in listed if isinstance(card, dict)] if isinstance(listed, list) else []
+    cards = await endpoint.models()
     lengths = [length for card in cards if isinstance(length := card.get("max_model_len"), int) and length > 0]
-    found = functools.partial(Serving, on_azure_ml=azure, context=min(lengths, default=None))
+    names = tuple(str(card.get("id")) for card in cards)
+    found = functools.partial(Serving, on_azure_ml=azure, context=min(lengths, default=None), models=names)
     for owner in (str(card.get("owned_by")) for card in cards):
         if owner in _table().owners:
             return found(_table().owners[owner], f"owned_by: {owner} in its list of models")
