@@ -157,7 +157,8 @@ def sentence(faults: Iterable[Fault]) -> str | None:
             parts.append(part)
     if left_out:
         parts.append(f"and {left_out} more")
-    return _CONTROL.sub(" ", "; ".join(parts)) or None
+    text = "; ".join(parts)
+    return (text if text.isprintable() else _CONTROL.sub(" ", text)) or None
 
 
 def _phrases(faults: Iterable[Fault]) -> Iterator[str]:

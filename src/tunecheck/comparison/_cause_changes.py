@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tunecheck._faults import cause_named, order_causes
@@ -12,7 +11,6 @@ from tunecheck.comparison._families import correct_by_holm
 
 if TYPE_CHECKING:
     from tunecheck.comparison._pairs import RunPair
-    from tunecheck.results import RunTable
 
 _NOTHING: frozenset[str] = frozenset()
 
@@ -24,7 +22,7 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     """
     from tunecheck.statistics._paired import mcnemar
 
-    base, new = causes_by_item(runs.base), causes_by_item(runs.new)
+    base, new = runs.base.causes, runs.new.causes
     if base is None or new is None:
         return ()
     gone, come, before, after = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
@@ -43,17 +41,3 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
         cause, counts = cause_named(code), (before[code], after[code], gone[code], come[code])
         changes.append(CauseChange(code, cause.title, cause.side or "model", *counts, p_value, p_adjusted or p_value))
     return tuple(sorted(changes, key=lambda change: change.base - change.new))
-
-
-def causes_by_item(table: RunTable) -> Mapping[int, frozenset[str]] | None:
-    """Return each failed item's causes over all its trials; None if the run records no causes."""
-    of_row = table.items.of_row
-    if table.causes is None:
-        return None
-    alone = {cause: frozenset([cause]) for cause in set(table.causes.values())}
-    if of_row is None:
-        return {row: alone[cause] for row, cause in table.causes.items()}
-    found: dict[int, frozenset[str]] = {}
-    for row, cause in table.causes.items():
-        found[of_row[row]] = found.get(of_row[row], _NOTHING) | alone[cause]
-    return found

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._messages import clean, plural
-from tunecheck.comparison._cause_changes import causes_by_item
 from tunecheck.comparison._common_metrics import choose_metrics
 from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
 from tunecheck.comparison._families import correct_by_holm
@@ -311,9 +310,9 @@ class _Weighed:
 
         found = []
         for table, items in self._items:
-            causes = causes_by_item(table)
-            if causes is None:
+            if table.causes is None:
                 return None
+            causes = table.causes
             codes = {code for own in {*causes.values()} for code in own if cause_named(code).side == "serving"}
             serving = numpy.zeros(len(table.items.ids), dtype=bool)
             serving[[item for item, own in causes.items() if not codes.isdisjoint(own)]] = True

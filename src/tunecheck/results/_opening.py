@@ -16,7 +16,7 @@ from tunecheck._files import CallsRead, EarlyStop, EvaluatorEntry
 from tunecheck._json import rare_collections
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import Reference, parse_mapping
-from tunecheck.results._building import TableBuilder
+from tunecheck.results._building import KnownContents, TableBuilder
 from tunecheck.results._table import (
     NONE,
     AskedRows,
@@ -96,7 +96,7 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
     """
     opened = [open_run(run, results_dir, f"run {at}" if at else "base") for at, run in enumerate(runs)]
     answers = frozenset[str]().union(*(each.answers for each in opened))
-    known_contents: dict[int, str] = {}
+    known_contents: KnownContents = {}
     with rare_collections():
         return [_table(each, answers, cluster, known_contents) for each in opened]
 
@@ -106,7 +106,7 @@ def read_run(run: RunLike, results_dir: Path) -> RunTable:
     return read_runs([run], results_dir)[0]
 
 
-def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: dict[int, str]) -> RunTable:
+def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: KnownContents) -> RunTable:
     if cluster is None and opened.cluster == NONE:
         cluster = NONE
     builder = TableBuilder(
@@ -150,7 +150,7 @@ def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, know
         {name: labels[name] for name in opened.groups if name in labels},
         slices,
         opened.primary,
-        builder.causes,
+        builder.item_causes(items.of_row),
         builder.latencies_ms,
         answers,
         opened.derived,

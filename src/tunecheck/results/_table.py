@@ -336,8 +336,8 @@ class RunTable:
 
     `named` is True if ids come from the data, not from the rows' order. `clusters` groups dependent items; None if all
     are independent. `groups` has the items' values of the `--group-by` columns, `slices` those of other columns with
-    few, short values. `primary` is the data's primary metric. `causes` has the cause of each failed row by its number;
-    None if the run records none. `latencies_ms` are in no particular order. `column_names` are all columns of the data.
+    few, short values. `primary` is the data's primary metric. `causes` has the causes of each failed item over all its
+    trials; None if the run records none. `latencies_ms` are in no particular order. `column_names` are all columns of the data.
     `answers` are columns with answers, in this run or in a run that was read with it, which are not part of the
     content. `derived` evaluators are compared, but gates ignore them.
     """
@@ -354,7 +354,7 @@ class RunTable:
     groups: Mapping[str, Labels] = field(default_factory=dict)
     slices: Mapping[str, Labels] = field(default_factory=dict)
     primary: str | None = None
-    causes: Mapping[int, str] | None = None
+    causes: Mapping[int, frozenset[str]] | None = None
     latencies_ms: Sequence[float] = ()
     answers: frozenset[str] = frozenset()
     derived: frozenset[str] = frozenset()
