@@ -337,9 +337,9 @@ class RunTable:
     `named` is True if ids come from the data, not from the rows' order. `clusters` groups dependent items; None if all
     are independent. `groups` has the items' values of the `--group-by` columns, `slices` those of other columns with
     few, short values. `primary` is the data's primary metric. `causes` has the causes of each failed item over all its
-    trials; None if the run records none. `latencies_ms` are in no particular order. `column_names` are all columns of the data.
-    `answers` are columns with answers, in this run or in a run that was read with it, which are not part of the
-    content. `derived` evaluators are compared, but gates ignore them.
+    trials; None if the run records none. `latencies_ms` are in no particular order. `column_names` are all columns of
+    the data. `answers` are columns with answers, in this run or in a run that was read with it, which are not part of
+    the content. `derived` evaluators are compared, but gates ignore them.
     """
 
     info: RunInfo
