@@ -22,6 +22,8 @@ import psutil
 ROOT = Path(__file__).parents[1]
 MB = 1 << 20
 NODES, CALLS, SECONDS = 3, 16, 0.05
+SETTLE_S = 3
+"""The nodes' own services still start when the cluster has its nodes; on two cores, that slows the first requests."""
 
 
 def write_rows(folder: Path, rows: int) -> None:
@@ -38,7 +40,9 @@ def cluster(nodes: int) -> Iterator[str]:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            yield next(line for line in process.stdout if ":" in line and line[0].isdigit()).strip()
+            address = next(line for line in process.stdout if ":" in line and line[0].isdigit()).strip()
+            time.sleep(SETTLE_S)
+            yield address
         finally:
             process.stdin.close()
 

@@ -169,11 +169,14 @@ class Pipes:
 
     def requests(self) -> Iterator[tuple[int, bytes]]:
         """Yield each request with its number until the parent ends or closes the pipe."""
-        while len(header := self._requests.read(_HEADER.size)) == _HEADER.size:
-            length, number = _HEADER.unpack(header)
-            body = self._requests.read(length)
-            if len(body) == length:
-                yield number, body
+        try:
+            while len(header := self._requests.read(_HEADER.size)) == _HEADER.size:
+                length, number = _HEADER.unpack(header)
+                body = self._requests.read(length)
+                if len(body) == length:
+                    yield number, body
+        except OSError:  # user code closed the pipe
+            os._exit(1)
 
     def reply(self, number: int, value: object) -> None:
         """Send the reply to a request."""

@@ -6,6 +6,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
@@ -24,10 +25,12 @@ COMPUTED = {
 """Modules of the core that import a module by a name in a variable."""
 
 
-def modules(package: str) -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted((SOURCE / package).rglob("*.py")):
-        name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-        yield name, ast.parse(path.read_text("utf-8"))
+@lru_cache
+def modules(package: str) -> list[tuple[str, ast.Module]]:
+    return [
+        (".".join(path.relative_to(SOURCE).with_suffix("").parts), ast.parse(path.read_text("utf-8")))
+        for path in sorted((SOURCE / package).rglob("*.py"))
+    ]
 
 
 def imports(tree: ast.AST) -> Iterator[str]:

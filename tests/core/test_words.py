@@ -17,7 +17,7 @@ def test_no_retired_word_stands_in_the_source() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {sentence}"
         for path in files_of(ROOT / "src")
-        if SERVICES not in path.as_posix()
+        if SERVICES not in path.as_posix() and RETIRED.search(path.read_text("utf-8"))
         for line, sentence in sentences(path)
         if RETIRED.search(sentence)
     ]

@@ -70,7 +70,7 @@ class Usage:
         """Return the usage with implausible counts of 0 as None: for the input, and for an answer that is not empty."""
         empty = not (answer.text or answer.tool_calls or answer.reasoning)
         output = self.output_tokens if empty else self.output_tokens or None
-        return replace(self, input_tokens=self.input_tokens or None, output_tokens=output)
+        return Usage(self.input_tokens or None, output, self.cached_input_tokens, self.reasoning_tokens)
 
     def as_json(self) -> dict[str, JSON]:
         """Return the value of the column `usage`: input and output always, the other counts if they are known."""

@@ -217,7 +217,7 @@ class Client:
                 with contextlib.suppress(StopRunError):
                     count_unanswered(Usage())
                 raise
-            end(_tokens_used(outcome, call.tokens))
+            end(_tokens_used(outcome, call.tokens) if live.counts_tokens else 0)
             if isinstance(outcome, Exchange):
                 live.gate.succeeded()
                 live.refusals = 0
@@ -327,6 +327,7 @@ class _Live:
         self.overloads: Counter[int] = Counter()
         self._stop: str | None = None
         self._requests, self._tokens = buckets.requests, buckets.tokens
+        self.counts_tokens = buckets.tokens is not None
 
     async def take(self, tokens: int) -> EndCall:
         """Wait for the rate limits. The result is called at the end of the call with the tokens used."""

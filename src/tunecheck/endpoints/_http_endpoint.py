@@ -249,7 +249,8 @@ class HttpEndpoint(Endpoint, Generic[C]):
     async def complete(self, request: ChatRequest) -> Completion:
         """Answer a request. If the API refuses a parameter, repeat the request without it."""
         parameters = self._streaming({**self._parameters, **request.parameters})
-        request = replace(request, messages=_with_system_role(request.messages, self.config.system_role))
+        if self.config.system_role != "system":
+            request = replace(request, messages=_with_system_role(request.messages, self.config.system_role))
         key = request.idempotency_key or uuid.uuid4().hex
         completion: Completion | None = None
         while True:
@@ -392,8 +393,6 @@ def cut_off_thinking(completion: Completion) -> bool:
 
 def _with_system_role(messages: Sequence[Mapping[str, JSON]], role: str) -> Sequence[Mapping[str, JSON]]:
     """Change the role of system messages; for `user`, put their text before the user's first message."""
-    if role == "system":
-        return messages
     if role == "developer":
         return [{**each, "role": role} if each.get("role") == "system" else each for each in messages]
     system = [each for each in messages if each.get("role") in ("system", "developer")]
