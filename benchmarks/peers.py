@@ -123,8 +123,13 @@ def main() -> None:
     parser.add_argument("--run", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.run:
-        sides = {"endpoint": evaluate_endpoint, "aiohttp": send_with_aiohttp, "samples": evaluate_samples}
-        sides[given.run[0]](*given.run[1:])
+        match given.run:
+            case ["endpoint", url]:
+                evaluate_endpoint(url)
+            case ["aiohttp", url]:
+                send_with_aiohttp(url)
+            case _:
+                evaluate_samples()
         return
     for name, (compare, unit) in CASES.items():
         if given.only in (None, name):
