@@ -48,6 +48,7 @@ class _Family(msgspec.Struct, forbid_unknown_fields=True):
     closes: tuple[str, ...] = ()
     thoughts: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
     inside: bool = False
     sure: bool = True
     several: bool = True

@@ -74,7 +74,8 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
         UnreadableError: a mark is not followed by a call.
     """
     calls, openings = _any_of((*marks.profiles,)), _any_of((*marks.openings,))
-    position, said, found = 0, 0, False
+    position, said = 0, 0
+    first: Profile | None = None
     while call := calls.search(text, position):
         start, mark = call.start(), call[0]
         opening = openings.search(text, position, start)
@@ -82,19 +83,21 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
             collector.add_text(text[said : opening.start()])
             said = position = _take_thought(text, opening.start(), marks.openings[opening[0]], collector)
             continue
-        profile = marks.match_profile(text, start, mark, collector)
-        if profile is None:
+        within = first is not None and mark in first.within
+        profile = first if within else marks.match_profile(text, start, mark, collector)
+        if profile is None or (within and not profile.announces(text, start, mark, collector)):
             position = start + len(mark)
             continue
         collector.add_text(text[said:start])
         collector.begun = start
         said = position = profile.take(text, start, mark, collector)
         collector.spans.append((start, position))
-        if not found:
-            calls, found = _any_of(tuple(each for one in marks.profiles[mark] for each in one.marks)), True
-    if found:
+        if not first:
+            first, alike = profile, marks.profiles[mark]
+            calls = _any_of((*(each for one in alike for each in one.marks), *profile.within))
+    if first:
         collector.add_text(text[said:])
-    return found
+    return first is not None
 
 
 def _take_thought(text: str, start: int, thought: Thought, collector: CallCollector) -> int:

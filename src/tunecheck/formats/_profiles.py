@@ -170,6 +170,7 @@ class Profile:
         closes: closing marks, which are skipped.
         thoughts: the marks of reasoning.
         inner: marks that are already part of the call, because some servers or models leave out the outer mark.
+        within: beginnings of calls that are no marks, but count after the family's first call.
         inside: every mark is the beginning of the call itself (`<function=f>`).
         sure: the marks are unambiguous. Otherwise a mark counts only if a call in this shape follows.
         several: several calls may follow one mark.
@@ -183,6 +184,7 @@ class Profile:
     closes: tuple[str, ...] = ()
     thoughts: tuple[Thought, ...] = ()
     inner: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
     inside: bool = False
     sure: bool = True
     several: bool = True
@@ -206,9 +208,12 @@ class Profile:
             position = _past(_FENCE_END, text, position)
         while True:
             following = _past(_SEPARATOR, text, position)
-            close = next((close for close in self.closes if text.startswith(close, following)), None)
-            if close:
-                return following + len(close)
+            closed = position
+            while close := next((close for close in self.closes if text.startswith(close, following)), None):
+                closed = following + len(close)  # a model may repeat the closing mark
+                following = _past(_SEPARATOR, text, closed)
+            if closed > position:
+                return closed
             if not self.several or not self.shape.begins(text, following, collector):
                 break
             position = self.shape.read(text, following, mark, collector)
@@ -219,7 +224,7 @@ class Profile:
         return position
 
     def _first(self, text: str, start: int, mark: str) -> int:
-        inside = self.inside or mark in self.inner
+        inside = self.inside or mark in self.inner or mark in self.within
         return start if inside else _past(_OPENING, text, start + len(mark))
 
 

@@ -38,16 +38,30 @@ class JsonCalls:
         python = PythonCalls()
         if not self.keyed and python.begins(text, position, collector):
             return python.read(text, position, mark, collector)
-        value, position = value_at(text, position, mark)
+        position = skip_space(text, position)
+        if not text.startswith("[", position):
+            value, position = value_at(text, position, mark)
+            self._take(value, collector)
+            return position
+        position = skip_space(text, position + 1)
+        while not text.startswith("]", position):  # one by one: the calls before an unreadable one count
+            value, position = literal_at(text, position)
+            self._take(value, collector)
+            position = skip_space(text, position)
+            if not text.startswith((",", "]"), position):
+                kind = UnreadableError if position < len(text) else CutOffError
+                raise kind(f"expected ',' or ']' at {place(text, position)}")
+            position = skip_space(text, position + text.startswith(",", position))
+        return position + 1
+
+    def _take(self, value: JSON, collector: CallCollector) -> None:
         if not self.keyed:
             take_named(value, collector)
-            return position
-        for item in value if isinstance(value, list) else [value]:
-            if not isinstance(item, dict):
-                raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
-            for name, arguments in item.items():
+        elif not isinstance(value, dict):
+            raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(value)}, not an object")
+        else:
+            for name, arguments in value.items():
                 collector.add(collector.format, name, arguments)
-        return position
 
 
 def value_at(text: str, position: int, mark: str) -> tuple[JSON, int]:
@@ -90,11 +104,14 @@ class NamedCalls:
         name, position = head["name"], head.end()
         if text.startswith("{", position):
             arguments, position = decode_at(text, position)
-        elif head.groupdict().get("empty") is None:
+        elif head.groupdict().get("empty") is None and self._end(text, position) == position:
             kind = UnreadableError if text[position:].strip() else CutOffError
             raise kind(f"{mark}{quoted(name)} has no arguments at {place(text, position)}")
         name = collector.counted(name, arguments) if name.isdigit() and not collector.knows(name) else name
         collector.add(collector.format, name, arguments, head.groupdict().get("id"))
+        return self._end(text, position)
+
+    def _end(self, text: str, position: int) -> int:
         last = self.last.match(text, position) if self.last else None
         return last.end() if last else position
 

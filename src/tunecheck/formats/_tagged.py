@@ -28,13 +28,18 @@ _TOKEN = re.compile(r"<\|\w{1,40}\|>")
 _WRAPPERS = ("properties", "arguments")
 _UNESCAPED = re.compile(r"<|&(?!(?:lt|gt|amp|quot|apos);)")
 _QUOTED_START = re.compile(r"\s*+<!\[CDATA\[")
+_FRAMED = re.compile(r"(?s)(?:(\r\n)|\n?)(?P<value>.*?)(?(1)\r\n|\n?)")
+_MENTION = re.compile(r"[ \t\"'`.,;:)]")
 
 
 @functools.cache
 def _patterns(end: str, last: str, argument: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns for the end of a quoted value, and for the text after a value (another argument, or the end)."""
+    """Return patterns for the end of a quoted value, and for the text after a value (another argument, or the end).
+
+    The group `again` contains repeated closing tags.
+    """
     following = re.sub(r"\?P<\w+>", "?:", rf"\s*+(?:{last}|{argument})")
-    return re.compile(rf"\]\]>\s*+{end}"), re.compile(following)
+    return re.compile(rf"\]\]>\s*+(?:{end})"), re.compile(rf"(?P<again>(?:\s*+(?:{end}))*+){following}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,8 @@ class TaggedCalls:
         last: the closing tag of a call.
         argument: the opening tag of an argument, with the group `key`. An optional group `kind` gives the type of the
             value: `string` or `true` for plain text, anything else for JSON. The pattern must have a bounded length.
-        end: the closing tag of an argument. Inside a value it is text: it counts only if an argument or the end of the
-            call follows.
+        end: the closing tag of an argument. It must precede an argument or the end of the call, unless a space or a
+            punctuation mark shows that a text mentions it.
         first: the beginning of the head, to recognise further calls.
         framed: one line break on each side of a value is not part of the value.
         escaped: unescape values that are valid XML text.
@@ -84,7 +89,10 @@ class TaggedCalls:
         if not last:
             raise self.unclosed(f"the call of {quoted(name)}", text, position)
         collector.add(collector.format, name, arguments)
-        return last.end()
+        while last and last.end() > position:  # a model may repeat the closing tag
+            position = last.end()
+            last = self.last.match(text, skip_space(text, position))
+        return position
 
     def unclosed(self, what: str, text: str, start: int) -> UnreadableError:
         """Return the error for a call or argument that is not closed: cut off, unless a closing tag follows later."""
@@ -143,16 +151,19 @@ class _TagValues:
         value = text[start:first]
         if shape.escaped and not _UNESCAPED.search(value):
             value = unescape(value)
-        return value.removeprefix("\n").removesuffix("\n") if shape.framed else value, last
+        framed = _FRAMED.fullmatch(value) if shape.framed else None
+        return framed["value"] if framed else value, last
 
     def _find_closing(self, start: int, key: str) -> None:
         """Find the closing tag that precedes an argument or the call's end, and the last one inside the value."""
         shape, self._inside = self._shape, 0
         _, following = _patterns(shape.end.pattern, shape.last.pattern, shape.argument.pattern)
         for end in shape.end.finditer(self._text, start):
-            if following.match(self._text, end.end()):
-                self._closing = end.span()
+            if after := following.match(self._text, end.end()):
+                self._closing = (end.start(), after.end("again"))
                 return
+            if not _MENTION.match(self._text, end.end()):
+                break
             self._inside = end.end()
         raise shape.unclosed(f"the argument {quoted(key)}", self._text, start)
 
@@ -209,6 +220,8 @@ class TreeCalls:
             tag = tags.search(text, position)
             if not tag:
                 raise CutOffError(f"{last} is missing after {place(text, start)}")
+            if (made or items or tag[0] != last) and text[position : tag.start()].strip():
+                raise UnreadableError(f"text beside arguments at {place(text, position)}")
             if tag[0] == last:
                 break
             key = tag["key"]
@@ -223,6 +236,8 @@ class TreeCalls:
         return items or made, tag.end()
 
     def _leaf(self, text: str, schema: Schema | None, depth: int) -> JSON:
+        if self.prefix and self.prefix in text:
+            raise UnreadableError(f"a tag that is not closed in {quoted(text)}")
         kinds = schema.types() if schema else frozenset[str]()
         if not text.strip() and (depth == 0 or kinds & {"array", "object"}):
             return [] if "array" in kinds else {}
@@ -276,7 +291,12 @@ class _BracedScanner(PythonScanner):
         if self.text.startswith(("{", "["), self.position):
             return self._container(self.text[self.position])
         quoted = self._read_quoted()
-        return _guess_value(self._read_match(self._BARE)) if quoted is None else quoted
+        if quoted is not None:
+            return quoted
+        bare = self._read_match(self._BARE)
+        if self._quote in bare:
+            self._fail("a text that is not opened")
+        return _guess_value(bare)
 
     def _key(self) -> JSON:
         self._skip()

@@ -166,7 +166,8 @@ class TextReader:
             end = self._take_values(body, collector)
             if end is not None:
                 collector.spans.append((0, end))
-                collector.add_text(body[end:])
+                if marks.first(body[end:]) is None or not take_marked(body[end:], collector, marks):
+                    collector.add_text(body[end:])
                 return True
             if _is_json(body):
                 return False  # data, even if its texts contain marks
