@@ -167,7 +167,7 @@ def _phrases(faults: Iterable[Fault]) -> Iterator[str]:
             yield f"called {_calls([_call(fault.call, fault.actual) for fault in group])} when it should have answered"
         elif code == "answered_instead_of_calling":
             calls = [_call(fault.call, fault.expected, any_of=fault.any_of) for fault in group]
-            yield f"answered when it should have called {_calls(calls)}"
+            yield f"answered instead of calling {_calls(calls)}"
         else:
             yield from map(_words, group)
 
@@ -382,6 +382,12 @@ def cause_named(code: str) -> Code:
 def cause_of_fault(code: str) -> str:
     """Return the code of the cause that a fault stands for; by default the fault's own code."""
     return _table().cause_of_fault.get(code, code)
+
+
+def title_of_cause(code: str, title: str) -> str:
+    """Return the title of the cause that a fault stands for; `title` if there is none."""
+    known = _table().causes.get(cause_of_fault(code)) or causes().get(code)
+    return title if known is None else known.title
 
 
 def place_of(code: str) -> int:

@@ -73,10 +73,17 @@ class LogStream:
 def clean(text: object, most: int = 400) -> str:
     """Return one printable line, without control characters, escape sequences and invisible marks.
 
-    Text from data, a model or a server may contain escape sequences that a terminal would execute.
+    A longer sentence loses its end, an identifier its middle. Text from data, a model or a server may contain escape
+    sequences that a terminal would execute.
     """
     line = " ".join(printable(str(text)[: 4 * most]).split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return f"{line[: most - 1]}…" if " " in line and len(line) > most else cut_middle(line, most)
+
+
+def cut_middle(text: str, most: int) -> str:
+    """Return a text without its middle if it is longer than `most` characters."""
+    half = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - half]}…{text[len(text) - half :]}"
 
 
 def printable(text: str) -> str:
@@ -102,9 +109,7 @@ def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:
     start = max(0, alike - _LETTERS_BEFORE)
 
     def cut(text: str) -> str:
-        rest = ("…" if start else "") + text[start:]
-        half = (most - 1) // 2
-        return rest if len(rest) <= most else f"{rest[: most - 1 - half]}…{rest[-half:]}"
+        return cut_middle(("…" if start else "") + text[start:], most)
 
     return cut(first), cut(second)
 

@@ -18,7 +18,7 @@ from tunecheck import Run
 from tunecheck.cli import print_path
 from tunecheck.pipeline import cost_text
 from tunecheck.plugins import clean, plural, printable
-from tunecheck.views import console
+from tunecheck.views import Table, View, console, print_view
 
 
 def test_escape_sequences_lose_what_makes_a_terminal_obey() -> None:
@@ -37,8 +37,51 @@ def test_lone_surrogates_are_gone() -> None:
     assert clean("a\ud83db") == "ab"
 
 
-def test_a_long_text_is_cut() -> None:
-    assert clean("x" * 50, 10) == "xxxxxxxxx…"
+def test_a_long_sentence_loses_its_end() -> None:
+    assert clean("no words are left", 10) == "no words …"
+
+
+def test_a_long_identifier_keeps_its_beginning_and_its_end() -> None:
+    assert clean("customer-question-0001", 10) == "custo…0001"
+    assert len(clean("x" * 50, 10)) == 10
+
+
+IDS = ("customer-question-about-the-weather-0001", "customer-question-about-the-weather-0002")
+
+
+def printed(table: Table, width: int) -> list[str]:
+    stream = io.StringIO()
+    shown = console(stream)
+    shown.width = width
+    print_view(View("", [table]), shown)
+    return [line.rstrip() for line in stream.getvalue().splitlines()[1:]]
+
+
+def test_identifiers_stay_whole_above_text_for_which_there_is_no_room_beside_them() -> None:
+    table = Table(("", ""), [(f"  {each}", "answered instead of calling the function") for each in IDS], "ll")
+    expected = [line for each in IDS for line in (f"  {each}", "      answered instead of calling the function")]
+    assert printed(table, 60) == expected
+    assert printed(table, 90)[0] == f"  {IDS[0]}  answered instead of calling the function"
+
+
+def test_an_identifier_that_is_longer_than_a_line_loses_its_middle() -> None:
+    table = Table(("", "rows"), [(each, "1") for each in IDS])
+    names = [line.split()[0] for line in printed(table, 40)[1:]]
+    assert all(name.startswith("customer") and "…" in name for name in names)
+    assert [name[-4:] for name in names] == ["0001", "0002"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_identifiers_of_any_column_are_not_broken(width: int) -> None:
+    table = Table(("", "", ""), [("whole", each, "not checked: the journal is in storage") for each in IDS], "l")
+    lines = printed(table, width)
+    assert [line.split()[1][-4:] for line in lines if line.startswith("whole")] == ["0001", "0002"]
+    assert all(len(line) <= width for line in lines)
+
+
+def test_a_title_of_several_words_is_wrapped_before_a_table_of_figures_is_split() -> None:
+    table = Table(("", "all rows", "call"), [("no answer: the server does not offer this model", "9", "9")])
+    assert printed(table, 60)[0].split() == ["all", "rows", "call"]
 
 
 def test_spaces_of_a_line_that_was_laid_out_stay() -> None:

@@ -109,7 +109,7 @@ def test_it_does_not_apply_where_neither_side_has_a_call(response: object) -> No
 @pytest.mark.parametrize(
     ("response", "ground_truth", "why"),
     [
-        ("Sunny.", [WEATHER], 'answered when it should have called get_weather(city="Paris", unit="celsius")'),
+        ("Sunny.", [WEATHER], 'answered instead of calling get_weather(city="Paris", unit="celsius")'),
         ([WEATHER], "Sunny.", 'called get_weather(city="Paris", unit="celsius") when it should have answered'),
         ([WEATHER, call("rm")], [WEATHER], "extra call rm()"),
         ([WEATHER], [WEATHER, call("book")], "missing call book()"),
@@ -175,9 +175,7 @@ def test_policies_reach_the_comparison(policies: dict[str, Any], argument: str) 
 
 def test_missing_calls_are_shown_with_what_is_accepted() -> None:
     answers = [{"f": {"a": [1], "b": ["x", "y"], "c": [""]}}]
-    assert reason("text", answers, alternatives=True) == (
-        'answered when it should have called f(a=1, b="x" or "y", c="")'
-    )
+    assert reason("text", answers, alternatives=True) == ('answered instead of calling f(a=1, b="x" or "y", c="")')
     assert reason([call("rm")], answers, alternatives=True) == (
         'missing call f(a=1, b="x" or "y", c=""); extra call rm()'
     )

@@ -105,7 +105,7 @@ def test_a_call_where_an_answer_was_wanted_fails(extra: bool) -> None:
 @pytest.mark.parametrize("nothing", [None, "", [], "Sunny.", {"role": "assistant", "content": "Sunny."}, float("nan")])
 def test_an_answer_where_a_call_was_wanted_fails(nothing: object) -> None:
     assert not passed(nothing, [WEATHER])
-    assert reason(nothing, [WEATHER]) == 'answered when it should have called get_weather(city="Paris")'
+    assert reason(nothing, [WEATHER]) == 'answered instead of calling get_weather(city="Paris")'
 
 
 def test_text_beside_a_call_does_no_harm() -> None:

@@ -116,7 +116,7 @@ def test_reasons_are_counted_by_kind(report: Path) -> None:
     assert dict(data_of(report, "head")["charts"]["reasons"]) == {
         "wrong argument: number as text": 1,
         "misnamed call": 1,
-        "answered when it should have called": 1,
+        "answered instead of calling": 1,
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tunecheck import plugins
+from tunecheck._faults import title_of_cause
 from tunecheck._messages import clean, plural
 from tunecheck.comparison._verdicts import ALONE, BETTER, WORSE
 from tunecheck.comparison._wording import (
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
         Selection,
     )
 
-_MOST_NAMED, _MOST_CAUSES, _MOST_FAULTS = 5, 12, 3
+_MOST_NAMED, _MOST_CAUSES, _MOST_FAULTS = 5, 12, 5
 _OBJECTIONS, _CAUSES, _ROWS, _NOTES = 4, 3, 3, 2
 """The most objections, causes, rows and notes on the first screen."""
 _LONGEST_REASON = 120
@@ -111,9 +112,9 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     yield Chart([_interval(each.name, each.difference) for each in last.tested])
     if several:
         yield _iterations_table(comparison)
-    grown = [each for each in last.causes if each.new > each.base]
-    if grown:
-        yield _causes_table(last, comparison, grown[:_CAUSES])
+    if last.causes:  # those that grew come first
+        causes = sorted(last.causes, key=lambda each: each.new <= each.base)
+        yield _causes_table(last, comparison, causes[:_CAUSES])
     primary = last.metrics[last.part_metric]
     if rows and primary.regressed:
         yield _row_list(primary, "regressed", "bad", rows)
@@ -325,7 +326,8 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int) -> T
         base, new = _groups(row)
         left, right = (new, base) if name == "fixed" else (base, new)
         faults.update(title for title in right if title not in left)
-    common = [f"{count:,} {clean(title, 60)}" for title, count in faults.most_common(_MOST_FAULTS) if count > 1]
+    common = [f"{count:,} {clean(title, 60)}" for title, count in faults.most_common(_MOST_FAULTS)]
+    common += [f"{len(faults) - _MOST_FAULTS} more"] * (len(faults) > _MOST_FAULTS)
     total = metric.totals.get(name, len(rows))
     title: list[Cell] = [Words(f"  {name} {total:,}", style)]
     if common:
@@ -341,9 +343,10 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int) -> T
 
 
 def _groups(row: RowChange) -> tuple[list[str], list[str]]:
-    """Return the kinds of faults of a row in the base and in the new run, each once."""
+    """Return the causes that a row's faults stand for in the base and in the new run, each once."""
     sides = (row.base_faults, row.base_reason), (row.new_faults, row.new_reason)
-    base, new = (list(dict.fromkeys(fault_groups(faults, reason or "").values())) for faults, reason in sides)
+    groups = (fault_groups(faults, reason or "") for faults, reason in sides)
+    base, new = (list(dict.fromkeys(title_of_cause(*each) for each in of.items())) for of in groups)
     return base, new
 
 

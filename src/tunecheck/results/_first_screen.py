@@ -18,7 +18,7 @@ from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 8, 4, 20
 
-LONGEST_NAME = 32
+LONGEST_NAME = 60
 """Names of evaluators and causes are cut to this many characters in the table."""
 
 Metrics = Mapping[str, JSON]

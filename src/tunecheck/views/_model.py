@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
-from tunecheck._messages import printable
+from tunecheck._messages import cut_middle, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -125,7 +125,9 @@ _STYLES: Mapping[Style, str] = {
     "bad": "bold red",
     "warn": "bold yellow",
 }
-_BETWEEN = 2
+_BETWEEN, _INDENT = 2, 6
+_NARROW = 32
+"""Columns of text may become this narrow before a table is split or an identifier is cut."""
 
 
 def console(stream: TextIO) -> Console:
@@ -167,47 +169,85 @@ def _line(sentence: Sentence) -> Line:
 
 
 def _tables(table: Table, width: int) -> Iterator[RenderableType]:
+    from rich.padding import Padding
+
     if table.title:
         yield _line(table.title)
-    for columns in _columns_that_fit(table, width):
-        yield _grid(table, columns)
+    sizes = _sizes(table)
+    if all(table.alignment(at) == "right" for at in range(1, len(sizes))):
+        groups = [*_columns_that_fit(sizes, width)]
+    elif sum(sizes) > width + _BETWEEN and sizes[0] > width // 2 and _is_list_of_identifiers(table):
+        groups = []
+        for first, *others in table.rows:  # a column of these would leave too little room: put the rest below them
+            yield _cut(first, width)
+            yield Padding(_line(tuple(words for cell in others for words in words_of(cell))), (0, 0, 0, _INDENT))
+    else:
+        groups = [[*range(len(sizes))]]
+    for columns in groups:
+        yield _grid(table, columns, sizes, width)
     if table.below:
         yield _line(table.below)
 
 
-def _columns_that_fit(table: Table, width: int) -> Iterator[list[int]]:
-    """Yield the columns of each table into which a wide table is split: the first column, and as many as fit."""
+def _sizes(table: Table) -> list[int]:
+    """Return the width of each column's longest cell, with the space to the next column."""
     from rich.cells import cell_len
 
-    count = max(map(len, [table.heads, *table.rows]))
-    sizes = [_BETWEEN] * count
+    sizes = [_BETWEEN] * max(map(len, [table.heads, *table.rows]))
     for cells in (table.heads, *table.rows):
         for at, cell in enumerate(cells):
             sizes[at] = max(sizes[at], cell_len(text_of(cell)) + _BETWEEN)
-    if any(table.alignment(at) == "left" for at in range(1, count)):  # columns of text are wrapped instead
-        yield [*range(count)]
-        return
-    shown, used = [0], sizes[0]
-    for at in range(1, count):
+    return sizes
+
+
+def _is_list_of_identifiers(table: Table) -> bool:
+    return not any(map(text_of, table.heads)) and _has_identifiers(table, 0)
+
+
+def _has_identifiers(table: Table, column: int) -> bool:
+    """Return whether no cell below the head of this column has several words: such cells are never wrapped."""
+    return not any(" " in text_of(cells[column]).strip() for cells in table.rows if column < len(cells))
+
+
+def _columns_that_fit(sizes: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Yield the columns of each table into which a wide table is split: the first column, and as many as fit."""
+    first = min(sizes[0], max(_NARROW, width + _BETWEEN - sum(sizes[1:])))
+    shown, used = [0], first
+    for at in range(1, len(sizes)):
         if used + sizes[at] > width + _BETWEEN and len(shown) > 1:
             yield shown
-            shown, used = [0], sizes[0]
+            shown, used = [0], first
         shown.append(at)
         used += sizes[at]
     yield shown
 
 
-def _grid(table: Table, columns: list[int]) -> Grid:
+def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) -> Grid:
     from rich.table import Table as Grid
 
     grid = Grid.grid(padding=(0, _BETWEEN))
+    room: dict[int, int] = {}
     for at in columns:
-        grid.add_column(justify=table.alignment(at), overflow="fold")
+        if whole := _has_identifiers(table, at):
+            others = [
+                sizes[other] if table.alignment(other) == "right" else min(sizes[other], _NARROW)
+                for other in columns
+                if other != at
+            ]
+            room[at] = max(_NARROW // 2, width - sum(others))
+        grid.add_column(justify=table.alignment(at), overflow="fold", no_wrap=whole)
     if any(map(text_of, table.heads)):
         grid.add_row(*(_head(table.heads[at]) for at in columns))
     for cells in table.rows:
-        grid.add_row(*(_line(cells[at] if at < len(cells) else "") for at in columns))
+        grid.add_row(*(_cut(cells[at] if at < len(cells) else "", room.get(at)) for at in columns))
     return grid
+
+
+def _cut(cell: Sentence, most: int | None) -> Line:
+    """Return a cell, cut in the middle if it is longer than `most`."""
+    if most is None or len(text_of(cell)) <= most:
+        return _line(cell)
+    return _line(Words(cut_middle(text_of(cell), most), next(words_of(cell)).style))
 
 
 def _head(head: Sentence) -> Line:
