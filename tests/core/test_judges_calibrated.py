@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.comparison_parts import declares, row, verdict as verdict_keys, write_run
 from tests.report_parts import data_of
+from tests.view_parts import serving
 
 from tunecheck import (
     ConfigurationError,
@@ -215,6 +216,14 @@ def test_how_two_judges_differ_is_told_of_the_rows_that_people_labelled_for_both
     assert "the judges agree on 90.0% of 100 labelled rows (kappa 0.80, 0.68 to 0.92)" in compared(tmp_path, OTHER).why
     save_calibration(tmp_path, kept(OTHER, ERRORS, "others"))
     assert "they have been calibrated on different labels" in compared(tmp_path, OTHER).why
+
+
+def test_a_served_page_is_made_again_when_its_judge_is_calibrated(tmp_path: Path) -> None:
+    run = run_of(tmp_path, ["please"] * 60 + ["no"] * 40)
+    with serving(tmp_path) as served:
+        assert "corrected for judge errors" not in served.get(f"/runs/{run.id}")[1]
+        calibrated(tmp_path, {"please": ("pass", 10), "no": ("fail", 10)})
+        assert "corrected for judge errors" in served.get(f"/runs/{run.id}")[1]
 
 
 def test_a_calibration_is_found_by_a_judges_name_alone_and_never_by_a_path(tmp_path: Path) -> None:

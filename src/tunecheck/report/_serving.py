@@ -24,7 +24,7 @@ from tunecheck.report._local_pages import Handler, check_token, refuse_other_hos
 from tunecheck.report._page import RUNS, as_data, embed_json, page
 from tunecheck.report._writing import write_report
 from tunecheck.results import describe_run
-from tunecheck.runs._store import Run, list_runs
+from tunecheck.runs._store import Run, calibration_file, list_runs
 
 _MOST_COMPARED = 50
 """The most runs in one report."""
@@ -111,9 +111,10 @@ class _Pages:
 
 
 def _stamp(run: Run) -> _Stamp:
-    """Return a run's id with the times and sizes of its files."""
+    """Return a run's id with the times and sizes of its files and of the folder of calibrations."""
     stamp: list[str | int] = [run.id]
-    for path in (run.results, run.metrics_file, run.folder / "run.json"):
+    calibrations = calibration_file(run.folder.parent, "").parent
+    for path in (run.results, run.metrics_file, run.folder / "run.json", calibrations):
         with contextlib.suppress(OSError):
             status = path.stat()
             stamp += (status.st_mtime_ns, status.st_size)
