@@ -137,7 +137,7 @@ def test_rows_that_pass_or_do_not_apply_have_no_fault() -> None:
 
 
 def test_memory_is_bounded_where_every_reason_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures_module, "MAX_GROUPS", 3)
+    monkeypatch.setattr(failures_module, "MAX_FAILURE_GROUPS", 3)
 
     def failing() -> Iterator[dict[str, JSON]]:
         for letter in "abcdefgh":

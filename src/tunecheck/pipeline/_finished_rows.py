@@ -261,7 +261,7 @@ def _judge_faults(differences: list[JSON]) -> tuple[Fault, ...]:
 
 # -- why rows failed
 
-MAX_GROUPS = 2_000
+MAX_FAILURE_GROUPS = 2_000
 """Maximum number of groups for one evaluator; further failures count as another reason."""
 
 _OWN_WORDS = "own: "
@@ -366,7 +366,7 @@ def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
 
 
 def _add_to_group(groups: dict[str, FailureGroup], key: str, heading: str, row_id: str, words: str) -> None:
-    if key not in groups and len(groups) >= MAX_GROUPS:
+    if key not in groups and len(groups) >= MAX_FAILURE_GROUPS:
         key, heading = "own", title("own")  # "another reason"
     known = groups.get(key)
     if known is None:

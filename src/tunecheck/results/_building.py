@@ -270,6 +270,7 @@ class TableBuilder:
         known = self._known_contents.setdefault((*own,), {})
         for row in cells:
             # The values alone, without names, are written twice as fast; they cannot be written if one is unset.
+            # Two of a million contents share this 64-bit hash with a chance of one in 37 million.
             hashed = hash(dumps(self._content(own, row) if UNSET in row else row))
             if hashed not in known:
                 content = self._content(own, row)
