@@ -7,14 +7,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from tunecheck.calls import FunctionCall, tool_name, write_calls
-from tunecheck.endpoints import ChatRequest, Completion, Place, Text, Usage
+from tunecheck.endpoints import ChatRequest, Completion, Text, Usage
 from tunecheck.plugins import JSON, Written, dumps
 from tunecheck_serve import Problem, ProblemError
 
 TOKEN = 4
 """Characters of a token: the usual rule of thumb for English."""
 
-_IN_TEXT = ("hermes", "mistral", "llama", "bfcl_text", "glaive")
 _AT_LEAST_ONE = msgspec.Meta(ge=1, le=1_000_000)
 _FIXED = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "n": 1}
 """Parameters that reasoning models of OpenAI take at their default only."""
@@ -103,7 +102,7 @@ class Behaviour(Written, frozen=True, kw_only=True):
     one_call: bool = False
     repeat: Annotated[int, msgspec.Meta(ge=2, le=1000)] | None = None
     varies: bool = False
-    calls_in_text: Text | None = None
+    calls_in_text: Literal["hermes", "mistral", "llama", "bfcl_text"] | None = None
     names: Text | None = None
     arguments: Literal["double_encoded", "objects", "nested_as_text", "python"] | None = None
     reasoning: Literal["reasoning_content", "reasoning", "text", "unopened", "dropped"] = "reasoning_content"
@@ -111,26 +110,13 @@ class Behaviour(Written, frozen=True, kw_only=True):
     stop_token: Text | None = None
     finish_reason: Text | None = None
 
-    def check(self, place: Place) -> None:
-        """See that the texts that stand for something do.
-
-        Raises:
-            ConfigurationError: one does not.
-        """
-        form = self.calls_in_text
-        if form is not None and form not in _IN_TEXT and "{name}" not in form:
-            known = ", ".join(_IN_TEXT)
-            raise place.at("calls_in_text").error(f"must be one of {known}, or a text with {{name}} and {{arguments}}")
-        if self.names is not None and self.names != "underscored" and "{}" not in self.names:
-            raise place.at("names").error("must be underscored, or a text with {}, the place of the name")
-
     def served(self, said: Said, turn: int) -> Completion:
         """The answer that reaches the client; `turn` counts how often this one was given before."""
         said = self._model(said, turn)
         called = "tool_calls" if said.calls and self.calls_in_text is None else "stop"
         thought, text, calls = said.thought, said.text, _openai_calls(said.calls, self.arguments)
         if self.calls_in_text is not None and said.calls:
-            text, calls = f"{text or ''}{_as_text(said.calls, self.calls_in_text)}", []
+            text, calls = f"{text or ''}{write_calls(said.calls, self.calls_in_text)}", []
         if thought is not None and self.reasoning in ("text", "unopened"):
             opened = "" if self.reasoning == "unopened" else "<think>\n"
             thought, text = None, f"{opened}{thought}\n</think>\n\n{text or ''}"
@@ -187,14 +173,6 @@ def _openai_calls(calls: Sequence[FunctionCall], spelling: str | None) -> list[d
         function: JSON = {"name": call.name, "arguments": arguments}
         written.append({"id": f"call_{index}", "type": "function", "function": function})
     return written
-
-
-def _as_text(calls: Sequence[FunctionCall], form: str) -> str:
-    if form in _IN_TEXT:
-        return str(write_calls(calls, form))
-    return "".join(
-        form.replace("{name}", call.name).replace("{arguments}", dumps(call.arguments).decode()) for call in calls
-    )
 
 
 def _arguments(call: Mapping[str, JSON]) -> str:

@@ -3,9 +3,8 @@
 Texts are searched for exactly: there are no patterns that could take long.
 """
 
-import asyncio
 import math
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,31 +16,11 @@ from tests.scripted_behaviour import TOKEN, Behaviour, Said, ServerConfig
 
 from tunecheck import ConfigurationError, NoAnswerError
 from tunecheck.calls import FunctionCall
-from tunecheck.endpoints import ChatRequest, Completion, Place, Text, Usage, content_key, content_parts
+from tunecheck.endpoints import ChatRequest, Completion, Text, Usage, content_key, content_parts
 from tunecheck.plugins import JSON, Written, dumps, read_as, read_yaml
 from tunecheck_serve import Asked, ChatSource, ModelServer, Problem, ProblemError
 
-MAX_TURNS = 10_000
-"""Questions whose turn is remembered, for rules with several answers; the oldest are dropped."""
-
-MAX_WAIT_S = 3_600
 _SHOWN = 80
-
-_ACTIONS = ("answer", "answers", "calls", "refusal", "content_filter", "status", "reject")
-_OF_TEXTS = ("answer", "answers")
-_SAID = (*_OF_TEXTS, "calls", "refusal")
-_GOES_WITH: Mapping[str, tuple[str, ...]] = {
-    "fenced": _OF_TEXTS,
-    "around": _OF_TEXTS,
-    "truncate_at": _OF_TEXTS,
-    "reasoning": _SAID,
-    "behaviour": _SAID,
-    "usage": (*_SAID, "content_filter"),
-    "retry_after": ("status",),
-    "message": ("status", "reject"),
-    "code": ("status", "reject"),
-}
-"""Which key goes with which actions."""
 
 _FILTERED_PROMPT = (
     "The response was filtered due to the prompt triggering the service's content management policy. "
@@ -110,11 +89,9 @@ class Condition(Written, frozen=True):
     request: Texts | Words | None = None
     last: Literal["user", "tool"] | None = None
     tools: bool | None = None
-    response_format: bool | None = None
 
     def holds(self, question: Question) -> bool:
-        given = (("tools", self.tools), ("response_format", self.response_format))
-        if any(wanted is not None and (name in question.parameters) != wanted for name, wanted in given):
+        if self.tools is not None and ("tools" in question.parameters) != self.tools:
             return False
         if self.last is not None and question.last != self.last:
             return False
@@ -142,23 +119,21 @@ class RuleConfig(Written, frozen=True, kw_only=True):
     name: Text | None = None
     when: Condition = Condition()
     times: Annotated[int, msgspec.Meta(ge=1, le=2**53)] | None = None
-    latency_ms: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_S * 1000)] = 0.0
     answer: Any = None
     answers: Annotated[list[Any], msgspec.Meta(min_length=1)] | None = None
     calls: Annotated[list[CallConfig], msgspec.Meta(min_length=1)] | None = None
     reasoning: Text | None = None
     behaviour: Behaviour | None = None
     refusal: Text | None = None
-    content_filter: bool | Literal["prompt", "answer"] | None = None
+    content_filter: Literal["prompt", "answer"] | None = None
     status: Annotated[int, msgspec.Meta(ge=400, le=599)] | None = None
     reject: Text | Annotated[dict[Text, Text], msgspec.Meta(min_length=1, max_length=1)] | None = None
     fenced: bool | None = None
     around: Text | None = None
     truncate_at: Count | None = None
     usage: UsageConfig | None = None
-    retry_after: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_S)] | None = None
+    retry_after: Annotated[float, msgspec.Meta(ge=0)] | None = None
     message: Text | None = None
-    code: Text | None = None
 
 
 class ScriptFile(Written, frozen=True):
@@ -205,84 +180,42 @@ def read_script(path: Path | str) -> Script:
     if not isinstance(document.value, dict):
         raise ConfigurationError(f"{path}: a script is a mapping with `rules:`, a list")
     file = read_as(document.value, ScriptFile, document.where)
-    rules: dict[str, Rule] = {}
-    for index, config in enumerate(file.rules):
-        name = config.name or f"rule {index + 1}"
-        place = Place(document, ("rules", index))
-        if name in rules:
-            raise place.at("name").error(f"there is already a rule {name!r}")
-        if config.behaviour is not None:
-            config.behaviour.check(place.at("behaviour"))
-        rules[name] = Rule(name, config, config.behaviour or file.behaviour, _outcome(config, place))
-    file.behaviour.check(Place(document, ("behaviour",)))
-    return Script(file.name or Path(path).stem, str(path), tuple(rules.values()), file.server)
+    named = [(config.name or f"rule {index}", config) for index, config in enumerate(file.rules, 1)]
+    rules = tuple(Rule(name, config, config.behaviour or file.behaviour, _outcome(config)) for name, config in named)
+    return Script(file.name or Path(path).stem, str(path), rules, file.server)
 
 
-def _outcome(config: RuleConfig, place: Place) -> tuple[Said, ...] | Problem:
-    match _action(config, place):
-        case "answer" | "answers":
-            return _texts(config, place)
-        case "calls":
-            return (Said(calls=_calls(config), thought=config.reasoning),)
-        case "refusal":
-            return (Said(thought=config.reasoning, refusal=config.refusal),)
-        case "content_filter":
-            return _filtered(config, place)
-        case "status":
-            return _failing(config)
-        case _:  # reject: the reply of a service with a model that does not take a parameter
-            name, kind = _rejected(config.reject or "")
-            of_type = f" of type '{kind}'" if kind is not None else ""
-            text = f"Invalid parameter: '{name}'{of_type} is not supported with this model."
-            return Problem(400, config.message or text, code=config.code, param=name)
+def _outcome(config: RuleConfig) -> tuple[Said, ...] | Problem:
+    calls = tuple(FunctionCall(call.name, call.arguments) for call in config.calls or ())
+    if config.refusal is not None:
+        return (Said(thought=config.reasoning, refusal=config.refusal),)
+    if config.content_filter is not None:
+        return _filtered(config.content_filter)
+    if config.status is not None:
+        return _failing(config.status, config)
+    if config.reject is not None:  # the reply of a service with a model that does not take a parameter
+        name, kind = _rejected(config.reject)
+        of_type = f" of type '{kind}'" if kind is not None else ""
+        return Problem(400, f"Invalid parameter: '{name}'{of_type} is not supported with this model.", param=name)
+    answers = config.answers or [config.answer]
+    if answers == [None]:
+        return (Said(calls=calls, thought=config.reasoning),)
+    cut = config.truncate_at
+    texts = [_answer_text(config, answer)[:cut] for answer in answers]
+    return tuple(Said(text, calls, config.reasoning, finish_reason=None if cut is None else "length") for text in texts)
 
 
-def _action(config: RuleConfig, place: Place) -> str:
-    actions = [key for key in _ACTIONS if getattr(config, key) is not None]
-    if not actions:
-        raise place.error(f"a rule needs one of {', '.join(_ACTIONS)}")
-    if len(actions) > 1 and actions != ["answer", "calls"]:
-        raise place.at(actions[1]).error(f"a rule does one thing, and this one has {actions[0]} already")
-    for key, goes_with in _GOES_WITH.items():
-        if getattr(config, key) is not None and actions[0] not in goes_with:
-            raise place.at(key).error(f"goes with {' or '.join(goes_with)}, not with {actions[0]}")
-    return actions[0]
-
-
-def _texts(config: RuleConfig, place: Place) -> tuple[Said, ...]:
-    answers = [config.answer] if config.answers is None else config.answers
-    if None in answers:
-        raise place.at("answers").error("must be a list of answers, which are given in turn")
-    texts = [_answer_text(config, answer, place) for answer in answers]
-    cut, shortest = config.truncate_at, min(map(len, texts))
-    if cut is not None and cut >= shortest:
-        raise place.at("truncate_at").error(f"must be less than {shortest}, the length of the answer")
-    end = None if cut is None else "length"
-    return tuple(Said(text[:cut], _calls(config), config.reasoning, finish_reason=end) for text in texts)
-
-
-def _calls(config: RuleConfig) -> tuple[FunctionCall, ...]:
-    return tuple(FunctionCall(call.name, call.arguments) for call in config.calls or ())
-
-
-def _answer_text(config: RuleConfig, value: JSON, place: Place) -> str:
+def _answer_text(config: RuleConfig, value: JSON) -> str:
     """An answer as the model would write it: texts unchanged, all other values as JSON."""
     text = value if isinstance(value, str) else dumps(value).decode()
     if config.fenced:
         text = f"```json\n{text}\n```"
-    if config.around is None:
-        return text
-    before, mark, after = config.around.partition("{}")
-    if not mark:
-        raise place.at("around").error("must hold {}, the place of the answer")
-    return f"{before}{text}{after}"
+    return text if config.around is None else config.around.replace("{}", text, 1)
 
 
-def _filtered(config: RuleConfig, place: Place) -> tuple[Said, ...] | Problem:
+def _filtered(what: Literal["prompt", "answer"]) -> tuple[Said, ...] | Problem:
     """Azure OpenAI's way: a prompt that it declines is a 400, an answer that it declines a finish reason."""
-    if config.content_filter is False:
-        raise place.at("content_filter").error("must be prompt (or true) or answer")
-    if config.content_filter == "answer":
+    if what == "answer":
         return (Said(finish_reason="content_filter"),)
     verdicts: dict[str, JSON] = {name: {"filtered": False, "severity": "safe"} for name in _CATEGORIES}
     verdicts["violence"] = {"filtered": True, "severity": "high"}
@@ -290,15 +223,12 @@ def _filtered(config: RuleConfig, place: Place) -> tuple[Said, ...] | Problem:
     return ScriptedProblem(400, _FILTERED_PROMPT, None, "content_filter", "prompt", inner=inner)
 
 
-def _failing(config: RuleConfig) -> Problem:
-    status = config.status or 500
+def _failing(status: int, config: RuleConfig) -> Problem:
+    kind, code = "server_error" if status >= 500 else "invalid_request_error", None
     if status == 429:
-        text = config.message or "rate limit reached (scripted)"
-        code = config.code or "rate_limit_exceeded"
-        return ScriptedProblem(status, text, "requests", code, retry_after_s=config.retry_after)
-    kind = "server_error" if status >= 500 else "invalid_request_error"
+        kind, code = "requests", "rate_limit_exceeded"
     return ScriptedProblem(
-        status, config.message or f"a scripted {status}", kind, config.code, retry_after_s=config.retry_after
+        status, config.message or f"a scripted {status}", kind, code, retry_after_s=config.retry_after
     )
 
 
@@ -322,7 +252,7 @@ class ScriptSource(ChatSource):
         self.script = script
         self._counts = [0] * len(script.rules)
         self._unmatched = 0
-        self._turns: OrderedDict[tuple[str, bytes], int] = OrderedDict()
+        self._turns: Counter[tuple[str, bytes]] = Counter()
 
     async def answer(self, request: ChatRequest) -> Completion:
         """The output of the first rule that holds."""
@@ -332,8 +262,6 @@ class ScriptSource(ChatSource):
         asked = len(question.request) // TOKEN + 1
         server.check_length(asked)
         rule = self._rule(question)
-        if rule.config.latency_ms:
-            await asyncio.sleep(rule.config.latency_ms / 1000)
         if isinstance(rule.outcome, Problem):
             raise ProblemError(rule.outcome)
         rounds, turn = divmod(self._turn(rule, request.messages), len(rule.outcome))
@@ -360,15 +288,9 @@ class ScriptSource(ChatSource):
 
     def _turn(self, rule: Rule, messages: Sequence[Mapping[str, JSON]]) -> int:
         """How often this rule has answered these messages before."""
-        assert isinstance(rule.outcome, tuple)
-        if len(rule.outcome) == 1 and not rule.behaviour.varies:
-            return 0
         key = (rule.name, content_key(messages))
-        turn = self._turns.pop(key, 0)
-        self._turns[key] = turn + 1
-        if len(self._turns) > MAX_TURNS:
-            self._turns.popitem(last=False)
-        return turn
+        self._turns[key] += 1
+        return self._turns[key] - 1
 
 
 def _question(request: ChatRequest) -> Question:

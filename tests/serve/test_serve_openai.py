@@ -8,6 +8,7 @@ from typing import Any
 
 import openai
 import pytest
+from tests.scripted_rules import ScriptSource, read_script
 from tests.serve_parts import ARGUMENTS, CALL, TEXT, TOOLS, Counting, Starter, asking, recorded_answers, servers
 
 from tunecheck_serve import ChatSource
@@ -143,3 +144,42 @@ async def test_what_is_simulated_says_so_in_every_reply_and_piece(started: Start
         stream: Any = await client.chat.completions.create(model="m", messages=asking("a"), stream=True)
         assert reply.simulated is True
         assert all([piece.simulated is True async for piece in stream])
+
+
+def scripted(folder: Path, rules: str) -> ScriptSource:
+    (folder / "script.yaml").write_text(f"rules: {rules}", "utf-8")
+    return ScriptSource(read_script(folder / "script.yaml"))
+
+
+async def test_a_refusal_stands_beside_the_text_also_in_a_stream(tmp_path: Path, started: Starter) -> None:
+    async with client_of(await started(scripted(tmp_path, "[{refusal: I cannot judge this.}]"))) as client:
+        reply = await client.chat.completions.create(model="m", messages=asking("x"))
+        stream = await client.chat.completions.create(model="m", messages=asking("x"), stream=True)
+        pieces = [piece async for piece in stream]
+    message = reply.choices[0].message
+    assert (message.content, message.refusal) == (None, "I cannot judge this.")
+    assert [piece.choices[0].delta.refusal for piece in pieces if piece.choices[0].delta.refusal] == [message.refusal]
+
+
+async def test_a_problem_of_a_source_reaches_the_official_client_with_all_that_it_says(
+    tmp_path: Path, started: Starter
+) -> None:
+    rules = "[{content_filter: prompt, times: 1}, {status: 429, retry_after: 0.02, times: 1}, {answer: at last}]"
+    async with client_of(await started(scripted(tmp_path, rules)), max_retries=1) as client:
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.chat.completions.create(model="m", messages=asking("x"))
+        answer = await client.chat.completions.create(model="m", messages=asking("x"))
+    body: Any = caught.value.body
+    assert (caught.value.code, caught.value.param) == ("content_filter", "prompt")
+    assert body["innererror"]["content_filter_result"]["violence"] == {"filtered": True, "severity": "high"}
+    assert answer.choices[0].message.content == "at last"
+
+
+async def test_a_reason_to_finish_and_thoughts_are_those_of_the_source(tmp_path: Path, started: Starter) -> None:
+    rules = "[{content_filter: answer, times: 1}, {answer: Paris, reasoning: They want a city.}]"
+    async with client_of(await started(scripted(tmp_path, rules))) as client:
+        declined, answered = [
+            (await client.chat.completions.create(model="m", messages=asking("x"))).choices[0] for _ in range(2)
+        ]
+    assert (declined.finish_reason, declined.message.content) == ("content_filter", None)
+    assert answered.message.model_dump()["reasoning_content"] == "They want a city."
