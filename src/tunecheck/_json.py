@@ -282,7 +282,7 @@ MISSING: Final = Missing()
 
 
 def parse_path(text: str) -> ValuePath:
-    """Return the steps of a path such as `choices[0].message` or `data['a column']`.
+    """Return the steps of a path such as `choices[0].message` or `data['a column']`; an empty text has no steps.
 
     Raises:
         ValueError: the text is not a path.
@@ -293,6 +293,7 @@ def parse_path(text: str) -> ValuePath:
         raise ValueError(f"a path of more than {MAX_LENGTH} characters")
     while position < len(text):
         match = _STEP.match(text, position)
+        # A name needs a dot before it, except at the beginning.
         if match is None or (match.group(1) and bool(steps) != (text[position] == ".")):
             raise ValueError(f"not a path at character {position + 1}: {text!r}")
         name, index, single, double = match.groups()

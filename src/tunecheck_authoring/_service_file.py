@@ -413,7 +413,8 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
     """Write the simulator of an OpenAPI file; return False and keep the file if it exists, as it may be edited.
 
     Raises:
-        ConfigurationError: The OpenAPI file cannot be used, the simulator's cannot be written, or has no valid name.
+        ConfigurationError: The OpenAPI file cannot be used, or the simulator's file cannot be written or has an invalid
+            name.
     """
     require_name(path)
     if path.exists():

@@ -79,14 +79,18 @@ def _unfold(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str, o
 
 
 def _fill_gaps(values: list[object], *, is_whole: bool) -> list[object]:
-    """Return a column with NaN for each missing value, and for each None in a column of numbers."""
+    """Return a column as pandas does: NaN for each missing value, and for each None in a column of numbers.
+
+    A column of None alone stays as it is. So does a column that is not `is_whole`: other rows have no such leaf.
+    """
     if not is_whole:
         return values
     there = [value for value in values if value is not _GAP and value is not None]
     gaps = len(there) < len(values)
     numeric = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in there)
     floats = any(isinstance(value, float) for value in there)
-    if numeric and (floats or (gaps and (there or _GAP in values))):
+    only_none = not there and _GAP not in values
+    if numeric and not only_none and (gaps or floats):
         return [float(value) if isinstance(value, (int, float)) else math.nan for value in values]
     return [math.nan if value is _GAP else value for value in values] if gaps else values
 

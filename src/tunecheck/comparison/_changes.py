@@ -114,7 +114,7 @@ class _Side:
 
     def __init__(self, table: RunTable, items: Sequence[int]) -> None:
         self._table, self._items = table, items
-        self._wanted: dict[int, dict[str, VerdictReader]] = {}
+        self._wanted: dict[int, dict[str, VerdictReader]] = {}  # row number -> key of the metric -> reader
         self._verdicts: dict[tuple[int, str], tuple[Verdict, Sequence[str]]] = {}
         self._rows: dict[str, Mapping[int, int]] = {}
 
@@ -142,11 +142,12 @@ class _Side:
         return rows | failed
 
     def read(self) -> None:
+        """Read the collected rows in one pass and keep their verdicts and faults."""
         if not self._wanted:
             return
         numbers, source = sorted(self._wanted), self._table.source
         if isinstance(source, ResultsFile):
-            readers = {key: reader for wanted in self._wanted.values() for key, reader in wanted.items()}
+            readers = {key: reader for of_row in self._wanted.values() for key, reader in of_row.items()}
             rows = source.picked(numbers, [key for reader in readers.values() for key in reader.keys])
         else:
             rows = source.records(self._wanted)

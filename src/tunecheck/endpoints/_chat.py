@@ -112,8 +112,8 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
     def _address(self, url: str, definition: Definition) -> str:
         self._model = self._text("model", definition)
         path = _path(url)
-        known = path.endswith((_OPERATION, _RESPONSES))
-        return self._operation(url if known else urlunsplit(urlsplit(url)._replace(path=path + _OPERATION)))
+        is_complete = path.endswith((_OPERATION, _RESPONSES))
+        return self._operation(url if is_complete else urlunsplit(urlsplit(url)._replace(path=path + _OPERATION)))
 
 
 class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
@@ -130,6 +130,10 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
     scope: ClassVar[str | None] = "https://cognitiveservices.azure.com/.default"
 
     def _address(self, url: str, definition: Definition) -> str:
+        """Return the address for a url that names a deployment, is a resource, or ends with `/responses`.
+
+        Without a deployment in the address, requests name the deployment as their model (`_model`).
+        """
         deployment, version = self._text("deployment", definition), self._text("api_version", definition)
         parts = urlsplit(url)
         if parts.path.rstrip("/").endswith(_OPERATION) and "/deployments/" in parts.path:
@@ -143,8 +147,8 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
         base = parts.path.rstrip("/").removesuffix(_OPERATION).removesuffix("/v1").removesuffix("/openai")
         if version is None or self.config.api == "responses" or _path(url).endswith(_RESPONSES):
             self._model = deployment
-            known = _path(url).endswith(_RESPONSES)
-            return self._operation(url if known else urlunsplit(parts._replace(path=f"{base}/openai/v1{_OPERATION}")))
+            path = parts.path if _path(url).endswith(_RESPONSES) else f"{base}/openai/v1{_OPERATION}"
+            return self._operation(urlunsplit(parts._replace(path=path)))
         path = f"{base}/openai/deployments/{quote(deployment, safe='')}{_OPERATION}"
         return _with_version(urlunsplit(parts._replace(path=path)), version, definition)
 

@@ -47,7 +47,7 @@ class RandomOrder:
         self._unit_of = {row.index: at for at, unit in enumerate(self._units) for row in unit}
         self._enough = enough
         self._held: dict[int, list[RowState]] = {}
-        self._begun = self._judged = 0
+        self._begun = self._next_unit = 0
         self.decided = False
         self.asked: set[int] = set()
         """The indices of the rows that were sent to the target."""
@@ -61,17 +61,20 @@ class RandomOrder:
     @property
     def ahead(self) -> int:
         """The number of units that were handed out but are not judged yet."""
-        return self._begun - self._judged
+        return self._begun - self._next_unit
 
     def settle(self, state: RowState) -> Iterator[RowState]:
-        """Add a finished row; yield the rows that can now be counted, none after the run is decided."""
+        """Add a finished row; yield each unit's rows once it and all earlier units are finished.
+
+        Nothing is yielded once the run is decided.
+        """
         self._held.setdefault(self._unit_of[state.row.index], []).append(state)
-        while not self.decided and len(self._held.get(self._judged, ())) == len(self._units[self._judged]):
-            unit = sorted(self._held.pop(self._judged), key=lambda each: each.row.index)
+        while not self.decided and len(self._held.get(self._next_unit, ())) == len(self._units[self._next_unit]):
+            unit = sorted(self._held.pop(self._next_unit), key=lambda each: each.row.index)
             yield from unit
-            self._judged += 1
+            self._next_unit += 1
             self.decided = self._enough(unit)
-            if self._judged == len(self._units):
+            if self._next_unit == len(self._units):
                 return
 
     @property
@@ -81,11 +84,11 @@ class RandomOrder:
 
     def judged(self) -> list[int]:
         """Return the indices of the counted rows, in the order of the data."""
-        return sorted(row.index for unit in self._units[: self._judged] for row in unit)
+        return sorted(row.index for unit in self._units[: self._next_unit] for row in unit)
 
     def unjudged(self) -> Iterator[Row]:
         """Yield the rows that are not counted, in the random order."""
-        for unit in self._units[self._judged :]:
+        for unit in self._units[self._next_unit :]:
             yield from unit
 
 

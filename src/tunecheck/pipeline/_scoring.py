@@ -303,7 +303,7 @@ def as_output(result: object, name: str) -> Output | Partial:
     output: Output = {}
     lost: dict[str, str] = {}
     no_numbers = []
-    for key, value in (result if isinstance(result, (dict, Mapping)) else {name: _number(result)}).items():
+    for key, value in (result if isinstance(result, (dict, Mapping)) else {name: _checked_number(result)}).items():
         if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain_number(value)):
             output[key] = cast("JSON", value)
             if type(value) is str and len(value) > _MOST_BYTES:
@@ -325,7 +325,8 @@ def as_output(result: object, name: str) -> Output | Partial:
     return Partial(output, lost, _not_scored(output, lost, no_numbers, name)) if lost else output
 
 
-def _number(result: object) -> object:
+def _checked_number(result: object) -> object:
+    """Return an evaluator's result unchanged; refuse what is not a number. NaN is accepted: `plain` makes it None."""
     if inspect.iscoroutine(result):
         result.close()
         raise TypeError("it returned a coroutine that is never awaited: define the evaluator with `async def`")

@@ -256,7 +256,7 @@ def read_prompty2(file: PromptFile) -> Prompt:
 def _with_defaults(value: JSON, name: str) -> JSON:
     """Replace each `${env:NAME:default}` by its default, or by a plain reference if the variable is set.
 
-    A secret gets no default; the key `name` of the value decides whether it is a secret.
+    `name` is the key of the value. It decides whether the value is a secret; a secret gets no default.
     """
     if isinstance(value, list):
         return [_with_defaults(item, name) for item in value]

@@ -73,11 +73,11 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
         said.append(_passed_sentence(figures[name][0], metrics, by_judge=by_judge))
     if failed := _count(summary.get("failed_rows")):
         said.append(f"{plural(failed, 'row')} ended in an error.")
-    causes = sorted(order_causes(failures.causes), key=lambda code: cause_named(code).side == "model")
-    causes.sort(key=lambda code: -failures.causes[code].rows)
-    words, aim = _next_step(run, manifest, summary, causes)
+    counts = failures.causes
+    causes = sorted(order_causes(counts), key=lambda code: (-counts[code].rows, cause_named(code).side == "model"))
+    words, aim, is_serving = _next_step(run, manifest, summary, causes)
     next_step = f"Next, {aim}:  {command_line([*words, *where])}"
-    table, is_serving = _table(figures, causes, groups), words[1] == "check"
+    table = _table(figures, causes, groups)
     return FirstScreen(" ".join(said), _main_cause(failures, causes), next_step, table, is_serving)
 
 
@@ -135,22 +135,22 @@ def _main_cause(failures: Failures, causes: Sequence[str]) -> str:
     return f"Main cause of failures: {clean(cause.title, 100)}, {example}{error}. {advice}."
 
 
-def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[str]) -> tuple[list[str], str]:
-    """Return the next command to run as a list of words, and its purpose."""
+def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[str]) -> tuple[list[str], str, bool]:
+    """Return the next command to run as a list of words, its purpose, and True if it examines the serving."""
     rows, failed, target = summary.get("rows"), _count(summary.get("failed_rows")), manifest.target or {}
     serving = [code for code in causes[:1] if cause_named(code).side == "serving"]
     name, begun = str(target.get("name") or ""), (command_of(manifest.command) or "evaluate").split()
     if name and (serving or (failed and failed == rows)):
-        return ["tunecheck", "check", name], "find out how the endpoint is served"
+        return ["tunecheck", "check", name], "find out how the endpoint is served", True
     if failed:
-        return ["tunecheck", *begun, "--resume", run.id], "ask the rows with an error again"
+        return ["tunecheck", *begun, "--resume", run.id], "ask the rows with an error again", False
     if summary.get("simulated") is True:
         data = ["--dataset", manifest.dataset.path or manifest.dataset.name or "FILE"] if begun == ["evaluate"] else []
-        return ["tunecheck", *begun, *data, "--endpoint", "NAME"], "evaluate your own endpoint"
+        return ["tunecheck", *begun, *data, "--endpoint", "NAME"], "evaluate your own endpoint", False
     earlier = next(_earlier(run, manifest), None)
     if earlier is not None:
-        return ["tunecheck", "compare", earlier.id, run.id], "compare with the run before it"
-    return ["tunecheck", "report", run.id], "look at every row"
+        return ["tunecheck", "compare", earlier.id, run.id], "compare with the run before it", False
+    return ["tunecheck", "report", run.id], "look at every row", False
 
 
 def _earlier(run: Run, manifest: RunFile) -> Iterator[Run]:

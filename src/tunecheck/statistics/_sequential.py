@@ -99,7 +99,7 @@ class EarlyTest:
         # Capital of bets that the new scores are better (`_up`) and worse (`_down`).
         self._up, self._down = _Capital(), _Capital()
         self._total = total
-        self._promise = None if margin is None or total is None else _Promise(margin, total, confidence)
+        self._forecast = None if margin is None or total is None else _Promise(margin, total, confidence)
         self._walk = FairWalk(1 - confidence) if verdicts and margin is None and total is not None else None
 
     @property
@@ -129,11 +129,11 @@ class EarlyTest:
         self._down.bet(-change, self._margin)
         if self._down.logarithm >= self._enough:
             return "worse"
-        if self._promise is None:
+        if self._forecast is None:
             self._up.bet(change, -self._margin)
             kept = self._up.logarithm >= self._enough
         else:
-            kept = self._promise.kept(change)
+            kept = self._forecast.kept(change)
         return "not_worse" if kept else "undecided"
 
     @property
@@ -142,11 +142,11 @@ class EarlyTest:
         return float(numpy.mean(self._base)), float(numpy.mean(self._new))
 
     def skip(self) -> None:
-        """Reduce the number of pairs of the complete run by one, because a pair has no score on one side."""
+        """Expect one pair fewer in the complete run: this one has no score on one side."""
         if self._total is not None:
             self._total -= 1
-        if self._promise is not None:
-            self._promise.total -= 1
+        if self._forecast is not None:
+            self._forecast.total -= 1
 
     def _direction(self) -> Outcome:
         if self._up.logarithm >= self._enough:

@@ -233,7 +233,7 @@ def _cut(texts: Sequence[str], given: KnownValues) -> str | None:
 
 
 def _is_looked_up(texts: list[str], dialogue: Dialogue, given: KnownValues) -> bool:
-    """True if a reading call returns the text for a name in the user's words, such as a city's airport."""
+    """True if a read-only call with a name that the user said (a city) returns one of the texts (its airport)."""
     answers = KnownValues()
     for answer in dialogue.look_up(given.names()):
         answers.add(answer)

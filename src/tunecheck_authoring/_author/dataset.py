@@ -34,17 +34,20 @@ class Authored:
 
 
 def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], list[Line]]:
-    """Split rows into test and training rows that share no path and no configuration.
+    """Split rows into test and training rows that have no sequence of calls and no configuration in common.
+
+    `share` is the share of training rows.
 
     Raises:
-        ConfigurationError: All rows share paths or configurations.
+        ConfigurationError: All rows are linked by common sequences of calls or configurations.
     """
     if not share:
         return [*rows], []
     groups = _together(rows)
     if len(groups) == 1:
         raise ConfigurationError(
-            "--split: all conversations share paths or configurations; give world.yaml configurations that are drawn"
+            "--split: all conversations have calls or a configuration in common; "
+            "add configurations with $one_of or $between to world.yaml"
         )
     Random(f"{seed} split").shuffle(groups)
     train: set[str] = set()

@@ -77,7 +77,10 @@ class TrialSession:
         return step
 
     def take_back(self, kept: int) -> None:
-        """Go back to the state after the first `kept` calls. They are repeated: a state may not show every change."""
+        """Go back to the state after the first `kept` calls.
+
+        The calls are replayed on new simulators, because a saved state may lack some of their effects.
+        """
         calls, self.calls, self.steps = self.calls[:kept], [], []
         self._replay = self._fresh()
         for call in calls:

@@ -293,10 +293,11 @@ class ValueComparison:
     def _members(
         self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], spot: _Spot, *, any_of: bool
     ) -> Iterator[Difference]:
-        differ = self._any_of if any_of else self._value
+        """Compare the members of two objects. With `any_of`, each expected value is a list of accepted values."""
+        differ, may_lack = (self._any_of, self._may_lack) if any_of else (self._value, self._is_like_absent)
         for name, value in expected.items():
             if name not in actual:
-                if not (self._may_lack if any_of else self._is_like_absent)(name, value, spot):
+                if not may_lack(name, value, spot):
                     yield Difference((*spot.place, name), "missing", expected=value, any_of=any_of)
             elif any_of or not plainly_same(value, actual[name]):
                 yield from differ(value, actual[name], spot.inside(name))

@@ -360,7 +360,7 @@ class PromptyEvaluator(Evaluator):
 
     def _declare(self) -> None:
         """Set this instance's metrics and parameters, which depend on the prompt."""
-        declared: dict[str, object] = vars(self)
+        declared: dict[str, object] = vars(self)  # the class declares these names as class attributes
         metric: Metric = self._output.as_metric()
         declared["metrics"], declared["primary"] = (metric,), metric.name
         prepared = inspect.signature(self._prepare).parameters.values()

@@ -256,7 +256,7 @@ class DifferenceEvaluator(_CallsJudge):
 
 
 def _valid_differences(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
-    """Return an answer's valid differences; each is checked, because a replaced prompt may declare no outputs."""
+    """Return an answer's valid differences, checked here because a user's prompt may have no schema of its outputs."""
     listed = values.get("differences")
     items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     return [item for item in items if item.get("kind") in KINDS and all(key in item for key in _KEYS)]
