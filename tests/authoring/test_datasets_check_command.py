@@ -121,3 +121,72 @@ def test_rows_of_a_single_turn_are_checked_by_what_their_sidecar_names(
     assert """breaks the schema of its function: f(n="1"): """ in said
     assert "'g' is not among the row's tools" in said
     assert said.endswith("checked 4 rows: 9 problems in 1 of them\n")
+
+
+TOOL = {"name": "get_weather", "description": "Weather.", "parameters": {"type": "object", "properties": {}}}
+
+
+def _questions(folder: Path, rows: list[dict[str, Any]], evaluators: str = "[match]") -> str:
+    """Write rows with a question, a tool and a right call, changed by these columns; None removes a column."""
+    whole = {"query": "How is it?", "tools": [TOOL], "answer": [{"name": "get_weather", "arguments": {}}]}
+    filled = [{key: value for key, value in (whole | row).items() if value is not None} for row in rows]
+    write_lines(folder / "own.jsonl", [{"id": f"q{at}"} | row for at, row in enumerate(filled)])
+    mapping = 'column_mapping: {ground_truth: "${data.answer}", response: "${target.response}"}'
+    (folder / "own.yaml").write_text(f"{mapping}\nevaluators: {evaluators}\n")
+    return "own.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"query": None}, "no messages to send: this row has no column messages or query; mend it"),
+        ({"query": [{"content": "?"}]}, "column messages or query holds a message without a role; mend it"),
+        ({"answer": None}, "cannot be scored: parameter 'ground_truth' is mapped to ${data.answer}, which this row"),
+        (
+            {"tools": [{"name": "get_weather", "description": "W.", "paramaters": {}}]},
+            "a tool definition has the key 'paramaters'; did you mean 'parameters'?",
+        ),
+        (
+            {"tools": [TOOL | {"parameters": {"type": "object", "propertes": {}}}]},
+            "a tool definition has the key 'propertes'; did you mean 'properties'?",
+        ),
+    ],
+)
+def test_rows_that_cannot_work_are_counted_on_one_line_with_their_places(
+    workspace: Path, capsys: pytest.CaptureFixture[str], broken: dict[str, Any], said: str
+) -> None:
+    assert _run("check", _questions(workspace, [{}, broken, {}, broken, broken, broken])) == 3
+    line, summary = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"4 rows (own.jsonl:2, own.jsonl:4, own.jsonl:5 and 1 more): {said}")
+    assert summary == "checked 6 rows: 4 problems in 4 of them"
+
+
+def test_unusable_rows_are_findings_of_the_json(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("check", _questions(workspace, [{}, {"answer": None}]), "--json") == 3
+    found = json.loads(capsys.readouterr().out)
+    assert found["problems"] == 1
+    assert [(each["entry"], each["place"]) for each in found["findings"]] == [("q1", "own.jsonl:2")]
+
+
+def test_rows_that_all_lack_messages_may_be_for_another_target(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run("check", _questions(workspace, [{"query": None}, {"query": None}])) == 0
+    assert capsys.readouterr().out.startswith("note: 2 rows (own.jsonl:1, own.jsonl:2): no messages to send")
+
+
+def test_a_column_that_no_chosen_evaluator_needs_may_be_missing(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (workspace / "evaluators").mkdir()
+    (workspace / "evaluators" / "length.py").write_text("def length(response):\n    return len(str(response))\n")
+    assert _run("check", _questions(workspace, [{}, {"answer": None}], "[length]")) == 0
+    assert capsys.readouterr().out == "checked 2 rows: no problems\n"
+
+
+def test_recorded_answers_need_no_messages(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = _questions(workspace, [{"said": "yes"}, {"said": "yes", "query": None}])
+    sidecar = workspace / "own.yaml"
+    sidecar.write_text(sidecar.read_text().replace("${target.response}", "${data.said}"))
+    assert _run("check", data) == 0
+    assert capsys.readouterr().out == "checked 2 rows: no problems\n"

@@ -14,6 +14,8 @@ from typing import Any, ClassVar, NoReturn, overload
 
 import numpy as np
 import pytest
+from tests.endpoint_parts import azure_ml
+from tests.fault_server import FaultServer, answer
 from tests.pipeline_parts import column, metrics_of, records, rows_of, run
 
 from tunecheck import ConfigurationError, FunctionCallMatchEvaluator
@@ -512,3 +514,21 @@ def test_a_run_says_that_evaluators_are_not_given_the_tools_of_the_data(tmp_path
         given = run(tmp_path, rows, **{"evaluators": evaluators, **arguments})
         assert not any(told in note for note in given.notes)
     assert column(run(tmp_path, rows, evaluators=evaluators, evaluator_config=mapped), "row_kind") == ["call"]
+
+
+@pytest.mark.parametrize(
+    ("request_body", "column", "said"),
+    [
+        ({"messages": "${messages}"}, "tools", True),
+        ({"messages": "${messages}"}, "labels", False),
+        ({"messages": "${messages}", "tools": "${tools}"}, "tools", False),
+    ],
+)
+def test_a_run_says_that_the_tools_of_the_data_are_never_sent(
+    tmp_path: Path, request_body: dict[str, Any], column: str, said: bool
+) -> None:
+    rows = [{"query": "Hi", column: [{"name": "f", "parameters": {}}]}]
+    with FaultServer(lambda *_: answer({"result": "hi"})) as server:
+        endpoint = azure_ml(server.url, request=request_body, response="result")
+        notes = run(tmp_path, rows, target=endpoint, evaluators={"own": lambda response: 1}).notes
+    assert any("is never sent the data's tools: put ${tools} into request" in note for note in notes) is said

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import unquote
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _WRAPPERS = ("tools", "functions", "tool_definitions")
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
+_DEFINITION_KEYS, _OBJECT_KEYS = ("name", "description", "parameters"), ("type", "properties", "required")
 _CACHED_CHARACTERS = 262_144  # longer texts are not cached, to keep the cache small
 _MOST_NESTED = 4  # wrappers in wrappers, JSON text in JSON text
 
@@ -106,6 +108,16 @@ class ToolDefinitions:
         """Return the definition of that function, or None."""
         tool = self._tools.get(name)
         return None if tool is None else FunctionDefinition(name, _parameters(tool), str(tool.get("description") or ""))
+
+    def misspelt_keys(self) -> Iterator[str]:
+        """Yield a sentence for each key of a definition or of its schema that is nearly one that is missing."""
+        for tool in self._tools.values():
+            schema = _parameters(tool)
+            given = {*tool, *["parameters"] * any(key in tool for key in _SCHEMA_KEYS)}
+            for keys, known in ((given, _DEFINITION_KEYS), ({*schema}, _OBJECT_KEYS if schema else ())):
+                for meant in (each for each in known if each not in keys):
+                    for near in get_close_matches(meant, keys - {*known}, n=1, cutoff=0.75):
+                        yield f"{near[:60]!r}; did you mean {meant!r}?"
 
     def spelled(self, name: str) -> FunctionDefinition | None:
         """Return the definition of that name, or else of the same name with dots written as underscores."""

@@ -1,7 +1,13 @@
 """The names with which plug-ins make commands; `__init__.py` loads each from its module."""
 
 from ._app import main as main
-from ._check import CheckResult as CheckResult, DataCheck as DataCheck, DataCheckOptions as DataCheckOptions
+from ._check import (
+    CheckResult as CheckResult,
+    DataCheck as DataCheck,
+    DataCheckOptions as DataCheckOptions,
+    UnusableRows as UnusableRows,
+    find_unusable_rows as find_unusable_rows,
+)
 from ._console import print_json as print_json, print_path as print_path, skill_text as skill_text
 from ._evaluate.command import evaluate as evaluate
 from ._evaluate.evaluator_choice import (

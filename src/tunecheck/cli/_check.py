@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON
-from tunecheck._messages import plural, printable
+from tunecheck._messages import clean, plural, printable
 from tunecheck._trust import Trust
 from tunecheck.cli._console import print_json
+from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS
 from tunecheck.cli._named_endpoints import load_named
 from tunecheck.cli._options import DONE, NOT_MET, Invocation, argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions, TrustOptions
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._base import Definition
     from tunecheck.endpoints._doctor.examination import Examination
 
+_MOST_PLACES = 3
+_MAP = "--mapping target.messages='${data.COLUMN}'"
 _DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
 
 
@@ -116,6 +122,67 @@ def _finding_lines(found: Examination) -> Iterator[str]:
             yield f"      {verdict.advice}"
 
 
+@dataclass(frozen=True, slots=True)
+class UnusableRows:
+    """Rows with one problem, each id with its place; a remark if a run may still use them."""
+
+    problem: str
+    rows: Mapping[str, str]
+    is_remark: bool
+
+    @property
+    def line(self) -> str:
+        """Return the problem with the number of rows, and the first of them, on one line."""
+        first = ", ".join(islice(self.rows.values(), _MOST_PLACES))
+        more = f" and {len(self.rows) - _MOST_PLACES:,} more" * (len(self.rows) > _MOST_PLACES)
+        return clean(f"{'note: ' * self.is_remark}{plural(len(self.rows), 'row')} ({first}{more}): {self.problem}", 600)
+
+
+def find_unusable_rows(dataset: Dataset) -> list[UnusableRows]:
+    """Return the rows without messages, without a column that an evaluator needs, or with misspelt tool definitions.
+
+    Rows of conversations have their own check. If no row has messages, or no evaluator was chosen for rows that all
+    lack a column, this is a remark: the rows may be for another target or for other evaluators.
+    """
+    from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
+    from tunecheck.endpoints._base import SOME_COLUMNS, Completion
+    from tunecheck.endpoints._target import read_messages
+    from tunecheck.pipeline._mapping import ColumnMissingError, read_layers, value_reader
+    from tunecheck.pipeline._scoring import bind_evaluator
+
+    defaults, count = dataset.defaults, 0
+    layers = read_layers(None, names := defaults.evaluators or DEFAULT_EVALUATORS, defaults.column_mapping)
+    answer = dict.fromkeys([*Completion().columns(), *SOME_COLUMNS])
+    is_recorded = "${data." in defaults.column_mapping.get("response", "")
+    tools, found = value_reader(layers, *TOOL_COLUMNS), defaultdict[str, dict[str, str]](dict)
+    bound = []
+    for name in names:
+        with suppress(TunecheckError):  # judges are made with their model
+            bound.append(bind_evaluator(name, find("evaluators", name), layers[name]))
+    for row, place in zip(dataset.rows(), dataset.places(), strict=False):
+        count += 1
+        if "turns" in row.values or defaults.target is not None:
+            continue
+        problems = set[str]()
+        if not is_recorded:
+            try:
+                read_messages(row.values.get("messages") or row.values.get("query"), "messages or query")
+            except ValueError as error:
+                problems.add(f"{error}; mend it, or map another column: {_MAP}")
+        for each in bound:
+            try:
+                each.bind(row.values, answer)
+            except ColumnMissingError as error:
+                problems.add(f"cannot be scored: {str(error).partition(': ')[2]}; add it, or map another column")
+        with suppress(ValueError):  # reported with the definitions
+            definitions = ToolDefinitions.read(tools(row.values, {}))
+            problems |= {f"a tool definition has the key {each}" for each in definitions.misspelt_keys()}
+        for problem in problems:
+            found[problem][row.id] = place
+    asked = {problem for problem in found if problem.endswith(_MAP) or not defaults.evaluators}
+    return [UnusableRows(problem, rows, len(rows) == count and problem in asked) for problem, rows in found.items()]
+
+
 def _check_data(name: str, options: CheckOptions) -> CheckResult:
     """Read all rows, and run the data checks of plug-ins on them."""
     from tunecheck.datasets._reading import open_dataset
@@ -123,8 +190,10 @@ def _check_data(name: str, options: CheckOptions) -> CheckResult:
     dataset = open_dataset(name, limit=options.limit, number_ids=True)
     checks = [cast("DataCheck", find("data_checks", each.name)) for each in discover("data_checks")]
     if not checks:
-        rows = sum(1 for _ in dataset.rows())
-        return CheckResult(True, [f"read {plural(rows, 'row')}"], {"rows": rows, "problems": 0, "findings": []})
+        rows, unusable = sum(1 for _ in dataset.rows()), find_unusable_rows(dataset)
+        problems = sum(len(each.rows) for each in unusable if not each.is_remark)
+        lines = [*(each.line for each in unusable), f"read {plural(rows, 'row')}"]
+        return CheckResult(not problems, lines, {"rows": rows, "problems": problems, "findings": []})
     found = [check(dataset, options) for check in checks]
     lines = [line for each in found for line in each.lines]
     facts = {key: value for each in found for key, value in each.facts.items()}

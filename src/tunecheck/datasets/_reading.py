@@ -150,6 +150,11 @@ class Dataset:
         records = islice(self._source.records(), self._limit)
         return self._watch(self._identify(records, by_id=scan.ids_unique, seen=seen))
 
+    def places(self) -> Iterator[str]:
+        """Yield the place of each row, such as `val.jsonl:7`, or the number of its record in files without lines."""
+        name = self.path if self._source.unit == "line" else f"{self._source.label}, row "
+        return (f"{name}{':' * (self._source.unit == 'line')}{number}" for number, _ in self._source.records())
+
     def _watch(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield the rows; raise RunError if the source has changed in the meantime."""
         try:

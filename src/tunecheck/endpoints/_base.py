@@ -268,6 +268,11 @@ class Endpoint(UserCalls, ABC):
         """True if requests hold tools, and the API returns calls apart from the text."""
         return False
 
+    @property
+    def tools_note(self) -> str:
+        """A sentence for users if requests never contain the tools, else ""."""
+        return ""
+
     @classmethod
     def from_definition(cls, definition: Definition) -> Endpoint:
         """Return the endpoint that a definition describes. By default, call the class with the definition.

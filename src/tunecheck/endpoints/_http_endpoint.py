@@ -211,6 +211,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
         """True if requests contain the tools, either as tools or in the text."""
         return self.tools_as_text or self._template is None or "tools" in self._template.references
 
+    @property
+    def tools_note(self) -> str:
+        advice = "put ${tools} into request:, or set tools: text and the format: of the model's family"
+        return "" if self.sends_tools else f"endpoint {self.name!r} is never sent the data's tools: {advice}"
+
     async def look(self, path: str) -> JSON:
         """Get the JSON at a path of the service, or None. Redirects are not followed.
 

@@ -20,7 +20,9 @@ from tunecheck._json import rare_collections
 from tunecheck._messages import did_you_mean
 from tunecheck._progress import ProgressCallback, progress_of
 from tunecheck._targets import Target
+from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.datasets._reading import Dataset, Scan
+from tunecheck.endpoints._target import EndpointTargetBase
 from tunecheck.evaluation._ending import EndpointFacts, EvaluationResult, now, stopped_by
 from tunecheck.evaluation._loop import Closable, run_engine
 from tunecheck.evaluation._settings import RunsElsewhere, RunSettings
@@ -169,7 +171,9 @@ class Execution:
             )
 
     def _tools_remark(self, columns: frozenset[str]) -> Iterator[str]:
-        """Yield a note if evaluators could use a column of tools in the data, but no mapping passes it."""
+        """Yield notes if the data's tools are never sent to the endpoint, or are not mapped for evaluators."""
+        if isinstance(self.target, EndpointTargetBase) and not columns.isdisjoint(TOOL_COLUMNS):
+            yield from filter(None, [self.target.endpoint.tools_note])
         if self.target is not None and "tool_definitions" in (self.target.columns or ()):
             return
         found = (tools_left_out(each.signature, self.layers[each.name], columns) for each in self.evaluators)

@@ -17,8 +17,10 @@ from tunecheck.cli import (
     DataCheckOptions,
     Invocation,
     ResultsOptions,
+    UnusableRows,
     argument,
     command,
+    find_unusable_rows,
     flag,
     option,
     print_json,
@@ -40,9 +42,17 @@ def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
     for row in checked_rows(dataset, (row.values for row in dataset.rows()), options):
         rows += 1
         listed += row.findings
+    unusable = find_unusable_rows(dataset)
     problems = sum(not finding.is_remark for finding in listed)
+    problems += sum(len(each.rows) for each in unusable if not each.is_remark)
     findings: list[JSON] = [asdict(finding) for finding in listed]
-    lines = [*_lines(listed, rows, problems, remarks=options.remarks)]
+    findings += [
+        {"entry": name, "problem": "unusable", "text": each.problem, "place": place}
+        for each in unusable
+        for name, place in each.rows.items()
+        if not each.is_remark
+    ]
+    lines = [*(each.line for each in unusable), *_lines(listed, unusable, rows, problems, remarks=options.remarks)]
     return CheckResult(not problems, lines, {"rows": rows, "problems": problems, "findings": findings})
 
 
@@ -69,14 +79,17 @@ def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
     return lambda row: read(row, {})
 
 
-def _lines(findings: Sequence[Finding], rows: int, problems: int, *, remarks: bool) -> Iterator[str]:
+def _lines(
+    findings: Sequence[Finding], unusable: Sequence[UnusableRows], rows: int, problems: int, *, remarks: bool
+) -> Iterator[str]:
     for entry, group in groupby(findings, key=lambda finding: finding.entry):
         shown = [finding for finding in group if remarks or not finding.is_remark]
         if shown:
             yield clean(entry)
             yield from (f"  {clean(_line(finding))}" for finding in shown)
     entries = {finding.entry for finding in findings if not finding.is_remark}
-    noted = len(findings) - problems
+    entries.update(*(each.rows for each in unusable if not each.is_remark))
+    noted = sum(finding.is_remark for finding in findings)
     hint = "" if remarks else " (--remarks lists them)"
     found = f"{plural(problems, 'problem')} in {len(entries):,} of them" if problems else "no problems"
     yield f"checked {plural(rows, 'row')}: {found}" + (f", {plural(noted, 'remark')}{hint}" if noted else "")
