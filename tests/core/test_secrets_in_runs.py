@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -156,6 +157,17 @@ def ways(text: str) -> dict[str, str]:
         "in a URL": quote(text, safe=""),
         "in a URL in a URL": quote(quote(text, safe=""), safe=""),
         "in a URL in JSON": json.dumps(f"https://a.b/?q={quote(text)}"),
+        "in JSON with every letter escaped, in JSON": json.dumps("".join(f"\\u{ord(letter):04x}" for letter in text)),
+        "in a URL with every letter escaped": "".join(f"%{byte:02x}" for byte in text.encode()),
+        "in a URL with every letter escaped twice": "".join(f"%25{byte:02X}" for byte in text.encode()),
+        "in a URL in JSON in HTML": html.escape(json.dumps("".join(f"%{byte:02x}" for byte in text.encode()))),
+        "with hexadecimal escapes": "".join(f"\\x{ord(letter):02x}" for letter in text),
+        "with zero-width spaces between the letters": "\u200b".join(text),
+        "with soft hyphens between the letters": "\xad".join(text),
+        "with escaped zero-width joiners between the letters": json.dumps("\u200d".join(text)),
+        "with zero-width entities between the letters": "&#8203;".join(text),
+        "in HTML in HTML": "".join(f"&amp;#x{ord(letter):x};" for letter in text),
+        "with named entities": html.escape(text).replace("+", "&plus;").replace("-", "&#0045;").replace("/", "&sol;"),
         "in HTML": "".join(f"&#x{ord(letter):x};" for letter in text),
         "in decimal HTML": "".join(f"&#{ord(letter)};" for letter in text),
         "in base64": base64.b64encode(text.encode()).decode(),
@@ -283,6 +295,13 @@ def test_the_user_and_password_of_a_basic_header_are_masked_as_well(monkeypatch:
     redactor = Redactor()
     redactor.add(Secret("Basic " + base64.b64encode(b"ann:correct-horse").decode()))
     assert redactor.answer("ann:correct-horse and correct-horse") == "*** and ***"
+
+
+def test_a_secret_is_masked_at_every_place_of_a_long_answer() -> None:
+    redactor = Redactor()
+    redactor.add(Secret("abcdefgh-1234"))
+    for at in range(262_080, 262_160, 3):
+        assert redactor.answer(f"{'x' * at}\\u0061bcdefgh%2d1234{'y' * 100_000}") == f"{'x' * at}***{'y' * 100_000}"
 
 
 def test_a_long_answer_full_of_escapes_is_masked_in_time() -> None:

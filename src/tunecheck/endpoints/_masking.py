@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
+import bisect
 import contextlib
 import functools
 import html
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NoReturn
-from urllib.parse import quote
 
 from tunecheck._json import JSON, content_hash
 from tunecheck._messages import clean, printable
@@ -64,11 +63,19 @@ LEAST_ECHO = 8
 
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]+)?")
 
-_MORE = "{0,15}"
-"""More backslashes before an escaped character (JSON in JSON in JSON), bounded to limit the search time."""
+_MOST_LAYERS = 8
+"""The most layers of escapes around a secret that are removed: JSON in a URL in HTML has three."""
 
-_NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
-"""Characters that HTML escapes by name."""
+_INVISIBLE = (
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
+)
+_SPECIAL = re.compile(rf"[%\\&{_INVISIBLE}]")
+_ESCAPE = re.compile(
+    rf"(?P<url>(?:%[0-9a-f]{{2}})++)|\\u(?P<unicode>[0-9a-f]{{4}})|\\x(?P<hex>[0-9a-f]{{2}})|\\(?P<mark>[^\w\s%&{_INVISIBLE}])"
+    rf"|(?P<html>&(?:#x?[0-9a-f]{{1,7}}|[a-z][a-z0-9]{{1,31}});)|[{_INVISIBLE}]++",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 class Secret:
@@ -99,34 +106,28 @@ class Redactor:
     """
 
     def __init__(self) -> None:
-        self._patterns: dict[str, re.Pattern[str] | None] = {}
-        self._echoes: dict[str, re.Pattern[str] | None] = {}
+        self._forms: dict[str, None] = {}
+        self._echoes: dict[str, None] = {}
         self._harmless = set[str]()
         """Cache of keys without a secret, emptied when a secret is added."""
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
         """Mask this secret from now on in texts for people and, if `in_answers`, in answers."""
         for form in filter(None, map(_lower, _forms(item.reveal()))):
-            pattern = self._patterns.get(form) or _pattern(form)
-            self._patterns[form] = pattern
+            self._forms[form] = None
             if in_answers and len(form) >= LEAST_ECHO:
-                self._echoes[form] = ALL_SECRETS._echoes[form] = pattern
-        for form in map(_lower, _escaped_forms(item.reveal())):
-            if len(form) >= LEAST_ECHO:
-                self._patterns.setdefault(form, None)
-                for echoes in (self._echoes, ALL_SECRETS._echoes) if in_answers else ():
-                    echoes.setdefault(form, None)
+                self._echoes[form] = ALL_SECRETS._echoes[form] = None
         self._harmless, ALL_SECRETS._harmless = set(), set()
 
     def learn(self, other: Redactor) -> None:
         """From now on, also mask the secrets of another redactor."""
-        self._patterns |= other._patterns
+        self._forms |= other._forms
         self._echoes |= other._echoes
         self._harmless = set()
 
     def text(self, text: str) -> str:
         """Return a text for people (an error, a log line) with every known secret masked."""
-        return _mask(text, self._patterns)
+        return _mask(text, self._forms)
 
     def line(self, text: str, most: int = 200) -> str:
         """Return the same as one printable line of at most this many characters."""
@@ -160,22 +161,15 @@ ALL_SECRETS = Redactor()
 """Masks the secrets of all endpoints of this process in answers and in errors of users' code."""
 
 
-def _escaped_forms(text: str) -> Iterator[str]:
-    """Yield a text as escaped in URLs, JSON and HTML, and as part of base64."""
-    yield from (quote(text, safe=kept) for kept in ("", "/", "!*'()"))  # as in paths, and as JavaScript escapes
-    yield from (json.dumps(text)[1:-1], html.escape(text))
+def _forms(text: str) -> Iterator[str]:
+    """Yield a secret, its base64 at each offset, and the user name and password if the secret is base64 of them."""
+    yield text
     secret = text.encode("utf-8", "surrogatepass")
     for before in range(3):  # the number of other bytes in the first group of three
         first, last = (0, 2, 3)[before], (before + len(secret)) * 4 // 3
         encoded = base64.b64encode(bytes(before) + secret).decode()[first:last]
-        yield from (encoded, encoded.replace("+", "-").replace("/", "_"))
-
-
-def _forms(text: str) -> Iterator[str]:
-    """Yield a secret, its base64, and the decoded user name and password if the secret is base64 of them."""
-    yield text
-    encoded = base64.b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
-    yield from (encoded, encoded.replace("+", "-").replace("/", "_"))
+        if before == 0 or len(encoded) >= LEAST_ECHO:
+            yield from (encoded, encoded.replace("+", "-").replace("/", "_"))
     with contextlib.suppress(ValueError):
         pair = base64.b64decode(text.rpartition(" ")[2], validate=True).decode()
         if ":" in pair and pair.isprintable():
@@ -183,31 +177,7 @@ def _forms(text: str) -> Iterator[str]:
 
 
 _LONG = 256
-"""In longer secrets, letters and digits are not searched in escaped form: Entra tokens have 2,000 characters, and their
-pattern would take a second to compile."""
-
-
-def _pattern(form: str) -> re.Pattern[str]:
-    return re.compile("".join(one if len(form) > _LONG and one.isalnum() else _character(one) for one in form))
-
-
-@functools.lru_cache(maxsize=512)
-def _character(one: str) -> str:
-    """Return a pattern for a lower-case character, plain or escaped in JSON, a URL or HTML, once or several times.
-
-    Each alternative begins with a literal, so that the regex engine can skip quickly to possible starts.
-    """
-    ways = [re.escape(one)]
-    if not one.isalnum():
-        ways.append(rf"\\\\{_MORE}{re.escape(one)}")
-    if one in _NAMED:
-        ways.append(rf"&(?:amp;)*{_NAMED[one]};")
-    for written in {one, *(other for other in (one.upper(),) if len(other) == 1)}:
-        code, encoded = ord(written), written.encode("utf-8", "surrogatepass")
-        ways += [rf"\\\\{_MORE}u{code:04x}", rf"&(?:amp;)*#x0*{code:x};", rf"&(?:amp;)*#0*{code};"]
-        ways.append("".join(f"%(?:25)*{byte:02x}" for byte in encoded))
-    return f"(?:{'|'.join(ways)})"
-
+"""Of longer secrets (Entra tokens have 2,000 characters), longer parts are searched."""
 
 _LEAST_PART = 12
 """The minimum length of a part of a secret that is masked."""
@@ -216,7 +186,7 @@ _LEAST_PART = 12
 @functools.lru_cache(maxsize=512)
 def _blocks(form: str) -> Sequence[tuple[int, str]]:
     """Return the positions and texts of short pieces of a secret. Every part to mask contains a whole piece."""
-    size = 6 if len(form) <= _LONG else 64
+    size = min(6, len(form)) if len(form) <= _LONG else 64
     return [(begin, form[begin : begin + size]) for begin in range(0, len(form) - size + 1, size)]
 
 
@@ -235,22 +205,59 @@ def _parts(form: str, text: str) -> Iterator[tuple[int, int]]:
             at = text.find(block, last)
 
 
-def _mask(text: str, patterns: Mapping[str, re.Pattern[str] | None]) -> str:
+_PIECE, _OVERLAP = 1 << 18, 1 << 16
+"""A long text is searched in overlapping pieces, because the positions of its escapes need much memory."""
+
+
+def _mask(text: str, forms: Collection[str]) -> str:
     """Replace each secret in a text by a mask. Overlapping secrets are removed completely."""
-    read = _lower(text) if patterns else text
-    spans = [span for form in patterns if len(text) >= LEAST_ECHO for span in _parts(form, read)]
-    for pattern in filter(None, patterns.values()):
-        found = pattern.search(read)
-        while found:
-            spans.append(found.span())
-            found = pattern.search(read, found.start() + 1)
+    spans = [
+        (begin + start, begin + end)
+        for begin in range(0, len(text) if forms else 0, _PIECE)
+        for start, end in _spans(text[begin : begin + _PIECE + _OVERLAP], forms)
+    ]
     pieces: list[str] = []
     after = 0
     for start, end in sorted(spans):
         if start >= after:
             pieces += (text[after:start], MASK)
         after = max(after, end)
-    return "".join([*pieces, text[after:]]) if spans else text
+    return "".join([*pieces, text[after:]]) if pieces else text
+
+
+def _spans(text: str, forms: Iterable[str], layers: int = _MOST_LAYERS) -> Iterator[tuple[int, int]]:
+    """Yield the spans of secrets in a text, as it is and without each layer of escapes and invisible characters."""
+    read = _lower(text)
+    for form in forms:
+        yield from _parts(form, read)
+    if not layers or not _SPECIAL.search(text) or not (escapes := [*_ESCAPE.finditer(text)]):
+        return
+    pieces, ends, begun, at = list[str](), list[int](), 0, 0
+    for escape in escapes:
+        pieces += (text[begun : escape.start()], _unescape(escape))
+        ends += (at := at + len(pieces[-2]), at := at + len(pieces[-1]))
+        begun = escape.end()
+    for start, end in _spans("".join([*pieces, text[begun:]]), forms, layers - 1):
+        yield _origin(start, ends, escapes)[0], _origin(end - 1, ends, escapes)[1]
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    if escape["url"]:
+        return bytes.fromhex(escape["url"].replace("%", "")).decode("utf-8", "replace")
+    if escape["html"]:
+        return html.unescape(escape["html"])
+    code = escape["unicode"] or escape["hex"]
+    return chr(int(code, 16)) if code else escape["mark"] or ""
+
+
+def _origin(position: int, ends: list[int], escapes: list[re.Match[str]]) -> tuple[int, int]:
+    """Return the span that a character of an unescaped text has in the original. `ends`: where its pieces end."""
+    piece = bisect.bisect_right(ends, position)
+    if piece % 2:
+        return escapes[piece // 2].span()
+    before = escapes[piece // 2 - 1].end() if piece else 0
+    start = before + position - (ends[piece - 1] if piece else 0)
+    return start, start + 1
 
 
 def _is_in_number(form: str, value: float) -> bool:
