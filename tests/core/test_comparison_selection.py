@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,10 +12,10 @@ import pytest
 from tests.cli_parts import here
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 
-from tunecheck import ConfigurationError, Decision, compare, select
+from tunecheck import ConfigurationError, Decision, Selection, compare, select
 from tunecheck.comparison import selection_view
 from tunecheck.statistics import expected_optimism, multiple_comparisons_with_the_best
-from tunecheck.views import Words
+from tunecheck.views import Words, markdown
 
 
 def failing(*rows: int, of: int = 100) -> list[bool]:
@@ -103,6 +104,38 @@ def test_a_score_of_which_less_is_better_is_ranked_from_below(tmp_path: Path) ->
     assert first.value == pytest.approx(-0.302)
     assert first.high == 0
     assert second.low == 0
+
+
+def printed(found: Selection) -> str:
+    return markdown(selection_view(found))
+
+
+def test_the_difference_of_two_runs_has_one_interval(tmp_path: Path) -> None:
+    runs = [passes(tmp_path, name, failing(*range(bad))) for name, bad in (("a", 5), ("b", 25), ("c", 5))]
+    assert len(set(re.findall(r"\([^ ]+ to [^ ]+\)", printed(select(*runs[:2]))))) == 1
+    assert "from the best other" in printed(select(*runs))
+
+
+def test_a_candidate_that_is_not_chosen_says_why(tmp_path: Path) -> None:
+    runs = [
+        two_metrics(tmp_path, name, failing(*range(bad)), failing(*range(unsafe)))
+        for name, bad, unsafe in (("a", 30, 0), ("b", 0, 40), ("c", 10, 0))
+    ]
+    found = select(*runs, metric="match")
+    assert found.decision.candidate == runs[2].name
+    assert "Keep a, not b. match: better" in printed(found)
+    assert "keep: safe is worse: 100.0% → 60.0%" in printed(found)
+
+
+def test_runs_of_changed_evaluators_are_not_called_best(tmp_path: Path) -> None:
+    declared = [declares("match"), declares("match")]
+    declared[1]["match"] |= {"fingerprint": "g"}  # type: ignore[operator]
+    outcomes = failing(*range(30)), failing()
+    runs = [passes(tmp_path, n, o, evaluators=d) for n, o, d in zip("ab", outcomes, declared, strict=True)]
+    found = select(*runs)
+    assert found.decision.decision == "invalid"
+    assert "not comparable" in printed(found)
+    assert "may be the best" not in printed(found)
 
 
 def test_runs_of_different_judges_are_not_ranked(tmp_path: Path) -> None:

@@ -282,12 +282,12 @@ def labelled_runs(folder: Path, new: Sequence[tuple[str, str]]) -> tuple[Run, Ru
     return runs
 
 
-def test_a_comparison_says_that_labels_do_not_speak_against_a_judge_erring_alike(tmp_path: Path) -> None:
+def test_a_comparison_says_that_labels_show_no_difference_in_a_judges_errors(tmp_path: Path) -> None:
     new = [("please, now", "pass")] * 40 + [("never", "fail")] * 20
     decision = compare(*labelled_runs(tmp_path, new), results_dir=tmp_path).decision
     assert decision.because[-1] == (
-        "lenient: the correction assumes that the judge errs alike on both runs; "
-        "60 labels of the base and 60 of the new run do not speak against it (p 1)"
+        "lenient: the correction assumes that the judge errs as often on either run; "
+        "60 labelled answers of the base and 60 of the new run show no difference (p 1)"
     )
 
 
@@ -295,11 +295,11 @@ def test_a_comparison_objects_where_labels_show_that_the_judge_errs_otherwise_on
     new = [("please, fool", "fail")] * 30 + [("never", "fail")] * 30
     decision = compare(*labelled_runs(tmp_path, new), results_dir=tmp_path).decision
     told = {each.code: each.text for each in decision.objections}
-    assert "60 labels of the base and 60 of the new run show that it does not (p <0.001)" in told["judge_errors_differ"]
+    assert "60 of the new run show that this is false (p <0.001)" in told["judge_errors_differ"]
     assert not any("assumes" in each for each in decision.because)
 
 
 def test_what_the_judge_was_asked_in_both_runs_does_not_test_whether_it_errs_alike(tmp_path: Path) -> None:
     same = [("please", "pass")] * 30 + [("no", "fail")] * 30
     decision = compare(*labelled_runs(tmp_path, same), results_dir=tmp_path).decision
-    assert decision.because[-1].endswith("no labels of both runs test that")
+    assert decision.because[-1].endswith("label answers of each run that the other run did not give")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tunecheck._faults import sentence
+from tunecheck._faults import sentence, title
 from tunecheck.comparison._comparison import MetricComparison, RowChange
 from tunecheck.comparison._measuring import PairedValues, item_values
 from tunecheck.comparison._pairs import RunPair
@@ -193,7 +193,9 @@ def _only(faults: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
 def _fault_lines(verdict: Verdict) -> list[str]:
     """Return a line for each fault; the row's reason replaces faults without a message of their own."""
     lines = (
-        verdict.reason if fault.code in ("own", "below_threshold") and fault.message is None else sentence([fault])
+        verdict.reason or title("own") * (fault.code == "own")
+        if fault.code in ("own", "below_threshold") and fault.message is None
+        else sentence([fault])
         for fault in verdict.faults[:_MOST_FAULTS]
     )
     return [line[:_LONGEST_REASON] for line in lines if line]

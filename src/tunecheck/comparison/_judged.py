@@ -168,7 +168,7 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
     from tunecheck.statistics._corrected import LabelCounts, errors_alike
 
     name = metric.evaluator
-    start = f"{clean(name, 60)}: the correction assumes that the judge errs alike on both runs"
+    start = f"{clean(name, 60)}: the correction assumes that the judge errs as often on either run"
     calibration = _shared_calibration(name, base, new)
     runs = [Run(Path(table.info.place)) for table in (base, new)]
     before = after = LabelCounts.of(())
@@ -179,10 +179,10 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
         after = LabelCounts.of(pair for inputs, pair in two.items() if inputs not in one)
     p_value = errors_alike(before, after)
     if p_value is None:
-        return f"{start}; no labels of both runs test that", False
+        return f"{start}; to test this, label answers of each run that the other run did not give", False
     against = p_value < _ALPHA
-    shown = "show that it does not" if against else "do not speak against it"
-    labels = f"{plural(before.total, 'label')} of the base and {after.total:,} of the new run"
+    shown = "show that this is false" if against else "show no difference"
+    labels = f"{plural(before.total, 'labelled answer')} of the base and {after.total:,} of the new run"
     return f"{start}; {labels} {shown} (p {p_text(p_value)})", against
 
 

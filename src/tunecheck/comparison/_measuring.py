@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -246,6 +247,18 @@ def rows_needed(metric: MetricComparison, margin: float) -> int | None:
     counted_rows = None if metric.b is None or metric.c is None else (metric.b, metric.c)
     discordant = counted_rows if metric.raw is None else None  # a judge's counts are not corrected for its errors
     return rows_to_decide(metric.difference, margin, higher_is_better=metric.higher_is_better, discordant=discordant)
+
+
+def rows_for_verdict(metric: MetricComparison, bounds: tuple[float, float] | None) -> int:
+    """Return about how many rows a verdict needs: as many as detect `COARSE`, since detection goes with their root."""
+    difference, smallest = metric.difference, metric.smallest_difference
+    units = difference.n if difference.clusters is None else difference.clusters
+    times = FEWEST / max(1, units)
+    if bounds is not None:
+        whole = bounds[1] - bounds[0]
+        found = whole if smallest is None or smallest.value is None else smallest.value
+        times = max(times, (found / (COARSE * whole)) ** 2)
+    return math.ceil(max(1, difference.n) * times)
 
 
 def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[float, float] | None) -> MetricComparison:

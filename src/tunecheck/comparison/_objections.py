@@ -18,7 +18,7 @@ from tunecheck.comparison._common_metrics import choose_metrics
 from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
 from tunecheck.comparison._families import correct_by_holm
 from tunecheck.comparison._judged import assumption_of
-from tunecheck.comparison._measuring import FEWEST, Chosen, compare_pairs, rows_needed, shown_verdict
+from tunecheck.comparison._measuring import FEWEST, Chosen, compare_pairs, rows_for_verdict, rows_needed, shown_verdict
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._parts import FEWEST_OF_A_SLICE
 from tunecheck.comparison._verdicts import BETTER, TOO_LITTLE, WORSE
@@ -73,7 +73,8 @@ def decide_pair(
     said = [change_text(metric)] if choice == "invalid" else [headline(metric), margin_text(metric), weighed.assumed]
     because = [f"{clean(metric.name, 60)}: {said[0]}", *filter(None, said[1:])]
     if choice == "keep" and strongest == "none" and metric.verdict != WORSE and pair.settings.margin is None:
-        because.append("the whole interval lies within the margin of relevance (2 points of a pass rate)")
+        size = size_text(metric.kind, weighed.relevant)
+        because.append(f"the whole interval lies within ±{size}, which is too small to matter")
     difference = metric.difference
     return Decision(
         decision=choice,
@@ -123,7 +124,7 @@ class _Weighed:
         verdict = shown_verdict(difference, p_adjusted, higher_is_better=up)
         if verdict is not None:
             return "ship" if verdict == BETTER else "keep"
-        relevant = self._relevant
+        relevant = self.relevant
         if relevant is None or difference.low is None or difference.high is None:
             return "undecided"
         return "keep" if -relevant < difference.low and difference.high < relevant else "undecided"
@@ -135,7 +136,7 @@ class _Weighed:
         return metric.p_adjusted / metric.p_value if metric.p_value and metric.p_adjusted else 1.0
 
     @property
-    def _relevant(self) -> float | None:
+    def relevant(self) -> float | None:
         bounds = self._sides.bounds
         return None if bounds is None else _IRRELEVANT * (bounds[1] - bounds[0])
 
@@ -359,7 +360,7 @@ class _Weighed:
             for each in (self._fill(base, new, favours_new=favours_new) for favours_new in (False, True))
         )
         low, high = (value_text(self.metric.kind, end) for end in ends)
-        return f"{self._new} lies between {low} and {high}"
+        return f"over all rows, {self._new} lies between {low} and {high}"
 
     # -- data, cost and latency
 
@@ -411,11 +412,14 @@ class _Weighed:
             corrected_to = 1 - (1 - confidence) / self._correction
             found = math.ceil(found * (normal_quantile(corrected_to) / normal_quantile(confidence)) ** 2)
         rows = [found]
-        relevant = self._relevant
+        relevant = self.relevant
         if margin is None and relevant is not None and abs(difference.value or 0.0) < relevant:
             ends = [rows_to_decide(difference, relevant, higher_is_better=side) for side in (True, False)]
             rows.append(None if None in ends else max(each for each in ends if each is not None))
-        return min((each for each in rows if each is not None), default=None)
+        needed = min((each for each in rows if each is not None), default=None)
+        if self.metric.verdict == TOO_LITTLE:
+            return max(needed or 0, rows_for_verdict(self.metric, self._sides.bounds))
+        return needed
 
 
 def _cost(table: RunTable) -> tuple[float | None, object]:

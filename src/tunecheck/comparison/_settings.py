@@ -41,5 +41,5 @@ def _refuse_simulated(tables: Sequence[RunTable]) -> None:
         named = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
         which = f"{named} {'is' if len(simulated) == 1 else 'are'} simulated: no model was asked"
         raise ConfigurationError(
-            f"{which}, so a comparison says nothing of one; --allow-simulated compares all the same"
+            f"{which}, so a comparison says nothing about a model; pass --allow-simulated to compare anyway"
         )

@@ -12,9 +12,7 @@ from tunecheck._messages import clean, plural
 from tunecheck.comparison._verdicts import ALONE, BETTER, WORSE
 from tunecheck.comparison._wording import (
     decision_lines,
-    difference_text,
     headline,
-    interval_text,
     line_of,
     margin_text,
     p_text,
@@ -121,6 +119,8 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     others = Counter(each.verdict for each in last.tested if not each.primary)
     told = [f"{plural(others.total(), 'other metric')}: {others[BETTER]:,} better, {others[WORSE]:,} worse"]
     more = "--details shows all metrics, slices, causes and rows"
+    if comparison.new.place != "memory":
+        more += f", `tunecheck report {comparison.new.id} --against {comparison.base.id}` the answers"
     yield Text([Words("; ".join([*told * bool(others), more]), "dim")])
 
 
@@ -434,27 +434,37 @@ def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPar
     said: list[Sentence] = [Words(SIMULATED, "warn")] if selection.simulated else []
     said += _decision(selection.decision)
     last = selection.decisions[-1].candidate
-    if selection.regressed_since is not None:
+    if selection.regressed_since not in (None, selection.base):  # if it is the base, the decisions say so
         said.append(Words(clean(regression_text(selection, last), 2_000), "bad"))
     yield Text(said)
-    yield Chart([_interval(each.run, each.difference) for each in selection.ranking])
+    if len(selection.ranking) > 2:
+        yield Chart([_interval(each.run, each.difference) for each in selection.ranking])
     yield _ranking(selection)
-    others = [next(decision_lines(each))[0] for each in selection.decisions if each is not selection.decision]
+    others = [_with_objection(each) for each in selection.decisions if each is not selection.decision]
     if others:
         yield Text([clean(each, 2_000) for each in others])
     if rows is not None and selection.rows_over_runs is not None:
         yield _rows_over_runs_table(selection.rows_over_runs, rows)
 
 
+def _with_objection(decision: Decision) -> str:
+    """Return a decision in one line, with its strongest objection if it has an effect."""
+    said, *objections = decision_lines(decision, 1)
+    return said[0] + "".join(f"; {text.removeprefix('- ')}" for text, effect in objections[:1] if effect != "none")
+
+
 def _ranking(selection: Selection) -> Table:
+    """Return all runs, the best first; the distances of two runs would only repeat the decision's difference."""
     kind, units = selection.kind, plural(selection.rows, "row")
     if selection.clusters is not None:
         units += f" in {plural(selection.clusters, 'cluster')}"
+    several = len(selection.ranking) > 2
+    invalid = {each.candidate for each in selection.decisions if each.decision == "invalid"}
     rows: list[list[Cell]] = []
     for each in selection.ranking:
-        difference = difference_text(kind, each.difference.value, unit=False)
-        said = "may be the best" if each.may_be_best else ""
-        distance = f"{difference} ({interval_text(kind, each.difference)})"
+        said = "may be the best" if each.may_be_best and not invalid else "not comparable" * (each.run in invalid)
+        distance = shown_difference(kind, each.difference, unit=False) if several else ""
         rows.append([_name(each.run), value_text(kind, each.value.value), distance, said])
-    heads = (units, _name(selection.metric), f"from the best other ({100 * selection.confidence:.3g}%)", "")
-    return Table(heads, rows, "lrrl")
+    heads = (units, _name(selection.metric), f"from the best other ({100 * selection.confidence:.3g}%)" * several, "")
+    below = "The intervals hold for all runs at once. They end at ±0.0 if a run is shown to be ahead or behind."
+    return Table(heads, rows, "lrrl", below=Words(below, "dim") if several else "")

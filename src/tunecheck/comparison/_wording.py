@@ -197,7 +197,7 @@ _CHOICES = MappingProxyType(
 def needed_text(pairs: int, rows: int | None) -> str:
     """Say about how many more rows would decide, to two digits."""
     if rows is None:
-        return "no number of rows like these would decide it; another margin would"
+        return "more rows like these would not decide it; another margin may"
     more = max(1, rows - pairs)
     unit = 10 ** max(0, len(str(more)) - 2)
     return f"about {plural(-(-more // unit) * unit, 'more row')} like these would decide it"

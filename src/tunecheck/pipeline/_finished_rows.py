@@ -262,7 +262,7 @@ def _judge_faults(differences: list[JSON]) -> tuple[Fault, ...]:
 # -- why rows failed
 
 MAX_FAILURE_GROUPS = 2_000
-"""Maximum number of groups for one evaluator; further failures count as another reason."""
+"""Maximum number of groups for one evaluator; further failures count together."""
 
 _OWN_WORDS = "own: "
 _MOST_READ = 4_000
@@ -367,7 +367,7 @@ def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
 
 def _add_to_group(groups: dict[str, FailureGroup], key: str, heading: str, row_id: str, words: str) -> None:
     if key not in groups and len(groups) >= MAX_FAILURE_GROUPS:
-        key, heading = "own", title("own")  # "another reason"
+        key, heading = _OWN_WORDS, "other reasons"
     known = groups.get(key)
     if known is None:
         groups[key] = FailureGroup(heading, 1, row_id, words[:_MOST_READ])
