@@ -303,3 +303,17 @@ def test_too_few_rows_need_as_many_more_as_show_a_large_difference(tmp_path: Pat
     # Detection goes with the root of the rows: 12 * (54 / 20) ** 2 is 87.
     assert decision.next is not None
     assert int(decision.next.split()[1]) == pytest.approx(75, abs=3)
+
+
+def test_an_open_guard_says_how_many_of_its_own_rows_would_decide_it(tmp_path: Path) -> None:
+    def run(name: str, failed: set[int]) -> Path:
+        rows = [row(n, verdict("match", n not in failed), domain="refund" if n < 40 else "faq") for n in range(300)]
+        return write_run(tmp_path, name, rows, declares("match"))
+
+    base, new = run("a", {*range(5), *range(40, 120)}), run("b", {*range(3, 9)})
+    decision = compare(base, new, guards={"match[domain=refund]": 0.05}).decision
+    (guard,) = (each.text for each in decision.objections if each.code == "guard_open")
+    assert "is not shown to be at most 5.0 points worse (guard): 87.5% → 85.0%" in guard
+    assert decision.decision == "undecided"
+    assert decision.next is not None
+    assert decision.next.startswith("match[domain=refund]: about ")

@@ -243,21 +243,27 @@ class _Weighed:
 
     def _guards(self) -> Iterator[Objection]:
         """Yield objections to guards that are violated, or that these rows do not decide."""
-        from tunecheck.statistics._margins import margin_result
-
-        for name, margin in self.pair.settings.guards.items():
-            metric = self._guarded_difference(name)
-            found = margin_result(metric.difference, margin, higher_is_better=metric.higher_is_better)
-            size = size_text(metric.kind, margin)
+        for name, (metric, found) in self._guarded.items():
+            size = size_text(metric.kind, self.pair.settings.guards[name])
+            figures = difference_of(metric.kind, metric.base, metric.new, metric.difference)
             if found == "refuted":
-                yield Objection("metric_worse", f"{clean(name, 100)} is more than {size} worse (guard)", "keep")
+                text = f"{clean(name, 100)} is more than {size} worse (guard): {figures}"
+                yield Objection("metric_worse", text, "keep")
             elif found == "open":
-                text = f"{clean(name, 100)} is not shown to be at most {size} worse (guard)"
+                text = f"{clean(name, 100)} is not shown to be at most {size} worse (guard): {figures}"
                 yield Objection("guard_open", text, "undecided")
 
-    def _guarded_difference(self, name: str) -> MetricComparison:
-        chosen, _ = choose_metrics(self.pair.base, self.pair.new, [name])
-        return self.pair.measured(chosen[0])
+    @cached_property
+    def _guarded(self) -> Mapping[str, tuple[MetricComparison, str]]:
+        """Each guard's metric, and whether the guard is shown to hold, refuted or open."""
+        from tunecheck.statistics._margins import margin_result
+
+        found = {}
+        for name, margin in self.pair.settings.guards.items():
+            metric = self.pair.measured(choose_metrics(self.pair.base, self.pair.new, [name])[0][0])
+            up = metric.higher_is_better
+            found[name] = metric, margin_result(metric.difference, margin, higher_is_better=up)
+        return found
 
     # -- rows with an unknown verdict
 
@@ -399,6 +405,10 @@ class _Weighed:
             return f"`{score}`, and the same for {new}, scores both runs alike"
         if codes & _NOT_KNOWN:
             return f"get a verdict for every row of {new}, then compare again"
+        for name, (metric, found) in self._guarded.items() if codes == {"guard_open"} else ():
+            if found == "open":
+                rows = rows_needed(metric, self.pair.settings.guards[name])
+                return f"{clean(name, 100)}: {needed_text(metric.difference.n, rows)}"
         return needed_text(self.metric.difference.n, self._rows_needed())
 
     def _rows_needed(self) -> int | None:
