@@ -245,11 +245,10 @@ class _Weighed:
         """Yield objections to guards that are violated, or that these rows do not decide."""
         for name, (metric, found) in self._guarded.items():
             size = size_text(metric.kind, self.pair.settings.guards[name])
-            figures = difference_of(metric.kind, metric.base, metric.new, metric.difference)
             if found == "refuted":
-                text = f"{clean(name, 100)} is more than {size} worse (guard): {figures}"
-                yield Objection("metric_worse", text, "keep")
+                yield Objection("metric_worse", f"{clean(name, 100)} is more than {size} worse (guard)", "keep")
             elif found == "open":
+                figures = difference_of(metric.kind, metric.base, metric.new, metric.difference)
                 text = f"{clean(name, 100)} is not shown to be at most {size} worse (guard): {figures}"
                 yield Objection("guard_open", text, "undecided")
 
