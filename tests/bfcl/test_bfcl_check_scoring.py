@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from msgspec import to_builtins
-from tests.bfcl_check_parts import Row, as_tools, entries, plain, published, read_call
+from tests.bfcl_check_parts import (
+    CONVERSATIONS,
+    Row,
+    as_text,
+    as_tools,
+    check_conversation,
+    entries,
+    plain,
+    published,
+    read_call,
+    services,
+)
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import inside
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck.episodes import RowVerdict
+from tunecheck.episodes import CallMode, GroundTruth, RowVerdict, deviations
 from tunecheck_bfcl import score_results
+from tunecheck_bfcl._dialect import LeaderboardAttempt
 
 both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
 
@@ -359,3 +371,65 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
         said = inside(tmp_path, "bfcl", "score", path, "--data", str(bfcl_copy()))
         assert (said.code, said.err.count("\n")) == (2, 1)
         assert why in said.err
+
+
+# -- conversations of two published runs and those of the ground truth; test_bfcl_check_scoring has all verdicts
+
+
+@pytest.mark.parametrize("compat", [True, False])
+def test_a_failing_published_row_says_what_is_wrong(shared_data: Path, compat: bool) -> None:
+    for path, category, _ in published(shared_data, conversations=True):
+        for line in path.read_text("utf-8").splitlines()[:40]:
+            record = json.loads(line)
+            row = entries(category)[record["id"]]
+            verdict = check_conversation(row, record["result"], compat=compat, services=services(), mode="tools")
+            assert verdict.valid or verdict.message, record["id"]
+            if verdict.error_type in ("multi_turn:instance_state_mismatch", "multi_turn:execution_response_mismatch"):
+                assert verdict.turn is not None
+                assert verdict.causes, record["id"]
+
+
+@pytest.mark.parametrize("mode", ["tools", "text"])
+@pytest.mark.parametrize("category", CONVERSATIONS)
+def test_no_ground_truth_conversation_fails_against_itself(category: str, mode: CallMode) -> None:
+    unreadable = 0
+    for row in entries(category).values():
+        turns = [[read_call(text) for text in turn] for turn in _truth(row)]
+        if any(call is None for turn in turns for call in turn):
+            unreadable += 1
+            continue
+        write = as_tools if mode == "tools" else as_text
+        result = [[write([call]) for call in turn if call] for turn in turns]
+        verdict = check_conversation(row, result, compat=True, services=services(), mode=mode)
+        assert verdict.valid, (row["id"], verdict)
+    # Some calls of that category are not Python, and no model can make them; they are replayed in the next test.
+    assert unreadable == (16 if category == "multi_turn_composite" else 0)
+
+
+def test_the_ground_truth_of_every_conversation_replayed_twice_gives_the_same_results_and_states() -> None:
+    rows = [row for category in CONVERSATIONS for row in entries(category).values()]
+    assert len(rows) == 1_000
+    for row in rows:
+        entry = GroundTruth.read(row)
+        one, other = (LeaderboardAttempt(services(), entry, role="model") for _ in range(2))
+        for turn in entry.turns:
+            for item in turn:
+                assert [result.text for result in one.make_truth(item)] == [
+                    result.text for result in other.make_truth(item)
+                ]
+            assert not [*deviations(one.backend.states(), other.backend.states())], row["id"]
+
+
+@pytest.mark.parametrize("category", [name for name in CONVERSATIONS if name != "multi_turn_composite"])
+def test_no_ground_truth_conversation_fails_strictly(category: str) -> None:
+    for row in entries(category).values():
+        calls = [[call for text in turn if (call := read_call(text))] for turn in _truth(row)]
+        result = [[as_tools([call]) for call in turn] for turn in calls]
+        verdict = check_conversation(row, result, compat=False, services=services())
+        assert verdict.valid, (row["id"], verdict)
+
+
+def _truth(row: Mapping[str, object]) -> list[list[str]]:
+    truth = row["ground_truth"]
+    assert isinstance(truth, list)
+    return cast("list[list[str]]", truth)

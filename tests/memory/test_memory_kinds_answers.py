@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import calendar
+import datetime
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +22,9 @@ from tests.memory_kinds_parts import test_of, tests_of, texts
 from tests.memory_scoring_parts import score_by_words
 from tests.tables import cases
 
-from tunecheck_memory import Definition, FinishedTest, Jokes, ProspectiveMemory, Scene
+from tunecheck import ConfigurationError, PluginError
+from tunecheck.plugins import JSON, discover
+from tunecheck_memory import Definition, FinishedTest, Jokes, ProspectiveMemory, Scene, find_kind
 from tunecheck_memory._kinds.scripts import read_words
 from tunecheck_memory._kinds.spy_meeting import spy_words
 
@@ -264,3 +273,186 @@ def test_each_of_our_jokes_is_recognised_when_it_is_told_again() -> None:
         assert score is not None
         assert score.score == 1, (joke, score)
         assert not [other for other in jokes if other != joke and other in joke]
+
+
+# -- how to think: every problem's answer, worked out again in another way from the stated rule
+
+
+def numbers(text: str) -> list[int]:
+    return [int(each) for each in re.findall(r"\d+", text)]
+
+
+def budget(rule: str, problem: str) -> str:
+    (reserve, step), (count, price) = numbers(rule), numbers(problem)
+    total = Decimal(count * price) * (1 + Decimal(reserve) / 100)
+    return f"{int((total / step).to_integral_value(ROUND_CEILING)) * step} euros"
+
+
+def deadline(rule: str, problem: str) -> str:
+    names = "|".join(calendar.day_name)
+    off = set(re.findall(names, rule))
+    (start,) = re.findall(names, problem)
+    (length,) = numbers(problem)
+    day = datetime.date(2024, 1, 1)  # a Monday
+    while day.strftime("%A") != start:
+        day += datetime.timedelta(days=1)
+    days = [day + datetime.timedelta(days=ahead) for ahead in range(60)]
+    return [each.strftime("%A") for each in days if each.strftime("%A") not in off][length - 1]
+
+
+def estimate(_: str, problem: str) -> str:
+    inner = sorted(numbers(problem))[1:-1]
+    return str(Fraction(sum(inner), len(inner)))
+
+
+def pick(_: str, problem: str) -> str:
+    offers = re.findall(r"(\w+) \((\d+) ", problem)
+    return str(sorted(offers, key=lambda offer: int(offer[1]))[1][0])
+
+
+def tip(_: str, problem: str) -> str:
+    people, bill = numbers(problem)
+    return f"{Fraction(bill, 1) / (people - 1 + Fraction(1, 2)) / 2} euros"
+
+
+def packing(rule: str, problem: str) -> str:
+    (each, more), (nights,) = numbers(rule), numbers(problem)
+    return str(each * nights + more * ceil(nights / 3))
+
+
+def order(rule: str, problem: str) -> str:
+    tasks = re.split(r", | and ", re.sub(r"Today I have to (.*)\. Which.*", r"\1", problem))
+    tasks.sort(key=str, reverse="from Z to A" in rule)
+    return tasks[0 if "do first?" in problem else -1]
+
+
+def temperature(rule: str, problem: str) -> str:
+    (less, per), (degrees, wind) = numbers(rule), numbers(problem)
+    while wind >= per:
+        degrees, wind = degrees - less, wind - per
+    return f"{degrees} degrees"
+
+
+SOLVERS: dict[str, Callable[[str, str], str]] = {
+    "what something costs": budget,
+    "count working days": deadline,
+    "several estimates": estimate,
+    "choose between several": pick,
+    "a bill is shared": tip,
+    "pack for a journey": packing,
+    "in which order to do things": order,
+    "how cold it feels": temperature,
+}
+
+
+@given(st.integers(0, 2**62))
+def test_the_rule_leads_to_the_expected_answer(seed: int) -> None:
+    test = test_of("how_to_think", seed)
+    rule, problem = test.script
+    (solve,) = [solver for words, solver in SOLVERS.items() if words in rule]
+    assert list(test.expected) == [solve(rule, problem)]
+
+
+def test_there_are_many_hundreds_of_different_ones_of_all_sorts() -> None:
+    tests = tests_of("how_to_think", 0, 1500)
+    assert len({test.script for test in tests}) > 1000
+    assert len({test.script[0] for test in tests}) > 100
+    assert all(any(words in test.script[0] for test in tests) for words in SOLVERS)
+
+
+# -- arguments of data sets: each is checked where the configuration says it, with an error that says what may stand
+
+
+DEFAULTS: dict[str, dict[str, JSON]] = {
+    "colours": {"colour_changes": 3},
+    "names": {"name_changes": 3},
+    "name_list": {"name_changes": 3},
+    "shopping": {"item_changes": 3},
+    "locations": {"known_locations": 5},
+    "locations_directions": {"known_locations": 5},
+    "jokes": {"jokes_told": 3, "minutes_low": 30, "minutes_high": 240, "joke_prefix": ""},
+    "sallyanne": {"question_type": "any"},
+    "kv": {"num_kv_pairs": 140, "nested_levels": 0},
+    "trigger_response": {"trigger_activations": 3, "rouge_score_threshold": 0.75},
+    "chapterbreak": {"split": "all", "max_message_size": 1024},
+    "delayed_recall": {},
+    "instruction_recall": {},
+    "how_to_think": {},
+    "prospective_memory": {},
+    "conflicting_personal_info": {},
+    "spy_meeting": {},
+    "restaurant": {},
+}
+"""The published benchmark's arguments and their defaults."""
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_kind_has_the_published_arguments_with_their_defaults(name: str) -> None:
+    assert dict(find_kind(name).arguments) == DEFAULTS[name]
+    assert set(find_kind(name).argument_names()) == set(DEFAULTS[name])
+
+
+def test_every_kind_that_is_there_is_one_of_the_eighteen() -> None:
+    assert {plugin.name for plugin in discover("memory")} >= set(DEFAULTS)
+    assert len(DEFAULTS) == 18
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "value", "may_be"),
+    [
+        ("colours", "colour_changes", 0, "colour_changes must be a whole number from 1 to 38, not 0"),
+        ("colours", "colour_changes", 39, "from 1 to 38, not 39"),
+        ("colours", "colour_changes", True, "not True"),
+        ("colours", "colour_changes", "3", "not '3'"),
+        ("names", "name_changes", 2.0, "not 2.0"),
+        ("name_list", "name_changes", None, "not None"),
+        ("shopping", "item_changes", [], "not []"),
+        ("locations", "known_locations", 1, "from 2 to 40, not 1"),
+        ("locations_directions", "known_locations", 41, "from 2 to 40, not 41"),
+        ("jokes", "jokes_told", 1000, "from 1 to 50, not 1000"),
+        ("jokes", "minutes_low", 0, "from 1 to 10,080, not 0"),
+        ("jokes", "minutes_low", 300, "minutes_low (300) must not exceed minutes_high (240)"),
+        ("jokes", "joke_prefix", 3, "joke_prefix must be a text"),
+        ("jokes", "joke_prefix", "x" * 501, "at most 500 characters"),
+        ("sallyanne", "question_type", "theory", "must be one of any, world_model, theory_of_mind, not 'theory'"),
+        ("sallyanne", "question_type", "theory_of_mnd", "did you mean 'theory_of_mind'?"),
+        ("kv", "num_kv_pairs", 0, "from 1 to 100,000, not 0"),
+        ("kv", "nested_levels", -1, "from 0 to 10, not -1"),
+        ("trigger_response", "trigger_activations", 0, "from 1 to 100, not 0"),
+        ("trigger_response", "rouge_score_threshold", 1.5, "must be a number from 0 to 1, not 1.5"),
+        ("trigger_response", "rouge_score_threshold", float("nan"), "not nan"),
+        ("chapterbreak", "split", "pg", "must be one of all, goodai, pg19, ao3"),
+        ("chapterbreak", "max_message_size", 10, "from 50 to 1,000,000, not 10"),
+        ("restaurant", "tip", 3, "the data set 'restaurant' has no argument 'tip'; it takes none"),
+        ("colours", "color_changes", 3, "has no argument 'color_changes'; did you mean 'colour_changes'?"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_can(name: str, argument: str, value: Any, may_be: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        find_kind(name, {argument: value})
+    assert may_be in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+values: st.SearchStrategy[Any] = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers()), st.just({"a": [1]})
+)
+
+
+@given(st.sampled_from([(name, argument) for name, own in DEFAULTS.items() for argument in own]), values)
+def test_any_value_is_taken_or_refused_in_one_line(which: tuple[str, str], value: Any) -> None:
+    name, argument = which
+    try:
+        find_kind(name, {argument: value})
+    except ConfigurationError as error:
+        assert len(str(error)) < 300
+
+
+def test_an_unknown_name_is_answered_with_the_closest_one() -> None:
+    with pytest.raises(PluginError, match="there is no data set 'colour'; did you mean 'colours'"):
+        find_kind("colour")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match=r"haiku\.py: there is no such file; .* beside the configuration"):
+        find_kind("kinds/haiku.py", folder=tmp_path)

@@ -8,6 +8,7 @@ import json
 import math
 import pickle
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ from typing import Any
 import pytest
 from tests.fault_server import FaultServer, Request, Step, answer, busy, failing, raw
 from tests.pipeline_parts import column, records, run
+from tests.semantic_parts import MODEL
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, EndpointError, RefusedError, ReplyError, RunError
+from tunecheck import ConfigurationError, EndpointError, MissingExtraError, RefusedError, ReplyError, RunError
 from tunecheck.endpoints import ChatRequest, load_endpoint
-from tunecheck_semantic import EmbeddingSimilarityEvaluator
+from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
 
 VECTORS: dict[str, list[float]] = {
@@ -453,3 +455,15 @@ async def test_a_packed_vector_is_the_vector_again(server: FaultServer) -> None:
     completion = await endpoint.complete(ChatRequest([{"role": "user", "content": "north-east"}]))
     await endpoint.close()
     assert list(unpacked_vector(completion.text or "")) == VECTORS["north-east"]
+
+
+# -- the semantic evaluators where the extra is not installed
+
+
+@pytest.mark.parametrize("kind", [BertScoreEvaluator, EmbeddingSimilarityEvaluator])
+def test_without_the_extra_the_error_says_what_to_install(
+    kind: type[BertScoreEvaluator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'tunecheck\[semantic\]'"):
+        kind(MODEL)
