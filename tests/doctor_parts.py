@@ -11,33 +11,7 @@ from tests.scripted_rules import ScriptSource, read_script
 from tunecheck.endpoints import Diagnosis, examine, load_endpoint
 
 COUNT = " ".join(map(str, range(1, 201)))
-RULES = r"""
-  - {when: {user: Which word}, answer: HERON}
-  - {when: {user: prime}, answer: "2, 3, 5, 7, 11, 13, 17, 19, 23, 29"}
-  - when: {user: Count from 1}
-    answer: COUNT
-  - {when: {user: greet}, answer: Hello to you!}
-  - {when: {last: tool}, answer: It is 17 degrees in Lisbon.}
-  - when: {user: and in Oslo, tools: true}
-    calls:
-      - {name: get_weather, arguments: {city: Lisbon, unit: celsius}}
-      - {name: get_weather, arguments: {city: Oslo, unit: celsius}}
-  - {when: {user: weather, tools: true}, calls: [{name: get_weather, arguments: {city: Lisbon, unit: celsius}}]}
-  - {when: {user: weather}, answer: I cannot look that up.}
-  - when: {user: Review}
-    calls:
-      - name: create_event
-        arguments:
-          title: Review
-          place: {city: Porto, room: B2}
-          guests: [{name: Ana, age: 31}, {name: Rui, age: 45}]
-  - when: {user: thermostat}
-    calls: [{name: set_thermostat, arguments: {degrees: 21.5, heating: true, zones: [1, 4]}}]
-  - when: {user: Eva}
-    calls: [{name: send_message, arguments: {to: Eva, text: "He said \"grüß Gott\", it's 东京 & <b>C:\\new</b>"}}]
-  - {when: {user: calendar}, calls: [{name: calendar.find_slot, arguments: {day: "2026-03-05"}}]}
-  - {when: {user: voucher}, calls: [{name: archive_voucher, arguments: {code: V-77, value: 20 euros, owner: Ines}}]}
-"""
+RULES = Path(__file__).with_name("doctor_rules.yaml").read_text("utf-8")
 
 
 def model(folder: Path, top: str = "", rules: str = "") -> ScriptSource:

@@ -5,16 +5,14 @@ Blobs go through to a real Azurite, MLflow's calls to a real server where there 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import datetime
 import ipaddress
 import json
 import re
 import ssl
-import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from typing import Any
 import aiohttp
 import yarl
 from aiohttp import web
+from anyio.from_thread import start_blocking_portal
 from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -453,37 +452,20 @@ def pytest_fail(word: str) -> None:
 @contextlib.contextmanager
 def serving(fake: Fake, chain: Path, key: Path) -> Iterator[Fake]:
     """The fake in a thread, over TLS."""
-    ready, loop = threading.Event(), asyncio.new_event_loop()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain, key)
 
-    async def start() -> web.AppRunner:
+    @contextlib.asynccontextmanager
+    async def listening() -> AsyncIterator[None]:
         app = web.Application(client_max_size=1 << 30)
-        fake.session = aiohttp.ClientSession(auto_decompress=False)
         app.router.add_route("*", "/{path:.*}", fake.answer)
         runner = web.AppRunner(app)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-        await site.start()
-        fake.port = runner.addresses[0][1]
-        return runner
+        async with aiohttp.ClientSession(auto_decompress=False) as fake.session:
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+            fake.port = runner.addresses[0][1]
+            yield
+            await runner.cleanup()
 
-    async def stop(runner: web.AppRunner) -> None:
-        await fake.session.close()
-        await runner.cleanup()
-
-    def run() -> None:
-        runner = loop.run_until_complete(start())
-        loop.call_soon(ready.set)  # not earlier: a stop that comes before it runs is lost
-        loop.run_forever()
-        loop.run_until_complete(stop(runner))
-        loop.close()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    assert ready.wait(10)
-    try:
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(listening()):
         yield fake
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)

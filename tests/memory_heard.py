@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
 import signal
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from anyio.from_thread import start_blocking_portal
+
+from tunecheck.report import running
 
 
 @dataclass
@@ -96,33 +97,11 @@ def answer(message: str, memory: Sequence[str]) -> str:
 @contextmanager
 def serving() -> Iterator[Agent]:
     """The agent, in a thread of its own."""
-    agent, ready, loop = Agent(), threading.Event(), asyncio.new_event_loop()
-
-    async def start() -> web.AppRunner:
-        app = web.Application()
-        app.router.add_post("/agent/reply", agent.reply)
-        app.router.add_post("/agent/reset", agent.tell)
-        app.router.add_post("/agent/advance", agent.tell)
-        app.router.add_post("/v1/chat/completions", agent.complete)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        agent.port = runner.addresses[0][1]
-        return runner
-
-    def serve() -> None:
-        asyncio.set_event_loop(loop)
-        runner = loop.run_until_complete(start())
-        loop.call_soon(ready.set)  # not earlier: a stop that comes before it runs is lost
-        loop.run_forever()
-        loop.run_until_complete(runner.cleanup())
-        loop.close()
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    assert ready.wait(20)
-    try:
+    agent, app = Agent(), web.Application()
+    app.router.add_post("/agent/reply", agent.reply)
+    app.router.add_post("/agent/reset", agent.tell)
+    app.router.add_post("/agent/advance", agent.tell)
+    app.router.add_post("/v1/chat/completions", agent.complete)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(running(app)) as url:
+        agent.port = int(url.rpartition(":")[2])
         yield agent
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(20)

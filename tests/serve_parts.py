@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import io
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+from anyio.from_thread import start_blocking_portal
 from tests.scripted_rules import ScriptedServer, ScriptSource
 
 from tunecheck import TimedOutError
@@ -71,24 +71,9 @@ async def servers() -> AsyncIterator[Starter]:
 @contextmanager
 def serving(source: ChatSource) -> Iterator[str]:
     """The address of a server in a thread of its own, next to a command that blocks this one."""
-    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    address: list[str] = []
-
-    async def serve() -> None:
-        async with running(make_app(_service(source))) as url:
-            address.append(url)
-            ready.set()
-            await done.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    ready.wait(20)
-    try:
-        yield address[0]
-    finally:
-        loop.call_soon_threadsafe(done.set)
-        thread.join()
-        loop.close()
+    app = make_app(_service(source))
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(running(app)) as url:
+        yield url
 
 
 async def posted(url: str, body: Any, **headers: str) -> tuple[int, Any, Any]:

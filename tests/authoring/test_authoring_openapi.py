@@ -19,67 +19,7 @@ from tunecheck.cli import main
 from tunecheck.simulators import Backend, Backends
 from tunecheck_authoring import write_simulator
 
-CLINIC = """
-openapi: 3.0.3
-info: {title: A clinic for animals, version: "1"}
-paths:
-  /animals:
-    get:
-      operationId: listAnimals
-      summary: List the animals
-      parameters:
-        - {name: species, in: query, schema: {type: string, enum: [cat, dog]}}
-        - {name: limit, in: query, schema: {type: integer}}
-        - {name: q, in: query, schema: {type: string}}
-      responses: {"200": {description: ok, content: {application/json: {schema: {type: array, items: {$ref: '#/components/schemas/Animal'}}}}}}
-    post:
-      operationId: addAnimal
-      summary: Add an animal
-      requestBody: {required: true, content: {application/json: {schema: {$ref: '#/components/schemas/Animal'}}}}
-      responses: {"201": {description: made, content: {application/json: {schema: {$ref: '#/components/schemas/Animal'}}}}}
-  /animals/{animalId}:
-    parameters: [{name: animalId, in: path, required: true, schema: {type: integer}}]
-    get:
-      operationId: getAnimal
-      responses: {"200": {description: ok, content: {application/json: {schema: {$ref: '#/components/schemas/Animal'}}}}}
-    patch:
-      operationId: changeAnimal
-      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Animal'}}}}
-      responses: {"200": {description: ok}}
-    delete: {operationId: removeAnimal, responses: {"204": {description: gone}}}
-  /animals/{animalId}/visits:
-    parameters: [{name: animalId, in: path, required: true, schema: {type: integer}}]
-    get:
-      responses: {"200": {description: ok, content: {application/json: {schema: {type: object, properties: {data: {type: array, items: {$ref: '#/components/schemas/Visit'}}}}}}}}
-    post:
-      operationId: planVisit
-      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Visit'}}}}
-      responses: {"201": {description: made}}
-  /animals/{animalId}/visits/{visitId}/cancel:
-    post:
-      operationId: cancelVisit
-      parameters:
-        - {name: animalId, in: path, required: true, schema: {type: integer}}
-        - {name: visitId, in: path, required: true, schema: {type: string, format: uuid}}
-      responses: {"200": {description: ok}}
-  /animals/{animalId}/visits/{visitId}:
-    get:
-      operationId: getVisit
-      parameters:
-        - {name: animalId, in: path, required: true, schema: {type: integer}}
-        - {name: visitId, in: path, required: true, schema: {type: string, format: uuid}}
-      responses: {"200": {description: ok, content: {application/json: {schema: {$ref: '#/components/schemas/Visit'}}}}}
-components:
-  schemas:
-    Animal:
-      allOf:
-        - {type: object, required: [name], properties: {id: {type: integer, readOnly: true}, name: {type: string}}}
-        - {type: object, properties: {species: {type: string, enum: [cat, dog], default: cat}, age: {type: integer}}}
-    Visit:
-      type: object
-      required: [day]
-      properties: {id: {type: string, format: uuid}, day: {type: string, format: date}, status: {type: string, enum: [planned, cancelled]}}
-"""  # noqa: E501
+CLINIC = Path(__file__).with_name("clinic.yaml").read_text("utf-8")
 
 
 @pytest.fixture

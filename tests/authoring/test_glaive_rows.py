@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import MAX_GROWTH, ConversationError, ConversionReport, convert, forms, open_dataset
@@ -138,28 +139,13 @@ def test_the_mark_of_the_end_is_left_in_what_the_user_wrote() -> None:
     assert (row["query"][1]["content"], row["answer"]) == ("What is <|endoftext|>?", "A mark.")
 
 
-@pytest.mark.parametrize(
-    ("raw", "reason"),
-    [
-        ({"chat": "USER: Hi"}, "'system' is missing"),
-        ({"system": ""}, "'chat' is missing"),
-        ({"system": "", "chat": ["USER: Hi"]}, "'chat' is a list, not text"),
-        ({"system": "", "chat": ""}, "holds no turn of the assistant"),
-        ({"system": "", "chat": "USER: Hi"}, "holds no turn of the assistant"),
-        ({"system": "", "chat": "Hi\nASSISTANT: Hello"}, "does not begin with USER:"),
-        ({"system": "S", "chat": "ASSISTANT: Hello"}, "no turn of the assistant that answers anything"),
-        ({"system": "", "chat": "USER: Hi\nASSISTANT: <|endoftext|>"}, "message 2: the assistant says nothing"),
-        ({"system": "", "chat": "USER: Hi\nFUNCTION RESPONSE: 3"}, "message 2: is a function's response"),
-        ({"system": "", "chat": f"USER: Hi\nASSISTANT: {CALL}\nUSER: And?\nASSISTANT: Yes"}, "response is missing"),
-        ({"system": "", "chat": 'USER: Hi\nASSISTANT: <functioncall> {"name": '}, "message 2: "),
-        ({"system": 'Use {"name": "f", }', "chat": "USER: a\nASSISTANT: b"}, "are not JSON"),
-        ({"system": 'Use {"title": "f"}', "chat": "USER: a\nASSISTANT: b"}, "has no name"),
-        ({"system": 'Use {"name": "f", "parameters": [1]}', "chat": "USER: a\nASSISTANT: b"}, "are not an object"),
-        ({"system": '{"a":' * 100_000, "chat": "USER: a\nASSISTANT: b"}, "are not JSON"),
-    ],
-)
+@cases("authoring")
 def test_a_conversation_that_cannot_be_read_says_why(raw: dict[str, Any], reason: str) -> None:
     assert reason in refusal(raw)
+
+
+def test_functions_nested_without_end_are_not_json() -> None:
+    assert "are not JSON" in refusal({"system": '{"a":' * 100_000, "chat": "USER: a\nASSISTANT: b"})
 
 
 def test_a_call_at_the_very_end_needs_no_result() -> None:

@@ -64,10 +64,3 @@ def test_what_only_azure_has_can_be_imported_and_says_what_to_install() -> None:
         ViolenceEvaluator(credential=None, azure_ai_project=None)  # type: ignore[operator]
     said = "ViolenceEvaluator is Azure AI Evaluation's own: pip install azure-ai-evaluation"
     assert (raised.value.args[0], raised.value.category) == (said, azure.ErrorCategory.MISSING_PACKAGE)
-
-
-@pytest.mark.usefixtures("package")
-def test_graders_are_refused_with_the_way_out(tmp_path: Path) -> None:
-    grader: Any = azure.AzureOpenAILabelGrader
-    with pytest.raises(azure.EvaluationException, match=r"g: graders .* only in azure\.ai\.evaluation's own evaluate"):
-        evaluate(tmp_path, {"query": "q"}, evaluators={"g": grader("A"), "n": lambda query: {"length": len(query)}})

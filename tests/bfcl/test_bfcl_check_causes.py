@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.bfcl_check_parts import Row, as_tools, check_conversation
+from tests.tables import cases
 
 from tunecheck.episodes import RowVerdict, Services
 from tunecheck.plugins import JSON
@@ -74,22 +75,7 @@ def judged(truth: list[str], *made: tuple[str, Row], compat: bool = True) -> Row
 
 
 @pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
-@pytest.mark.parametrize(
-    ("truth", "made", "code", "call"),
-    [
-        (["get_level()", "fill(liters=1)"], [fill(1)], "skipped_lookup", "fill"),
-        (["fill(liters=1.5)"], [fill(2)], "against_state", "fill"),
-        (["fill(liters=1)", "boil()"], [BOIL, fill(1)], "gave_up", "boil"),
-        (["name(label='blue-7')"], [name("red-9")], "unfounded_value", "name"),
-        (["fill(liters=1)"], [fill(1), name("blue-7")], "needless_step", "name"),
-        (["fill(liters=1)"], [LEVEL, LEVEL, LEVEL], "loop", "get_level"),
-        (["fill(liters=1)"], [("fill<|channel|>commentary", {"liters": 1})], "decorated_name.token", None),
-        (["fill(liters=1)"], [("functions.fill:0", {"liters": 2})], "decorated_name", None),
-        (["fill(liters=1)"], [("fill_up", {"liters": 1})], "unknown_function", None),
-        (["fill(liters=1)", "boil()"], [fill(1)], "missing_call", "boil"),
-        (["fill(liters=1)"], [fill(1.2)], "wrong_argument.other", "fill"),
-    ],
-)
+@cases("bfcl")
 def test_what_the_model_did_otherwise_is_named(
     truth: list[str], made: list[Any], code: str, call: str | None, compat: bool
 ) -> None:

@@ -117,11 +117,10 @@ def test_a_call_sees_nothing_of_the_checker(text: str, compat: bool) -> None:
 @pytest.mark.parametrize(("first", "second"), [("tools", "tools"), ("tools", "text"), ("text", "tools")])
 def test_an_attempt_before_changes_no_verdict_of_the_same_model(first: Any, second: Any, compat: bool) -> None:
     options: Any = {"compat": compat, "services": services(), "model": "the_model"}
-    failed = 0
-    for row in entries("multi_turn_base").values():
-        failed += not judged(row, wrong(row, first), mode=first, **options).valid  # but for those of one turn
+    for row in list(entries("multi_turn_base").values())[::4]:
+        of_one_turn = not any(true_calls(row)[1:])
+        assert bool(judged(row, wrong(row, first), mode=first, **options).valid) is of_one_turn
         assert plain(judged(row, right(row, second), mode=second, **options)) == VALID, row["id"]
-    assert failed == 197
 
 
 def test_attempts_side_by_side_share_nothing() -> None:
@@ -200,7 +199,7 @@ def test_no_conversation_changes_the_long_context_of_the_next() -> None:
     shared = Services(long_context=lambda: constants)
     rows = [*entries("multi_turn_long_context").values()]
     assert len(rows) == 200
-    for row in rows[::2]:
+    for row in rows[::8]:
         judged(row, wrong(row), services=shared)
         assert plain(judged(row, right(row), services=shared)) == VALID, row["id"]
     assert constants == before

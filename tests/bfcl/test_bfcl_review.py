@@ -27,34 +27,6 @@ def write_results(folder: Path, *lines: object, name: str = NAME) -> Path:
     return file
 
 
-def verdicts(path: Path) -> dict[str, tuple[bool | None, str | None]]:
-    scores = score_results(path, data=bfcl_copy(), workers=1)
-    lines = scores.models["model"].categories["multi_turn_base"].lines()
-    return {line.id: (line.valid, line.error_type) for line in lines}
-
-
-def test_a_first_line_that_is_a_list_spoils_no_other_row(tmp_path: Path) -> None:
-    file = write_results(tmp_path, [["x"]], {"id": "multi_turn_base_1", "result": "no"}, "null")
-    assert verdicts(file) == {
-        "row-1": (False, "unreadable_row"),
-        "multi_turn_base_1": (False, "multi_turn:inference_error"),
-        "row-3": (False, "unreadable_row"),
-    }
-
-
-def test_a_file_that_is_one_array_is_read_and_half_of_one_is_one_verdict(tmp_path: Path) -> None:
-    rows = json.dumps([{"id": "multi_turn_base_1", "result": []}, ["x"]], indent=1)
-    whole = write_results(tmp_path / "whole", rows)
-    assert list(verdicts(whole)) == ["multi_turn_base_1", "row-2"]
-    half = write_results(tmp_path / "half", rows[:30])
-    assert verdicts(half) == {"row-1": (False, "unreadable_row")}
-
-
-def test_a_row_that_the_data_does_not_have_is_not_scored(tmp_path: Path) -> None:
-    file = write_results(tmp_path, {"id": "multi_turn_base_9999", "result": []})
-    assert verdicts(file) == {"multi_turn_base_9999": (None, "unknown_id")}
-
-
 @pytest.mark.parametrize("command", ["score", "show"])
 def test_a_folder_that_cannot_be_written_is_said_in_a_line(tmp_path: Path, command: str) -> None:
     file = write_results(tmp_path, {"id": "multi_turn_base_1", "result": []})

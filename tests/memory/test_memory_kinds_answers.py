@@ -397,36 +397,7 @@ def test_every_kind_that_is_there_is_one_of_the_eighteen() -> None:
     assert len(DEFAULTS) == 18
 
 
-@pytest.mark.parametrize(
-    ("name", "argument", "value", "may_be"),
-    [
-        ("colours", "colour_changes", 0, "colour_changes must be a whole number from 1 to 38, not 0"),
-        ("colours", "colour_changes", 39, "from 1 to 38, not 39"),
-        ("colours", "colour_changes", True, "not True"),
-        ("colours", "colour_changes", "3", "not '3'"),
-        ("names", "name_changes", 2.0, "not 2.0"),
-        ("name_list", "name_changes", None, "not None"),
-        ("shopping", "item_changes", [], "not []"),
-        ("locations", "known_locations", 1, "from 2 to 40, not 1"),
-        ("locations_directions", "known_locations", 41, "from 2 to 40, not 41"),
-        ("jokes", "jokes_told", 1000, "from 1 to 50, not 1000"),
-        ("jokes", "minutes_low", 0, "from 1 to 10,080, not 0"),
-        ("jokes", "minutes_low", 300, "minutes_low (300) must not exceed minutes_high (240)"),
-        ("jokes", "joke_prefix", 3, "joke_prefix must be a text"),
-        ("jokes", "joke_prefix", "x" * 501, "at most 500 characters"),
-        ("sallyanne", "question_type", "theory", "must be one of any, world_model, theory_of_mind, not 'theory'"),
-        ("sallyanne", "question_type", "theory_of_mnd", "did you mean 'theory_of_mind'?"),
-        ("kv", "num_kv_pairs", 0, "from 1 to 100,000, not 0"),
-        ("kv", "nested_levels", -1, "from 0 to 10, not -1"),
-        ("trigger_response", "trigger_activations", 0, "from 1 to 100, not 0"),
-        ("trigger_response", "rouge_score_threshold", 1.5, "must be a number from 0 to 1, not 1.5"),
-        ("trigger_response", "rouge_score_threshold", float("nan"), "not nan"),
-        ("chapterbreak", "split", "pg", "must be one of all, goodai, pg19, ao3"),
-        ("chapterbreak", "max_message_size", 10, "from 50 to 1,000,000, not 10"),
-        ("restaurant", "tip", 3, "the data set 'restaurant' has no argument 'tip'; it takes none"),
-        ("colours", "color_changes", 3, "has no argument 'color_changes'; did you mean 'colour_changes'?"),
-    ],
-)
+@cases("memory")
 def test_what_cannot_be_is_refused_with_what_can(name: str, argument: str, value: Any, may_be: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         find_kind(name, {argument: value})

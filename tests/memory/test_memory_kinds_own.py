@@ -8,7 +8,7 @@ import pytest
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, PluginError
-from tunecheck_memory import Definition, GenerationContext, Kind, find_kind
+from tunecheck_memory import find_kind
 
 HAIKU = """
 from tunecheck_memory._kind import Kind
@@ -32,16 +32,6 @@ def write(folder: Path, name: str, content: str) -> str:
     return name
 
 
-def make(kind: Kind, count: int = 1, seed: int = 0) -> list[Definition]:
-    return kind.definitions(count, GenerationContext(seed, 1000))
-
-
-def test_a_class_in_a_file_beside_the_configuration_is_a_kind(tmp_path: Path) -> None:
-    kind = find_kind(write(tmp_path, "haiku.py", HAIKU), {"lines": 2}, folder=tmp_path)
-    assert (kind.title, make(kind)[0].script) == ("Haiku", ("Frog.", "Frog.", "Recite."))
-    assert list(tmp_path.iterdir()) == [tmp_path / "haiku.py"]
-
-
 def test_its_arguments_are_checked_by_their_names(tmp_path: Path) -> None:
     name = write(tmp_path, "haiku.py", HAIKU)
     with pytest.raises(ConfigurationError, match="has no argument 'line'; did you mean 'lines'"):
@@ -52,10 +42,3 @@ def test_its_arguments_are_checked_by_their_names(tmp_path: Path) -> None:
 def test_a_file_without_one_kind_in_it_is_an_error_that_names_it(tmp_path: Path, content: str, problem: str) -> None:
     with pytest.raises(PluginError, match=problem):
         find_kind(write(tmp_path, "haiku.py", content), folder=tmp_path)
-
-
-def test_a_class_in_the_workspaces_folder_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "memory").mkdir()
-    write(tmp_path / "memory", "haiku.py", HAIKU.replace("from tunecheck", "from tunecheck", 1))
-    monkeypatch.chdir(tmp_path)
-    assert find_kind("haiku").title == "Haiku"

@@ -8,30 +8,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck_memory import read_lenient
 
-READ: dict[str, tuple[str, Any]] = {
-    "plain": ('{"a": [1, 2.5, true, null]}', {"a": [1, 2.5, True, None]}),
-    "among prose": ('Here you are: ["x", "y"] Anything else?', ["x", "y"]),
-    "a fenced block": ('[1]\n```json\n["x"]\n```\n', ["x"]),
-    "javascript": ('```javascript\n["x"]\n```', ["x"]),
-    "another fence": ('```css\n["x"]\n```', ["x"]),
-    "what follows is passed over": ('["x"] and ["y"]', ["x"]),
-    "comments": ("[1, // one\n 2 // two\n]", [1, 2]),
-    "dots": ('["a", "b", ...]', ["a", "b"]),
-    "trailing commas": ('{"a": [1, 2,],}', {"a": [1, 2]}),
-    "a forgotten comma": ('[{"a": 1} {"a": 2}]', [{"a": 1}, {"a": 2}]),
-    "a line break in a text": ('["a\nb"]', ["a\nb"]),
-    "words without quotes": ("[abc, True, None]", ["abc", True, None]),
-    "names without quotes": ("{a: 1}", {"a": 1}),
-    "as Python writes it": ("{'a': [True, None]}", {"a": [True, None]}),
-    "escapes": ('x ["\\u00e9\\n\\"q\\""]', ['é\n"q"']),
-    "large integers": ("x [12345678901234567890]", [12345678901234567890]),
-}
 
-
-@pytest.mark.parametrize(("text", "value"), READ.values(), ids=READ.keys())
+@cases("memory")
 def test_it_reads(text: str, value: Any) -> None:
     assert read_lenient(text) == value
 

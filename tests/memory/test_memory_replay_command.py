@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -161,47 +158,6 @@ def test_a_run_that_was_taken_up_is_the_same_and_says_so(tmp_path: Path, capsys:
     said = replay(capsys, benchmark(tmp_path, [*log[:place], log[again], *log[place:]]))
     assert said.code == 0
     assert "interrupted and resumed 1 time" in said.out
-
-
-@pytest.mark.parametrize(
-    ("break_it", "problem"),
-    [
-        (lambda run: (run / "master_log.jsonl").unlink(), "has no master_log.jsonl"),
-        (lambda run: (run / "master_log.jsonl").write_text(""), "holds no events"),
-        (lambda run: (run / "master_log.jsonl").write_text("{}\n"), "master_log.jsonl, line 1: "),
-        (lambda run: shutil.rmtree(run.parent.parent / "definitions"), "definitions: holds no definitions"),
-        (lambda run: (run.parent.parent / "definitions/Colours/0.def.json").write_text("{"), "0.def.json: not JSON"),
-        (lambda run: (run.parent.parent / "definitions/config.yml").write_text("a: b: c"), "config.yml, line 1"),
-        (
-            lambda run: (run.parent.parent / "definitions/config.yml").write_text(
-                "datasets:\n  args: {memory_span: x}"
-            ),
-            "config.yml, line 2: memory_span must be a whole number over 0",
-        ),
-        (
-            lambda run: (run.parent.parent / "definitions/Colours/0.def.json").rename(
-                run.parent.parent / "definitions/Colours/1.def.json"
-            ),
-            "the test 'Colours - 0' has no definition in ",
-        ),
-    ],
-)
-def test_what_is_missing_or_wrong_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], break_it: object, problem: str
-) -> None:
-    run_dir = benchmark(tmp_path, events(COLOURS))
-    break_it(run_dir)  # type: ignore[operator]
-    said = replay(capsys, run_dir)
-    assert said.code == 2
-    assert problem in said.err and said.err.startswith("error: ") and said.err.count("\n") == 1
-
-
-def test_the_script_runs_by_itself(tmp_path: Path) -> None:
-    script = Path(__file__).parents[2] / "checks" / "goodai_replay.py"
-    run_dir = benchmark(tmp_path, events(COLOURS))
-    done = subprocess.run([sys.executable, script, run_dir], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("identical: ")
 
 
 # -- the reference's log: read, written again to the byte where it was ours, and refused with its line

@@ -55,29 +55,6 @@ def test_the_compatible_mode_is_the_benchmarks(tmp_path: Path) -> None:
     assert rows_of(tmp_path / "theirs.jsonl")[0]["our_score"] == 1
 
 
-@pytest.mark.parametrize(
-    ("broken", "said"),
-    [
-        ("{not JSON}\n", ""),
-        ("[1, 2]\n", "a row must be an object, not a list"),
-        ("3\n", "a row must be an object, not 3"),
-        ('{"dataset": "Colours"}\n', 'no list of "responses"'),
-        ('{"responses": ["Red"]}\n', '"dataset" must be a text'),
-        (b'{"dataset": "\xff"}\n', "not UTF-8"),
-        ("[" * 100_000 + "\n", ""),
-    ],
-)
-def test_a_line_that_is_no_row_is_written_with_its_error(tmp_path: Path, broken: str | bytes, said: str) -> None:
-    source = written(tmp_path / "in.jsonl", line(), "\n", broken, line())
-    summary = rescore_file(source, tmp_path / "out.jsonl")
-    first, bad, last = rows_of(tmp_path / "out.jsonl")
-    assert first["our_score"] == last["our_score"] == 1.0
-    assert bad["our_score"] is None
-    assert bad["our_error"].startswith(f"{source}, line 3: ")
-    assert said in bad["our_error"]
-    assert summary.errors == [bad["our_error"]]
-
-
 def test_the_agents_lines_of_a_task_log_are_the_replies_since_the_question() -> None:
     log: list[JSON] = [
         "Test (2024-05-24 12:38): quote, please",
@@ -106,21 +83,3 @@ def test_the_command_shows_how_many_scores_are_as_recorded(tmp_path: Path, capsy
     shown = capsys.readouterr().out
     assert "1 of 2" in shown
     assert "written" in shown
-
-
-def test_only_broken_rows_end_with_1(tmp_path: Path) -> None:
-    source = written(tmp_path / "in.jsonl", "{\n", "[]\n")
-    assert main([str(source), "--out", str(tmp_path / "out.jsonl")]) == 1
-    assert len(rows_of(tmp_path / "out.jsonl")) == 2
-
-
-@pytest.mark.parametrize(
-    "arguments", [["absent.jsonl", "--out", "out.jsonl"], ["in.jsonl", "--out", "no/folder/out.jsonl"]]
-)
-def test_a_file_that_cannot_be_read_or_written_is_wrong_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path / "in.jsonl", line())
-    assert main([*arguments]) == 2
-    assert capsys.readouterr().err.count("\n") == 1

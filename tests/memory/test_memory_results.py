@@ -38,13 +38,6 @@ def scored(title: str, *scores: float | None, tokens: int = 100) -> list[Scored]
 # -- figures, by hand
 
 
-def test_the_score_is_the_sum_of_the_data_sets_means() -> None:
-    figures = run_figures([*scored("Colours", 1.0, 0.0, 0.5), *scored("Shopping", 1.0)], [])
-    assert figures.score == pytest.approx(1.5)
-    assert figures.max_score == 2
-    assert figures.accuracy == pytest.approx(0.75)
-
-
 def test_deviations_are_those_of_a_population() -> None:
     figures = run_figures([*scored("Colours", 1.0, 0.0), *scored("Shopping", 0.2, 0.4, 0.6)], [])
     assert next(iter(figures.datasets.values())).std == pytest.approx(0.5)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.memory_session_parts import Had, Scripted, have, session_in, some_settings, some_tests
 
-from tunecheck import ConfigurationError, RunError, StopRunError, ThrottledError
+from tunecheck import ConfigurationError, RunError, StopRunError
 from tunecheck.plugins import CallsMade, RecordFile
 from tunecheck_memory import (
     Colours,
@@ -21,7 +21,6 @@ from tunecheck_memory import (
     Outcome,
     ProspectiveMemory,
     Register,
-    ResetAgent,
     Say,
     Send,
     Steps,
@@ -29,7 +28,7 @@ from tunecheck_memory import (
     Wait,
 )
 from tunecheck_memory._clock import START_US, RealClock, SessionClock
-from tunecheck_memory._event_log import EventLog, read_events
+from tunecheck_memory._event_log import read_events
 
 
 class DiedError(Exception):
@@ -123,14 +122,6 @@ def test_a_session_that_dies_at_any_record_ends_as_one_that_did_not(
         check_taken_up(first, second, before, f"record {record}")
 
 
-def test_a_session_that_is_over_asks_nothing_when_it_is_taken_up(unbroken: Had, tmp_path: Path) -> None:
-    have(tmp_path)
-    again = have(tmp_path)
-    assert again.agent.asked == []
-    assert again.judge.keys == []
-    assert again.state.tests == unbroken.state.tests
-
-
 def test_what_was_said_before_is_observed_by_the_agent_in_order(unbroken: Had, tmp_path: Path) -> None:
     first, second = Scripted(dies_at=20), Scripted()
     with pytest.raises(KeyboardInterrupt):
@@ -193,14 +184,6 @@ class Failing(Scripted):
         if len(self.asked) == self.at:
             raise self.error
         return await super().reply(message, key=key, at_us=at_us, suggested=suggested)
-
-
-def test_a_call_that_fails_for_good_ends_the_session_and_it_goes_on_from_there(unbroken: Had, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"at a message of .*: 429 after 5 tries"):
-        have(tmp_path, agent=Failing(ThrottledError("429 after 5 tries"), 9))
-    had = have(tmp_path)
-    assert had.path.read_bytes() == unbroken.path.read_bytes()
-    assert len(had.agent.asked) == unbroken.state.messages - 9
 
 
 def test_what_must_stop_the_run_is_passed_on_as_it_is(tmp_path: Path) -> None:
@@ -351,14 +334,6 @@ def test_the_state_of_a_test_is_those_of_a_calculation_by_hand(tmp_path: Path) -
     assert had.state.agent_tokens == 3 + sum(len(reply.split()) for _, reply in filler)
 
 
-def test_the_shares_of_all_tests_come_to_what_the_conversation_took(unbroken: Had) -> None:
-    shares = [state.share for state in unbroken.state.tests.values()]
-    asked = [message for _, message in unbroken.agent.asked]
-    outcomes = [outcome for effect, outcome in unbroken.stream if isinstance(effect, Send) and not outcome.adopted]
-    assert sum(share.made.calls for share in shares) == len(outcomes) < len(asked)
-    assert sum(share.made.input_tokens or 0 for share in shares) == sum(outcome.input_tokens for outcome in outcomes)
-
-
 def test_the_replies_since_a_question_are_all_of_the_conversation_up_to_the_callback_s_end(tmp_path: Path) -> None:
     had = have(tmp_path, some_tests(1, [ProspectiveMemory(), Colours()]))
     sends = [outcome.text for effect, outcome in had.stream if isinstance(effect, Send)]
@@ -392,16 +367,3 @@ def test_a_declined_reply_is_observed_as_such(tmp_path: Path) -> None:
     agent = have(tmp_path, agent=Declining()).agent
     again = have(tmp_path, agent=Declining()).agent
     assert again.declined == [agent.asked[2][1]]
-
-
-def test_isolated_tests_begin_from_a_reset_agent(tmp_path: Path) -> None:
-    had = have(tmp_path, settings=some_settings(isolated=True, start_us=START_US))
-    assert len(had.agent.resets) == len(set(had.agent.resets)) == len(some_tests())
-    assert isinstance(had.stream[-1][0], ResetAgent)
-
-
-def test_a_log_of_another_session_is_not_mixed_up(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "session-1" / "events.jsonl", START_US, {"tests": "other"})
-    log.close()
-    with pytest.raises(ConfigurationError, match="begun with other tests"):
-        session_in(tmp_path)

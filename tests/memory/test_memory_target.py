@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from tests.memory_session_parts import some_kinds, some_settings, some_tests
-from tests.pipeline_parts import only_run, records, rows_of, run
+from tests.pipeline_parts import only_run, rows_of, run
 
 from tunecheck import CallContext, ConfigurationError, EndpointError, EvaluationResult, ReplyError, Row, RunError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Price, Usage, load_endpoint
@@ -132,34 +131,6 @@ def test_repetitions_are_conversations_of_their_own_side_by_side(tmp_path: Path)
 # -- stopping and going on
 
 
-def test_a_call_that_fails_for_good_stops_the_run_in_order_and_it_is_resumed(tmp_path: Path) -> None:
-    said = r"stopped: the memory session failed at a message of .*: no more today; go on with --resume"
-    with pytest.raises(RunError, match=said):
-        had(tmp_path, target_of(Model(fails_at=20)))
-    journaled = {record["id"] for record in records(only_run(tmp_path), "answer")}
-    model = Model()
-    result = had(tmp_path, target_of(model), resume="last")
-    unbroken = Model()
-    whole = had(tmp_path / "whole", target_of(unbroken))
-    assert len(model.asked) == len(unbroken.asked) - 20
-    assert without_time(rows_of(result)) == without_time(rows_of(whole))
-    assert journaled <= {row["row_id"] for row in rows_of(result)}
-
-
-def without_time(rows: list[dict[str, Any]]) -> str:
-    return json.dumps([{name: value for name, value in row.items() if name != "row_fingerprint"} for row in rows])
-
-
-@pytest.mark.parametrize("fails_at", [3, 25, 36])
-def test_a_resumed_run_costs_what_an_unbroken_one_does(tmp_path: Path, fails_at: int) -> None:
-    price = Price(1.0, 2.0)
-    with pytest.raises(RunError):
-        had(tmp_path, target_of(Model(price=price, fails_at=fails_at)))
-    resumed = had(tmp_path, target_of(Model(price=price)), resume="last")
-    whole = had(tmp_path / "whole", target_of(Model(price=price)))
-    assert resumed.usage == whole.usage
-
-
 def test_a_budget_holds_in_the_middle_of_a_conversation(tmp_path: Path) -> None:
     model = Model(price=Price(1.0, 2.0))
     with pytest.raises(RunError, match="--max-cost"):
@@ -175,33 +146,12 @@ def test_a_reply_that_nobody_can_read_is_charged_and_a_resumed_run_knows_of_it(t
     assert (spent["calls"], spent["uncounted_calls"]) == (5 + 1 + len(model.asked), 1)
 
 
-def test_other_settings_are_refused_when_a_run_is_resumed(tmp_path: Path) -> None:
-    with pytest.raises(RunError):
-        had(tmp_path, target_of(Model(fails_at=12)))
-    with pytest.raises(ConfigurationError, match=r"as it was begun: the target's memory\.seed was 0, is 4"):
-        had(tmp_path, target_of(Model(), settings={"seed": 4}), resume="last")
-
-
 def test_other_tests_are_refused_when_a_run_is_resumed(tmp_path: Path) -> None:
     with pytest.raises(RunError):
         had(tmp_path, target_of(Model(fails_at=12)))
     others = some_tests(3)
     with pytest.raises(ConfigurationError, match="the data rows has changed"):
         had(tmp_path, target_of(Model(), others), others, resume="last")
-
-
-def test_a_target_that_is_told_to_stop_ends_its_sessions(tmp_path: Path) -> None:
-    class Stopping(Model):
-        async def complete(self, request: ChatRequest) -> Completion:
-            if len(self.asked) == 5:
-                target.stop()
-            return await super().complete(request)
-
-    model = Stopping()
-    target = target_of(model)
-    with pytest.raises(RunError, match="the session was stopped"):
-        had(tmp_path, target)
-    assert len(model.asked) == 6
 
 
 async def test_outside_of_a_run_there_is_nowhere_to_keep_events() -> None:
@@ -227,24 +177,10 @@ def test_the_fingerprint_says_whether_the_same_would_be_said(tmp_path: Path) -> 
     assert {other.fingerprint() for other in going_on} == {same}, "these may change; the event log says when"
 
 
-def test_an_unknown_clock_is_refused_before_anything_is_asked() -> None:
-    with pytest.raises(ConfigurationError, match="there is no clock 'virtuel'; did you mean 'virtual'"):
-        target_of(Model(), clock="virtuel")
-
-
 def test_a_prompt_size_that_an_agent_could_not_heed_is_refused_before_anything_is_asked() -> None:
     agent: Any = load_endpoint({"kind": "memory_agent", "url": "http://127.0.0.1:9", "auth": {"type": "none"}})
     with pytest.raises(ConfigurationError, match="cannot be given a prompt size"):
         target_of(agent, max_prompt_size=100)
-
-
-def test_the_agent_is_sent_no_more_than_its_prompt_size(tmp_path: Path) -> None:
-    model = Model()
-    had(tmp_path, target_of(model, max_prompt_size=300))
-    sizes = [[len(str(message["content"]).split()) for message in request.messages] for request in model.asked]
-    assert all(sum(size) <= 300 for size in sizes if size[-1] < 280), "the menu alone is longer"
-    assert max(len(size) for size in sizes) > 10
-    assert any(len(size) < 2 * at for at, size in enumerate(sizes, 1)), "something was left out"
 
 
 class Haiku(Colours):
