@@ -15,7 +15,7 @@ from tests.core.test_statistics_figures import Z, tables
 
 from tunecheck.statistics._paired import mcnemar, tango
 from tunecheck.statistics._sequential import EarlyTest
-from tunecheck_bfcl._weighted import paired_weighted
+from tunecheck_bfcl._comparison import paired_weighted
 
 pytestmark = pytest.mark.slow
 

@@ -1,14 +1,123 @@
-"""`tunecheck upload`: the upload of a finished run to Azure AI Foundry or an MLflow server."""
+"""`tunecheck upload`, and the options of `evaluate` that upload its run to Azure AI Foundry or an MLflow server."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-from tunecheck import ConfigurationError, TunecheckError
-from tunecheck.cli import Invocation, JsonOptions, ResultsOptions, argument, command, flag, print_json
-from tunecheck.plugins import clean
-from tunecheck_upload._destinations import DestinationOptions, as_json, open_uploaders, shown, upload_all
+from tunecheck import ConfigurationError, TunecheckError, plugins
+from tunecheck.cli import (
+    RUNNING,
+    AddedOptions,
+    Addition,
+    CommandOptions,
+    Invocation,
+    JsonOptions,
+    ResultsOptions,
+    argument,
+    command,
+    flag,
+    option,
+    print_json,
+)
+from tunecheck.plugins import JSON, clean, plural
+
+if TYPE_CHECKING:
+    from tunecheck import Run
+    from tunecheck.cli import AfterRun
+    from tunecheck.plugins import UploaderLike
+    from tunecheck_upload._uploader import Uploaded
+
+
+@dataclass(frozen=True, kw_only=True)
+class DestinationOptions(CommandOptions):
+    """Options that name the destinations of an upload."""
+
+    project: str | None = option(
+        "Foundry project: its address (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT if it is in a hub, or "
+        "a YAML file with either.",
+        "PROJECT",
+        RUNNING,
+        recorded=False,
+        acts="sends",
+    )
+    foundry: str | None = option(
+        "evals: a run of the project's evals API, beside those made in the portal, instead of a result of its own.",
+        "API",
+        RUNNING,
+        recorded=False,
+        acts="sends",
+    )
+    mlflow: str | None = option("An MLflow server's address.", "URL", RUNNING, recorded=False, acts="sends")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateUploadOptions(DestinationOptions, AddedOptions):
+    """Options of `evaluate` that upload its run."""
+
+    upload: bool = flag("Upload the finished run to --project.", RUNNING, recorded=False, acts="sends")
+
+    def before_run(self, *, simulated: bool, allow_simulated: bool) -> AfterRun:
+        """See AddedOptions."""
+        if self.upload and self.project is None:
+            raise ConfigurationError("--upload needs a destination: give --project PROJECT of Azure AI Foundry")
+        project = self.project if self.upload else None
+        uploaders = open_uploaders(self, project, allow_simulated=allow_simulated)
+        for uploader in uploaders:
+            uploader.check(simulated=simulated)
+
+        def upload(run: Run) -> Addition:
+            if not uploaders:
+                return Addition({"uploads": []})
+            done, failure = upload_all(uploaders, run)
+            lines = [line for each in done for line in shown(each)]
+            return Addition({"uploads": [as_json(each) for each in done]}, lines, failure)
+
+        return upload
+
+
+def open_uploaders(
+    options: DestinationOptions, project: str | None, *, allow_simulated: bool
+) -> list[plugins.UploaderLike]:
+    """Return uploaders to this project and to the MLflow server that the options name."""
+    if options.foundry is not None and project is None:
+        raise ConfigurationError("--foundry chooses the API of a Foundry project: name the project with --project")
+    uploaders: list[plugins.UploaderLike] = []
+    if project is not None:
+        make = plugins.uploader("foundry")
+        uploaders.append(make(project, api=options.foundry, allow_simulated=allow_simulated))
+    if options.mlflow is not None:
+        uploaders.append(plugins.uploader("mlflow")(options.mlflow, allow_simulated=allow_simulated))
+    return uploaders
+
+
+def upload_all(
+    uploaders: Iterable[UploaderLike], run: Run, *, again: bool = False
+) -> tuple[list[Uploaded], TunecheckError | None]:
+    """Upload a run to each destination, also after a failure. Return the finished uploads and the first failure."""
+    done: list[Uploaded] = []
+    failure: TunecheckError | None = None
+    for uploader in uploaders:
+        try:
+            done.append(uploader.upload(run, again=again))
+        except TunecheckError as error:
+            failure = failure or error
+    return done, failure
+
+
+def shown(done: Uploaded) -> Iterator[str]:
+    yield clean(f"already there, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
+    yield clean(f"  run {done.run_id}: {plural(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
+    if done.left_out:
+        yield clean(f"  left out, as no finite numbers: {', '.join(done.left_out)}", 2_000)
+    if done.url:
+        yield clean(done.url, 2_000)
+
+
+def as_json(done: Uploaded) -> dict[str, JSON]:
+    return asdict(done) | {"files": list(done.files), "left_out": list(done.left_out)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,7 @@ from tunecheck.plugins import Extension, Plugin
 PLUGIN = Plugin(
     "upload",
     "Uploads of finished runs.",
-    options={
-        "upload": Extension("tunecheck_upload._destinations:EvaluateUploadOptions", "Upload the run when it is done.")
-    },
+    options={"upload": Extension("tunecheck_upload._cli:EvaluateUploadOptions", "Upload the run when it is done.")},
     commands={
         "upload": Extension("tunecheck_upload._cli:upload", "Upload finished runs to Azure AI Foundry or MLflow.")
     },

@@ -7,7 +7,7 @@ import math
 import numpy
 import pytest
 
-from tunecheck_bfcl._weighted import paired_weighted
+from tunecheck_bfcl._comparison import paired_weighted
 
 
 def test_a_weighted_difference_and_its_error_are_those_of_stratified_samples() -> None:

@@ -14,7 +14,7 @@ from tests.report_parts import data_of
 from tests.tables import cases
 
 from tunecheck import Run, compare, select, write_report
-from tunecheck.comparison._row_histories import OUTCOMES, row_histories
+from tunecheck.comparison._selection import OUTCOMES, row_histories
 
 
 @pytest.fixture

@@ -6,17 +6,27 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
-from tunecheck.comparison._cause_changes import cause_changes
+from tunecheck._faults import cause_named, order_causes
 from tunecheck.comparison._changes import add_reasons, changes_of
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
-from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Pairs, RunComparison, Selection
-from tunecheck.comparison._families import corrected_by_family, primary_of
+from tunecheck.comparison._comparison import (
+    CauseChange,
+    Comparison,
+    History,
+    MetricComparison,
+    Pairs,
+    RunComparison,
+    Selection,
+)
+from tunecheck.comparison._families import correct_by_holm, corrected_by_family, primary_of
 from tunecheck.comparison._measuring import ComparisonSettings, decided_metric, judge
 from tunecheck.comparison._objections import decide_pair
 from tunecheck.comparison._pairs import RunPair, Runs
@@ -26,6 +36,39 @@ from tunecheck.comparison._selection import choose, selection_of
 from tunecheck.comparison._settings import open_runs
 from tunecheck.comparison._wording import short_names
 from tunecheck.results import RunLike, RunTable
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._pairs import RunPair
+
+_NOTHING: frozenset[str] = frozenset()
+
+
+def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
+    """Return the causes of all paired rows, largest growth first; empty if a run records no causes.
+
+    A row with several trials has the causes of all its trials.
+    """
+    from tunecheck.statistics._paired import mcnemar
+
+    base, new = runs.base.causes, runs.new.causes
+    if base is None or new is None:
+        return ()
+    gone, come, before, after = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    pairs = zip(runs.pairing.base, runs.pairing.new, strict=True)
+    alike = Counter((base.get(old, _NOTHING), new.get(other, _NOTHING)) for old, other in pairs)
+    for (had, has), count in alike.items():
+        for counter, causes in ((before, had), (after, has), (gone, had - has), (come, has - had)):
+            counter.update(dict.fromkeys(causes, count))
+    codes = order_causes(before.keys() | after.keys())
+    p_values = [mcnemar(gone[code], come[code])[1] for code in codes]
+    adjusted = correct_by_holm(
+        [(p_value, gone[code] + come[code] > 0) for code, p_value in zip(codes, p_values, strict=True)]
+    )
+    changes = []
+    for code, p_value, p_adjusted in zip(codes, p_values, adjusted, strict=True):
+        cause, counts = cause_named(code), (before[code], after[code], gone[code], come[code])
+        changes.append(CauseChange(code, cause.title, cause.side or "model", *counts, p_value, p_adjusted or p_value))
+    return tuple(sorted(changes, key=lambda change: change.base - change.new))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._progress import ProgressCallback
 from tunecheck._trust import Trust
-from tunecheck.pipeline._read_calls import CallsChoice
+from tunecheck.pipeline._plan import CallsChoice
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 from tunecheck.runs._store import is_remote
 

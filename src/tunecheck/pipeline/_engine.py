@@ -27,8 +27,7 @@ from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._journal import Journal, JournaledParts
 from tunecheck.pipeline._journal_reader import CachedResults
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._plan import Plan, Tally
-from tunecheck.pipeline._read_calls import ReadCallsCount, is_strict
+from tunecheck.pipeline._plan import Plan, ReadCallsCount, Tally, is_strict
 from tunecheck.pipeline._results import RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
 from tunecheck.pipeline._worker_queues import LATE, Arguments, Job, Work, WorkerQueue

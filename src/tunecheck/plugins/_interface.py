@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tunecheck.comparison._comparison import MetricComparison, Objection, Part
     from tunecheck.comparison._pairs import RunPair
     from tunecheck.endpoints import Endpoint
-    from tunecheck.report._panels import PanelReader
+    from tunecheck.report._details import PanelReader
     from tunecheck.results import Clusters, OpenedRun, RunInfo
     from tunecheck.runs._store import Run
     from tunecheck.views import Table

@@ -1,20 +1,64 @@
-"""Build the details of a row, shown when it is opened: everything as text of limited length."""
+"""Build the details of a row, shown when it is opened: texts of limited length, and the panels of plug-ins."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
+from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._finished_rows import Verdict, evidence_of
 from tunecheck.report._blocks import Shared
 from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, side_by_side
-from tunecheck.report._panels import PanelReaders, PanelRow
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, ReportedRun
 from tunecheck.report._texts import as_json, as_text, cut, line
 from tunecheck.report._turns import is_conversation, shown_messages, shown_turns
+
+
+@dataclass(frozen=True, slots=True)
+class PanelRow:
+    """A panel's part of a row's details.
+
+    `question` replaces the row's text in the table. `columns` are the target's columns that only the panel shows.
+    """
+
+    shown: JSON
+    question: str = ""
+    columns: frozenset[str] = frozenset()
+
+
+class PanelReader(Protocol):
+    """Reads the rows of one run for a panel."""
+
+    def add(self, number: int, row: Mapping[str, JSON]) -> PanelRow | None:
+        """Take the next row, counted from 0; return the panel's part of its details, or None."""
+
+    def data(self) -> JSON:
+        """Return the data for the panel's script, after all rows; None to show no panel."""
+
+
+class PanelReaders:
+    """The readers of all panels for one run; `folder` is the run folder, None for results of other programs."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._readers = {name: panel.reader(folder) for name, panel in plugins.panels().items()}
+
+    def add(self, number: int, row: Mapping[str, JSON]) -> dict[str, PanelRow]:
+        """Take the next row; return each panel's part of its details, by name."""
+        read = ((name, reader.add(number, row)) for name, reader in self._readers.items())
+        return {name: shown for name, shown in read if shown is not None}
+
+    def data(self) -> dict[str, JSON]:
+        """Return the data of each panel that has some, by name."""
+        read = ((name, reader.data()) for name, reader in self._readers.items())
+        return {name: data for name, data in read if data is not None}
+
 
 _LONG = 400  # from this many characters on, a value is stored once for all rows that have it
 _MOST_COLUMNS = 500
