@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli_parts import Said, environment, inside, write_lines
+from tests.cli_parts import Said, inside, write_lines
 from tests.pipeline_parts import strict_json, strict_lines
-from tests.scripted_server import scripted_command
+from tests.scripted_server import scripted
 
 __all__ = ["KEY", "JudgedWorkspace", "health", "serving"]
 
@@ -26,16 +24,8 @@ def serving(folder: Path, rules: Sequence[Mapping[str, Any]], *options: str) -> 
     """The address of a server that answers by these rules to callers with the key; a process of its own."""
     script = folder / "script.yaml"
     script.write_text(json.dumps({"name": "judge-model", "rules": list(rules)}), "utf-8")  # JSON is YAML
-    command = scripted_command(script, "--key-env", KEY_VARIABLE, *options)
-    server = subprocess.Popen(command, cwd=folder, env=environment(JUDGE_KEY=KEY), stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout
-        found = re.search(r"http://[\d.:]+", server.stdout.readline())
-        assert found
-        yield found[0]
-    finally:
-        server.terminate()
-        server.communicate(timeout=30)
+    with scripted(script, "--key-env", KEY_VARIABLE, *options, **{KEY_VARIABLE: KEY}) as url:
+        yield url
 
 
 def health(url: str) -> Any:

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from tests.conftest import ROOT
+from tests.cli_parts import ROOT, environment
 from tests.scripted_rules import ScriptedServer, ScriptSource, read_script
 
 from tunecheck_serve import ServerOptions, key_from, parse_faults, run_server
 
-__all__ = ["main", "scripted_command"]
+__all__ = ["main", "scripted"]
 
 
-def scripted_command(script: object, *options: str) -> list[str]:
-    """The command that serves a script on a free port, and prints its address."""
+@contextmanager
+def scripted(script: object, *options: str, **variables: str) -> Iterator[str]:
+    """The address of a server that answers by a script."""
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.scripted_server import main; main()"
-    return [sys.executable, "-c", code, str(script), *options]
+    command = [sys.executable, "-c", code, str(script), *options]
+    with subprocess.Popen(command, env=environment(**variables), stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout
+            found = re.search(r"http://[\d.:]+", server.stdout.readline())
+            assert found
+            yield found[0]
+        finally:
+            server.terminate()
 
 
 def main() -> None:

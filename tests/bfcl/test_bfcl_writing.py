@@ -39,17 +39,6 @@ def test_the_text_of_a_single_answer_is_kept_where_its_calls_stand_in_the_result
     assert "raw_text" not in result_line("r", {"result": [{"look": "{}"}], "text": "I look."})
 
 
-async def test_what_nobody_counted_is_zero_in_a_result_file(tmp_path: Path) -> None:
-    output = await replayed(recorded(tmp_path, {"id": "shelf_0", "result": [["Hi."], ["Bye."]]}))
-    assert output["input_token_count"] == [[None], [None]]
-    assert result_line(shelf_row(), output)["input_token_count"] == [[0], [0]]
-
-
-def test_result_files_are_laid_out_as_bfcl_s() -> None:
-    path = result_path("openai/gpt-oss-20b", "multi_turn", "multi_turn_base")
-    assert path.as_posix() == "openai_gpt-oss-20b/multi_turn/BFCL_v4_multi_turn_base_result.json"
-
-
 @pytest.mark.parametrize("name", ["../..", "..", ".", "", "a/../../b", "C:\\x", "\x00", "…/x"])
 def test_a_model_s_name_never_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
     path = tmp_path / result_path(name, "live", "live_simple")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.cli_parts import FIRST_TIME, Said, command, environment, here, process, write_lines
 from tests.core.test_schemas import check
-from tests.scripted_server import scripted_command
+from tests.scripted_server import scripted
 from tests.tables import cases
 
 JUDGE = '''
@@ -77,20 +77,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @contextmanager
 def serving(folder: Path, script: str = "script.yaml", *options: str) -> Iterator[str]:
     """A scripted server, and `endpoints/judge.yaml` that names it."""
-    server = subprocess.Popen(
-        scripted_command(script, *options), cwd=folder, env=environment(),
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert server.stdout
-        url = re.search(r"http://[\d.:]+", server.stdout.readline())
-        assert url
+    with scripted(folder / script, *options) as url:
         (folder / "endpoints").mkdir(exist_ok=True)
-        (folder / "endpoints" / "judge.yaml").write_text(f"kind: openai\nurl: {url[0]}/v1\nmodel: judge\nretries: 0\n")
-        yield url[0]
-    finally:
-        server.terminate()
-        server.communicate(timeout=30)
+        (folder / "endpoints" / "judge.yaml").write_text(f"kind: openai\nurl: {url}/v1\nmodel: judge\nretries: 0\n")
+        yield url
 
 
 STRICT = ("judge", "calibrate", "--labels", "labels.jsonl", "--evaluator", "strict", "--judge", "judge")

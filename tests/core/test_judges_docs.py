@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import ROOT, environment, inside
-from tests.scripted_server import scripted_command
+from tests.cli_parts import ROOT, inside
+from tests.scripted_server import scripted
 
 from tunecheck.evaluators import KINDS
 from tunecheck.plugins import find
@@ -50,24 +48,6 @@ def plain(text: str) -> list[str]:
     return " ".join(text.split()).split(" ")
 
 
-@contextmanager
-def serving(script: Path) -> Iterator[str]:
-    """The address of a server of scripted answers, a process of its own."""
-    with subprocess.Popen(
-        scripted_command(script), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            said = ""
-            while (found := re.search(r"http://127\.0\.0\.1:\d+", said)) is None:
-                line = server.stdout.readline()
-                assert line, said
-                said += line
-            yield found[0]
-        finally:
-            server.terminate()
-
-
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Path]:
     """A workspace with the page's files in it, and its server running."""
@@ -79,7 +59,7 @@ def workspace(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "prices.yaml").write_text(prices, "utf-8")
     (labels,) = blocks("jsonl")
     (tmp_path / "labels.jsonl").write_text(labels, "utf-8")
-    with serving(tmp_path / "pretend.yaml") as url:
+    with scripted(tmp_path / "pretend.yaml") as url:
         (tmp_path / "endpoints" / "judge.yaml").write_text(definition.replace("http://127.0.0.1:8000", url), "utf-8")
         yield tmp_path
 

@@ -16,7 +16,7 @@ from tests.fault_server import FaultServer, Step, answer
 from tunecheck import ConfigurationError, ContentFilterError, ReplyError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, OpenAIEndpoint, Usage, load_endpoint
 from tunecheck.plugins import JSON
-from tunecheck_memory import Outcome, RememberingAgent
+from tunecheck_memory import Outcome
 from tunecheck_memory._agents import MAX_REPLY_CHARACTERS, MESSAGE_TOKENS, EndpointAgent, Window, agent_for
 
 WORDS = st.text(alphabet="ab ", max_size=60)
@@ -155,15 +155,6 @@ async def test_every_text_is_counted_once_however_long_the_conversation() -> Non
     assert max(len(request.messages) for request in endpoint.requests) == 2 * 4 + 1
 
 
-async def test_a_reset_forgets_everything() -> None:
-    endpoint = Asked()
-    agent = EndpointAgent(endpoint, Words(), 40)
-    await say(agent, "one")
-    await agent.reset("r1", NOON_US)
-    await say(agent, "two")
-    assert endpoint.last == ["two"]
-
-
 # -- what comes back --------------------------------------------------------------------------------------------------
 
 
@@ -261,12 +252,6 @@ async def test_a_template_can_send_the_time_in_the_body() -> None:
 
 
 # -- which agent ------------------------------------------------------------------------------------------------------
-
-
-def test_an_endpoint_with_a_memory_is_told_each_message_once() -> None:
-    remembering = load_endpoint({"kind": "memory_agent", "url": "http://127.0.0.1:1"})
-    assert isinstance(agent_for(remembering, Words(), conversation="c"), RememberingAgent)
-    assert isinstance(agent_for(Asked(), Words(), conversation="c", max_prompt_size=50), EndpointAgent)
 
 
 def test_an_endpoint_with_a_memory_has_no_window_of_ours() -> None:

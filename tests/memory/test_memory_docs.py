@@ -102,6 +102,16 @@ def workspace(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run, in such a workspace."""
+    folder = tmp_path_factory.mktemp("begun")
+    assert inside(folder, "init", ".").code == 0
+    with serving_agent() as url:
+        write_files(folder, url)
+        return folder / run(folder, f"{BEGIN} --quiet").out.strip()
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with browser_at_work() as browser:
         yield browser
@@ -140,11 +150,10 @@ def test_the_pages_commands_on_the_references_files_print_what_it_shows(tmp_path
         assert plain(shown) == plain(output), line
 
 
-def test_the_report_has_the_timeline_of_the_picture(workspace: Path, browser: Browser) -> None:
-    assert run(workspace, BEGIN).code == 0
-    said = run(workspace, "tunecheck report last")
+def test_the_report_has_the_timeline_of_the_picture(begun: Path, browser: Browser) -> None:
+    said = run(begun.parents[1], f"tunecheck report {begun.name}")
     assert "`tunecheck report last`" in PAGE
-    with looking_at(browser, f"file://{workspace / said.out.strip()}") as looked:
+    with looking_at(browser, f"file://{begun.parents[1] / said.out.strip()}") as looked:
         timeline = " ".join(looked.texts("#timeline"))
         assert looked.complaints == []
     assert "10 tests" in timeline
@@ -232,27 +241,25 @@ def test_the_figures_are_those_that_the_page_defines(workspace: Path) -> None:
     assert sorted(each.name for each in agents.iterdir()) == ["notes", "notes #2", "notes #3"]
 
 
-def test_a_run_leaves_the_files_and_columns_that_the_pages_name(workspace: Path) -> None:
-    folder = workspace / run(workspace, f"{BEGIN} --quiet").out.strip()
-    memory = folder / "memory"
+def test_a_run_leaves_the_files_and_columns_that_the_pages_name(begun: Path) -> None:
+    memory = begun / "memory"
     results = memory / "First try" / "results" / "notes"
     for path in (
         *(memory / "summary.json", memory / "session-1" / "events.jsonl", memory / "First try" / "definitions"),
         *(results / "master_log.jsonl", results / "runstats.json", results / "Colours" / "0_0.json"),
     ):
         assert path.exists(), path
-    assert (workspace / "datasets" / "memory" / "First try" / "definitions" / "Colours" / "0.def.json").is_file()
+    assert (begun.parents[1] / "datasets" / "memory" / "First try" / "definitions" / "Colours" / "0.def.json").is_file()
     described = (ROOT / "docs" / "run-folder.md").read_text("utf-8").split("## A memory run")[1].split("\n## ")[0]
     named = set(re.findall(r"`((?:inputs|outputs)\.[\w.]+)`", described + table("What a run leaves behind")))
     assert len(named) > 15
-    (first, *_) = Run(folder).rows()
+    (first, *_) = Run(begun).rows()
     assert named <= first.keys()
 
 
-def test_the_event_log_holds_the_lines_that_the_page_shows(workspace: Path) -> None:
-    folder = workspace / run(workspace, f"{BEGIN} --quiet").out.strip()
+def test_the_event_log_holds_the_lines_that_the_page_shows(begun: Path) -> None:
     (shown,) = blocks("json")
-    written = (folder / "memory" / "session-1" / "events.jsonl").read_text("utf-8")
+    written = (begun / "memory" / "session-1" / "events.jsonl").read_text("utf-8")
     assert set(without_chance(shown)) < set(without_chance(written))
 
 
@@ -262,8 +269,8 @@ def without_chance(lines: str) -> list[str]:
     return re.sub(r'"ms":[\d.e-]+', '"ms":0', re.sub(r'"key":"[0-9a-f]+"', '"key":""', lines)).splitlines()
 
 
-def test_recorded_replies_are_judged_by_other_rules_as_the_page_says(workspace: Path) -> None:
-    assert run(workspace, f"{BEGIN} --quiet").code == 0
+def test_recorded_replies_are_judged_by_other_rules_as_the_page_says(begun: Path) -> None:
+    workspace = begun.parents[1]
     for setting in re.findall(r"`--set (memory\.\w+=true)`", PAGE):
         assert inside(workspace, "score", "last", "--evaluators", "memory", "--set", setting).code == 0
     judged = inside(workspace, "score", "last", "--evaluators", "memory", "--judge", "pretended.yaml", "--json")
@@ -271,9 +278,8 @@ def test_recorded_replies_are_judged_by_other_rules_as_the_page_says(workspace: 
     assert "memory.mean_delayed_recall" in judged.out
 
 
-def test_a_run_of_the_page_is_replayed(workspace: Path) -> None:
-    folder = workspace / run(workspace, f"{BEGIN} --quiet").out.strip()
-    assert replay_main([str(folder / "memory" / "First try" / "results" / "notes")]) == 0
+def test_a_run_of_the_page_is_replayed(begun: Path) -> None:
+    assert replay_main([str(begun / "memory" / "First try" / "results" / "notes")]) == 0
 
 
 # -- what the page says of the program

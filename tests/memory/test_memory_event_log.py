@@ -30,7 +30,7 @@ from tunecheck_memory import (
     Waiting,
 )
 from tunecheck_memory._effects import to_data
-from tunecheck_memory._event_log import EventLog, read_events
+from tunecheck_memory._event_log import EventLog
 
 MADE_OF: dict[str, Any] = {"tests": "a", "clock": "virtual"}
 
@@ -109,15 +109,6 @@ def test_a_log_that_is_taken_up_has_the_events_of_before(tmp_path: Path) -> None
     assert (log.recorded[-1].key, log.recorded[-1].at_us) == ("k2", 2_000)
 
 
-def test_the_outcome_of_what_was_in_flight_follows_it(tmp_path: Path) -> None:
-    written(tmp_path)
-    log = log_in(tmp_path)
-    log.done(Outcome(3_000, "Noted."))
-    log.did(End("Colours - 0"), Outcome(3_000))
-    log.close()
-    assert [event.outcome for event in read_events(path_in(tmp_path))][2:] == [Outcome(3_000, "Noted."), Outcome(3_000)]
-
-
 def test_the_clock_of_a_log_that_is_taken_up_began_when_it_was_begun(tmp_path: Path) -> None:
     written(tmp_path)
     log = EventLog(path_in(tmp_path), 77_000, MADE_OF)
@@ -188,16 +179,3 @@ def test_a_log_of_a_later_version_is_refused_and_left_as_it_is(tmp_path: Path) -
     ):
         log_in(tmp_path)
     assert path_in(tmp_path).read_bytes() == content
-
-
-def test_a_second_writer_is_refused(tmp_path: Path) -> None:
-    log = log_in(tmp_path)
-    with pytest.raises(RunError, match="session session-1 is being written by another process"):
-        log_in(tmp_path)
-    log.close()
-
-
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
-    (tmp_path / "session-1").write_text("a file")
-    with pytest.raises(RunError, match="cannot make the folder"):
-        log_in(tmp_path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 from checks.goodai_run import read_log
@@ -13,14 +12,12 @@ from msgspec import to_builtins
 from tests.memory_session_parts import Had, have, joined_tests, some_settings, some_tests
 from tests.pipeline_parts import strict_json, strict_lines
 
-from tunecheck_memory import EventType, Outcome, Send, write_definitions
+from tunecheck_memory import Outcome, Send, write_definitions
 from tunecheck_memory._clock import START_US
 from tunecheck_memory._event_log import read_events
 from tunecheck_memory._making import safe_name
-from tunecheck_memory._run_files import Scored, agent_folder, read_scored, run_figures, write_results
+from tunecheck_memory._run_files import Scored, agent_folder, run_figures, write_results
 from tunecheck_memory._session import SessionState
-
-SECOND = 1_000_000
 
 
 def state_of(*exchanges: tuple[str, str, float | None, bool]) -> SessionState:
@@ -103,16 +100,6 @@ def test_the_figures_of_recorded_runs_are_those_that_the_benchmark_reports(share
         assert figures.memory_span == (pytest.approx(sum(perfect) / len(perfect)) if perfect else None)
 
 
-def test_rows_are_read_by_the_column_of_their_score() -> None:
-    rows: list[Any] = [
-        {"inputs.dataset": "Colours", "outputs.tokens": 7, "outputs.memory.memory": 0.5, "inputs.trial": 2},
-        {"inputs.dataset": "Colours", "outputs.tokens": 7, "outputs.memory.memory": None},
-        {"inputs.dataset": "Colours", "error.target": {}},
-    ]
-    found = [(each.title, each.trial, each.score, each.tokens) for each in read_scored(rows)]
-    assert found == [("Colours", 2, 0.5, 7), ("Colours", 1, None, 7)]
-
-
 # -- the benchmark's own files
 
 
@@ -131,33 +118,9 @@ def results(session: Had, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_folders_are_those_of_the_benchmark(results: Path) -> None:
-    assert results.relative_to(results.parents[2]).as_posix() == "Bench/results/the_agent"
-    files = {path.relative_to(results).as_posix() for path in results.rglob("*") if path.is_file()}
-    assert {"master_log.jsonl", "runstats.json", "Colours/0_0.json", "Restaurant/1_0.json"} <= files
-    assert len(files) == 2 + len(some_tests())
-
-
-def test_repetitions_have_folders_of_their_own(tmp_path: Path) -> None:
-    assert [agent_folder(tmp_path, "a", trial).name for trial in (1, 2)] == ["a", "a #2"]
-
-
 @pytest.mark.parametrize(("name", "file"), [("a/b", "a_b"), ("..", "run"), ("x\n:y", "x__y"), (" .é. ", "é")])
 def test_names_of_files_are_safe(name: str, file: str) -> None:
     assert safe_name(name) == file
-
-
-def test_the_master_log_has_every_message_and_reply_in_order(session: Had, results: Path) -> None:
-    log = read_log(results / "master_log.jsonl")
-    sends = [(effect, outcome) for effect, outcome in session.stream if isinstance(effect, Send)]
-    said = [event for event in log.events if event.sent]
-    answered = [event for event in log.events if event.answered]
-    assert [event.text for event in said] == [effect.message for effect, _ in sends]
-    assert [event.text for event in answered] == [outcome.text for _, outcome in sends]
-    assert [event.at_us for event in answered] == [outcome.at_us for _, outcome in sends]
-    assert all(one.at_us == other.at_us - SECOND for one, other in zip(said, answered, strict=True))
-    kinds = {event.type for event in log.events}
-    assert kinds == set(EventType), "every type that there is"
 
 
 def test_a_result_file_says_what_the_benchmark_s_does(session: Had, results: Path) -> None:
