@@ -250,7 +250,9 @@ def test_a_run_leaves_the_files_and_columns_that_the_pages_name(begun: Path) -> 
     ):
         assert path.exists(), path
     assert (begun.parents[1] / "datasets" / "memory" / "First try" / "definitions" / "Colours" / "0.def.json").is_file()
-    described = (ROOT / "docs" / "run-folder.md").read_text("utf-8").split("## A memory run")[1].split("\n## ")[0]
+    described = (
+        (ROOT / "docs" / "run-folder.md").read_text("utf-8").split("## A row of a memory run")[1].split("\n## ")[0]
+    )
     named = set(re.findall(r"`((?:inputs|outputs)\.[\w.]+)`", described + table("What a run leaves behind")))
     assert len(named) > 15
     (first, *_) = Run(begun).rows()
