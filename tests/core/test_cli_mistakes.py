@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli_parts import here, process, workspace
+from tests.tables import cases
 
 from tunecheck.plugin import PLUGIN
 
@@ -18,55 +19,9 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("evaluate",), "no data: give --dataset FILE"),
-        (("evaluate", "--dataset", "smal.jsonl"), "did you mean 'small.jsonl'"),
-        ((*DATA, "--limt", "3"), "--limit"),
-        ((*DATA, "--limit", "0"), "--limit"),
-        ((*DATA, "--limit", "many"), "--limit"),
-        ((*DATA, "--max-error-rate", "2"), "--max-error-rate"),
-        ((*DATA, "--jury", "gpt"), "--jury"),
-        ((*DATA, "--endpoint", "nowhere"), "there is no endpoint definition 'nowhere' (looked in '.' and 'endpoints')"),
-        ((*DATA, "--endpoint", "simulated", "--response-column", "answer"), "give one of them"),
-        ((*DATA, "--response-column", "anser"), "no column 'anser'; did you mean 'answer'"),
-        ((*DATA, "--response-column", "answer", "--mapping", "response=x"), "both name the response"),
-        ((*DATA, "--response-column", "answer", "--repeat", "3"), "makes no calls"),
-        ((*DATA, "--evaluators", "blue"), "no plugin 'blue' among the evaluators; did you mean 'bleu'"),
-        ((*DATA, "--evaluators", "bleu", "--set", "blue.threshold=1"), "did you mean 'bleu'"),
-        ((*DATA, "--evaluators", "bleu", "--set", "bleu.treshold=1"), "did you mean 'threshold'"),
-        ((*DATA, "--evaluators", "rouge", "--set", "rouge.treshold=1"), "or 'precision_threshold'"),
-        ((*DATA, "--evaluators", "bleu", "--set", "bleu.threshold=high"), "Expected `float`, got `str`"),
-        ((*DATA, "--evaluators", "bleu", "--set", "bleu.render_calls=yes"), "Expected `bool`, got `str`"),
-        ((*DATA, "--set", "match.ordred=true"), "no matching policy 'ordred'; did you mean 'ordered'"),
-        ((*DATA, "--set", "match.api_key=x"), "set 'match.api_key': a secret is not written here: write ${env:NAME}"),
-        ((*DATA, "--mapping", "response=${targt.response}"), "is not a reference"),
-        ((*DATA, "--mapping", "blue.response=x"), "this run has no evaluator 'blue'"),
-        ((*DATA, "--group-by", "town"), "no column 'town'"),
-        ((*DATA, "--fail-under", "match"), "cannot be read"),
-        ((*DATA, "--fail-under", "mtch>=1"), "did you mean 'match'"),
-        ((*DATA, "--config", "none.yaml"), "none.yaml: cannot be read"),
-        ((*DATA, "--endpoint", "x" * 300), "File name too long"),
-        (("compare", "x" * 300, "last"), "File name too long"),
-        (("trust", "x" * 300), "File name too long"),
-        ((*DATA, "--resume", "r", "--reuse", "r"), "give one of them"),
-        (("evaluate", "--resume", "r"), "there is no run 'r'"),
-        (("score", "r"), "there is no run 'r'"),
-        ((*DATA, "--limit", "x"), "'x' is not a valid whole number"),
-        (("score",), "RUN"),
-        (("evalute",), "no command 'evalute'; did you mean 'evaluate'"),
-        (("compere", "a", "b"), "there is no command 'compere'"),
-        (("datasets", "convert", "x.json", "--from", "opnai", "--out", "y.jsonl"), "did you mean 'openai'"),
-        (("datasets", "convert", "x.json", "--from", "openai", "--out", "y.jsonl"), "there is no data file 'x.json'"),
-        (("check", "nowhere"), "there is no endpoint definition 'nowhere'"),
-        (("judge", "calibrate", "--no-worse-than", "last"), "--no-worse-than is an option of evaluate, score, not of"),
-        (("judge", "calibrate", "nope", "--save"), "does not take 'nope': expected options only"),
-        (("report", "last", "next"), "does not take 'next': expected RUN and options only"),
-    ],
-)  # fmt: skip
+@cases("cli")
 def test_a_mistake_is_one_line_that_says_what_to_do(
-    small: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str
+    small: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], problem: str
 ) -> None:
     said = here(capsys, *arguments)
     assert (said.code, said.out) == (2, "")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.endpoint_parts import HELLO, azure_ml
 from tests.fault_server import FaultServer, answer
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, EndpointError
 from tunecheck.endpoints._transport import proxy_for
@@ -155,21 +156,7 @@ class TestProxies:
             assert (await endpoint.complete(HELLO)).text == "ok"
             await endpoint.close()
 
-    @pytest.mark.parametrize(
-        ("variables", "expected"),
-        [
-            ({}, None),
-            ({"https_proxy": "http://p:3128"}, "http://p:3128"),
-            ({"HTTPS_PROXY": "p:3128"}, "http://p:3128"),
-            ({"all_proxy": "http://p:3128"}, "http://p:3128"),
-            ({"http_proxy": "http://p:3128"}, None),
-            ({"https_proxy": "http://p:3128", "no_proxy": "service.example"}, None),
-            ({"https_proxy": "http://p:3128", "no_proxy": ".example"}, None),
-            ({"https_proxy": "http://p:3128", "no_proxy": "*"}, None),
-            ({"https_proxy": "http://p:3128", "no_proxy": "other.example"}, "http://p:3128"),
-            ({"https_proxy": "http://[::1]:3128"}, "http://[::1]:3128"),
-        ],
-    )
+    @cases("endpoints")
     def test_the_usual_variables_are_understood(
         self, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str | None
     ) -> None:

@@ -63,22 +63,9 @@ def test_a_template_says_what_it_refers_to() -> None:
 
 
 class TestPaths:
-    @pytest.mark.parametrize(
-        ("text", "steps"),
-        [
-            ("", ()),
-            ("a", ("a",)),
-            ("a.b", ("a", "b")),
-            ("a[0].b", ("a", 0, "b")),
-            ("a.0.b", ("a", "0", "b")),
-            ("[0][1]", (0, 1)),
-            ("['a b'][\"c\"]", ("a b", "c")),
-            ("a['']", ("a", "")),
-            ("naïve-key 1", ("naïve-key 1",)),
-        ],
-    )
-    def test_are_read(self, text: str, steps: tuple[str | int, ...]) -> None:
-        assert parse_path(text) == steps
+    @cases("endpoints")
+    def test_are_read(self, text: str, steps: list[str | int]) -> None:
+        assert parse_path(text) == tuple(steps)
 
     @pytest.mark.parametrize("text", [".a", "a..b", "a.", "a[", "a[x]", "a[-1]", "[0]a", "a]", "a['b", "a[0]b"])
     def test_mistakes_are_refused(self, text: str) -> None:
