@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
+
+from tests.fault_server import FaultServer, Plan
 
 from tunecheck import Row
 from tunecheck.endpoints import AzureMLEndpoint, ChatRequest, Clock, Definition, read_definition
@@ -55,6 +58,17 @@ def definition(**values: Any) -> Definition:
 def azure_ml(url: str, *, clock: Clock | None = None, seed: int = 0, **values: Any) -> AzureMLEndpoint:
     """An azure_ml endpoint that waits on a clock of its own, unless another one is given."""
     return AzureMLEndpoint(definition(url=url, **values), clock=clock or HandClock(), rng=random.Random(seed))
+
+
+@asynccontextmanager
+async def serving(plan: Plan, **settings: Any) -> AsyncIterator[tuple[AzureMLEndpoint, FaultServer]]:
+    """An azure_ml endpoint and the server that answers it; both are closed in the end."""
+    with FaultServer(plan) as server:
+        endpoint = azure_ml(server.url, **settings)
+        try:
+            yield endpoint, server
+        finally:
+            await endpoint.close()
 
 
 def row(values: Mapping[str, JSON], index: int = 0) -> Row:

@@ -21,29 +21,9 @@ from tunecheck.plugins import clean, plural, printable
 from tunecheck.views import Table, View, console, print_view
 
 
-def test_escape_sequences_lose_what_makes_a_terminal_obey() -> None:
-    assert clean("a\x1b[31mred\x1b]0;title\x07b\x9bc") == "a[31mred]0;titlebc"
-
-
-def test_line_breaks_and_tabs_become_single_spaces() -> None:
-    assert clean(" one\r\n\ttwo\u2028three ") == "one two three"
-
-
-def test_marks_that_turn_the_writing_direction_are_gone() -> None:
-    assert clean("safe\u202egnp.exe\u2066x\u200b") == "safegnp.exex"
-
-
-def test_lone_surrogates_are_gone() -> None:
-    assert clean("a\ud83db") == "ab"
-
-
-def test_a_long_sentence_loses_its_end() -> None:
-    assert clean("no words are left", 10) == "no words …"
-
-
-def test_a_long_identifier_keeps_its_beginning_and_its_end() -> None:
-    assert clean("customer-question-0001", 10) == "custo…0001"
-    assert len(clean("x" * 50, 10)) == 10
+@cases("cli")
+def test_a_text_is_cleaned_for_a_terminal(text: str, most: int | None, shown: str) -> None:
+    assert (clean(text, most) if most else clean(text)) == shown
 
 
 IDS = ("customer-question-about-the-weather-0001", "customer-question-about-the-weather-0002")

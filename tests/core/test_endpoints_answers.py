@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.endpoint_parts import HELLO, azure_ml, definition
-from tests.fault_server import FaultServer, answer, raw
+from tests.endpoint_parts import HELLO, azure_ml, definition, serving
+from tests.fault_server import answer, raw
 from tests.tables import cases
 
 from tunecheck import EndpointError, ReplyError
@@ -24,60 +24,21 @@ from tunecheck.endpoints import (
 )
 from tunecheck.plugins import dumps, loads
 
-CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
-MESSAGE: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [CALL]}
-
 
 def chat(message: object, **choice: object) -> Any:
     return {"choices": [{"message": message, **choice}]}
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("text", Completion("text")),
-        ("", Completion("")),
-        (None, Completion("")),
-        ('<tool_call>{"name": "f"}</tool_call>', Completion('<tool_call>{"name": "f"}</tool_call>')),
-        (MESSAGE, Completion(None, (CALL,))),
-        ({"role": "assistant", "content": "hi"}, Completion("hi")),
-        ({"role": "assistant", "content": "so", "tool_calls": [CALL]}, Completion("so", (CALL,))),
-        ({"tool_calls": [CALL]}, Completion(None, (CALL,))),
-        ({"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
-         Completion(None, ({"type": "function", "function": {"name": "f", "arguments": "{}"}},))),
-        ([CALL, CALL], Completion(None, (CALL, CALL))),
-        ([], Completion("[]")),
-        (["a", "b"], Completion('["a","b"]')),
-        ([CALL, "a"], Completion(dumps([CALL, "a"]).decode())),
-        ({"name": "f", "arguments": {"a": 1}}, Completion('{"name":"f","arguments":{"a":1}}')),
-        ({"output": "text"}, Completion('{"output":"text"}')),
-        (5, Completion("5")),
-        (True, Completion("true")),
-        (chat(MESSAGE, finish_reason="tool_calls"), Completion(None, (CALL,), finish_reason="tool_calls")),
-    ],
-)  # fmt: skip
-def test_a_scoring_scripts_answer_is_taken_for_what_it_is(value: Any, expected: Completion) -> None:
-    assert read_answer(value) == expected
+@cases("endpoints")
+def test_a_scoring_scripts_answer_is_taken_for_what_it_is(
+    value: Any, text: str | None, calls: list[Any], ended: str | None
+) -> None:
+    assert read_answer(value) == Completion(text, tuple(calls), finish_reason=ended)
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ({"content": "hi"}, Completion("hi")),
-        ({"content": ""}, Completion("")),
-        ({"content": None}, Completion("")),
-        ({}, Completion("")),
-        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, Completion("ab")),
-        ({"content": []}, Completion("")),
-        ({"content": None, "refusal": "I cannot"}, Completion("I cannot")),
-        ({"content": [{"type": "refusal", "refusal": "no"}]}, Completion("no")),
-        ({"content": "hi", "tool_calls": None}, Completion("hi")),
-        ({"content": "hi", "tool_calls": []}, Completion("hi")),
-        ({"content": None, "tool_calls": [CALL, {"odd": 1}]}, Completion(None, (CALL, {"odd": 1}))),
-    ],
-)
-def test_a_chat_completions_message_gives_text_and_calls(message: Any, expected: Completion) -> None:
-    assert read_chat(chat(message)) == expected
+@cases("endpoints")
+def test_a_chat_completions_message_gives_text_and_calls(message: Any, text: str | None, calls: list[Any]) -> None:
+    assert read_chat(chat(message)) == Completion(text, tuple(calls))
 
 
 @cases("endpoints")
@@ -98,44 +59,14 @@ def test_why_an_answer_of_another_api_ended_is_kept(reply: Any, text: str, reaso
     assert (answer.text, answer.finish_reason) == (text, reason)
 
 
-GEMINI_COUNTS = {"promptTokenCount": 9, "candidatesTokenCount": 5, "thoughtsTokenCount": 20, "totalTokenCount": 34,
-                 "cachedContentTokenCount": 4}  # fmt: skip
+@cases("endpoints")
+def test_tokens_of_other_apis_are_counted(reply: Any, expected: list[int]) -> None:
+    assert read_usage(reply) == Usage(*expected)
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        ({"usageMetadata": GEMINI_COUNTS}, Usage(9, 25, 4, 20)),
-        ({"usage": {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}}, Usage(9, 5)),
-        (
-            {"usage": {"inputTokens": 9, "outputTokens": 5, "cacheReadInputTokens": 40, "cacheWriteInputTokens": 2}},
-            Usage(51, 5, 40),
-        ),
-        ({"usage": {"input_tokens": 9, "output_tokens": 5, "cache_read_input_tokens": 40}}, Usage(49, 5, 40)),
-        ({"usage": {"prompt_tokens": 49, "completion_tokens": 5, "cache_read_input_tokens": 40}}, Usage(49, 5, 40)),
-    ],
-    ids=["gemini", "bedrock", "bedrock cached", "anthropic", "anthropic through a gateway"],
-)
-def test_tokens_of_other_apis_are_counted(reply: Any, expected: Usage) -> None:
-    assert read_usage(reply) == expected
-
-
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        ({"prompt_tokens": 3, "completion_tokens": 4}, Usage(3, 4)),
-        ({"input_tokens": 3, "output_tokens": 4}, Usage(3, 4)),
-        ({"prompt_tokens": 0, "completion_tokens": None}, Usage(0, None)),
-        ({"prompt_tokens": "3", "completion_tokens": 1.5}, Usage()),
-        ({"prompt_tokens": True, "completion_tokens": -1}, Usage()),
-        ({"prompt_tokens": 10**30}, Usage()),
-        ([], Usage()),
-        ("many", Usage()),
-        (None, Usage()),
-    ],
-)
-def test_usage_is_taken_only_where_it_counts_tokens(usage: Any, expected: Usage) -> None:
-    assert read_usage({"usage": usage}) == expected
+@cases("endpoints")
+def test_usage_is_taken_only_where_it_counts_tokens(usage: Any, expected: list[int | None]) -> None:
+    assert read_usage({"usage": usage}) == Usage(*expected)
 
 
 ANYTHING = st.recursive(
@@ -233,8 +164,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE.keys())
 async def test_a_hostile_body_ends_as_an_answer_or_as_a_typed_error(body: bytes) -> None:
-    with FaultServer(lambda *_: raw(body)) as server:
-        endpoint = azure_ml(server.url, response="result", retries=1)
+    async with serving(lambda *_: raw(body), response="result", retries=1) as (endpoint, _):
         try:
             done = await endpoint.complete(HELLO)
         except EndpointError as error:
@@ -242,15 +172,12 @@ async def test_a_hostile_body_ends_as_an_answer_or_as_a_typed_error(body: bytes)
             assert len(str(error)) < 500
         else:
             dumps(done.columns())
-        await endpoint.close()
 
 
 async def test_hostile_headers_end_as_an_answer() -> None:
     step = answer("ok", x_request_id="\x7f" * 5 + "i" * 5000, Retry_After="x" * 5000)
-    with FaultServer(lambda *_: step) as server:
-        endpoint = azure_ml(server.url)
+    async with serving(lambda *_: step) as (endpoint, _):
         done = await endpoint.complete(HELLO)
-        await endpoint.close()
     assert done.request_id is not None
     assert len(done.request_id) <= 128
     assert done.request_id.isprintable()
@@ -272,25 +199,19 @@ class TestAnswersPath:
         ],
     )
     async def test_it_leads_to_the_answer(self, path: str, reply: Any, text: str) -> None:
-        with FaultServer(lambda *_: answer(reply)) as server:
-            endpoint = azure_ml(server.url, response=path)
+        async with serving(lambda *_: answer(reply), response=path) as (endpoint, _):
             assert (await endpoint.complete(HELLO)).text == text
-            await endpoint.close()
 
     @pytest.mark.parametrize("reply", [{"output": 1, "usage": {}}, ["a"], "text", 5, None, {}])
     async def test_a_path_that_leads_nowhere_says_what_is_there(self, reply: Any) -> None:
-        with FaultServer(lambda *_: answer(reply)) as server:
-            endpoint = azure_ml(server.url, response="result")
+        async with serving(lambda *_: answer(reply), response="result") as (endpoint, server):
             with pytest.raises(ReplyError, match="the reply has nothing at 'result'"):
                 await endpoint.complete(HELLO)
-            await endpoint.close()
         assert len(server.requests) == 1
 
     async def test_plain_text_is_an_answer_too(self) -> None:
-        with FaultServer(lambda *_: raw(b"just text", "text/plain; charset=utf-8")) as server:
-            endpoint = azure_ml(server.url)
+        async with serving(lambda *_: raw(b"just text", "text/plain; charset=utf-8")) as (endpoint, _):
             assert (await endpoint.complete(HELLO)).text == "just text"
-            await endpoint.close()
 
 
 def test_an_endpoint_is_not_a_secretive_thing() -> None:

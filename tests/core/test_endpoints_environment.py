@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.endpoint_parts import HELLO, azure_ml
+from tests.endpoint_parts import HELLO, azure_ml, serving
 from tests.fault_server import FaultServer, answer
 from tests.tables import cases
 
@@ -151,10 +151,8 @@ class TestProxies:
     async def test_loopback_never_goes_through_a_proxy(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
         monkeypatch.setenv("all_proxy", "http://127.0.0.1:1")
-        with FaultServer(lambda *_: answer("ok")) as server:
-            endpoint = azure_ml(server.url)
+        async with serving(lambda *_: answer("ok")) as (endpoint, _):
             assert (await endpoint.complete(HELLO)).text == "ok"
-            await endpoint.close()
 
     @cases("endpoints")
     def test_the_usual_variables_are_understood(
@@ -185,8 +183,6 @@ async def test_a_netrc_file_does_not_replace_the_key(tmp_path: Path, monkeypatch
     netrc.write_text("machine 127.0.0.1 login somebody password else\n")
     monkeypatch.setenv("NETRC", str(netrc))
     monkeypatch.setenv("TC_KEY", "sk-abcdefgh")
-    with FaultServer(lambda *_: answer("ok")) as server:
-        endpoint = azure_ml(server.url, auth={"type": "key", "value": "${env:TC_KEY}"})
+    async with serving(lambda *_: answer("ok"), auth={"type": "key", "value": "${env:TC_KEY}"}) as (endpoint, server):
         await endpoint.complete(HELLO)
-        await endpoint.close()
     assert server.requests[0].headers["authorization"] == "Bearer sk-abcdefgh"

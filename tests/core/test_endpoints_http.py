@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.endpoint_parts import HELLO, HandClock, azure_ml, user
+from tests.endpoint_parts import HELLO, HandClock, azure_ml, serving, user
 from tests.fault_server import (
     HANG,
     RESET,
@@ -26,6 +26,7 @@ from tests.fault_server import (
     raw,
     truncated,
 )
+from tests.tables import cases
 
 from tunecheck import (
     ContentFilterError,
@@ -84,7 +85,7 @@ async def test_the_request_id_is_found_under_the_names_that_azure_uses(header: s
     assert done.request_id == "id-1"
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
 async def test_a_passing_status_is_tried_again(status: int) -> None:
     done, server, _ = await ask(first_then_ok(failing(status)))
     assert done.text == "hi"
@@ -109,7 +110,7 @@ async def test_an_answer_that_does_not_come_in_time_is_cut_and_tried_again(step:
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413, 422, 501])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413, 422, 501, 505])
 async def test_a_lasting_status_is_not_tried_again(status: int) -> None:
     error, server = await failure(always(failing(status)))
     assert len(server.requests) == 1
@@ -123,18 +124,14 @@ async def test_all_attempts_of_a_call_carry_the_same_idempotency_key() -> None:
 
 
 async def test_the_callers_idempotency_key_is_sent() -> None:
-    with FaultServer(always(OK)) as server:
-        endpoint = azure_ml(server.url)
+    async with serving(always(OK)) as (endpoint, server):
         await endpoint.complete(user("a", key="k-1"))
-        await endpoint.close()
     assert server.requests[0].key == "k-1"
 
 
 async def test_calls_without_a_key_get_different_ones() -> None:
-    with FaultServer(always(OK)) as server:
-        endpoint = azure_ml(server.url)
+    async with serving(always(OK)) as (endpoint, server):
         await asyncio.gather(*(endpoint.complete(HELLO) for _ in range(20)))
-        await endpoint.close()
     assert len({request.key for request in server.requests}) == 20
 
 
@@ -261,14 +258,12 @@ async def test_a_reply_of_exactly_the_limit_is_the_largest_taken(over: int, enco
     body = json.dumps(text).encode()
     assert len(body) == (1 << 20) + over
     sent = raw(gzip.compress(body), Content_Encoding="gzip") if encoding else raw(body)
-    with FaultServer(always(sent)) as server:
-        endpoint = azure_ml(server.url, retries=0, max_reply_bytes=1 << 20)
+    async with serving(always(sent), retries=0, max_reply_bytes=1 << 20) as (endpoint, _):
         if over > 0:
             with pytest.raises(ReplyError, match="the reply is larger than 1,048,576 bytes"):
                 await endpoint.complete(HELLO)
         else:
             assert (await endpoint.complete(HELLO)).text == text
-        await endpoint.close()
 
 
 async def test_a_compressed_bomb_is_refused_too() -> None:
@@ -278,29 +273,23 @@ async def test_a_compressed_bomb_is_refused_too() -> None:
 
 
 async def test_a_large_request_is_sent_whole() -> None:
-    with FaultServer(always(OK)) as server:
-        endpoint = azure_ml(server.url, response="result")
+    async with serving(always(OK), response="result") as (endpoint, server):
         await endpoint.complete(user("ä" * (2 << 20)))
-        await endpoint.close()
     sent = server.requests[0].json()
     assert isinstance(sent, dict)
     assert sent["input_data"] == [{"role": "user", "content": "ä" * (2 << 20)}]
 
 
 async def test_cookies_are_not_kept() -> None:
-    with FaultServer(always(answer({"result": "hi"}, Set_Cookie="session=1"))) as server:
-        endpoint = azure_ml(server.url)
+    async with serving(always(answer({"result": "hi"}, Set_Cookie="session=1"))) as (endpoint, server):
         await endpoint.complete(HELLO)
         await endpoint.complete(HELLO)
-        await endpoint.close()
     assert all("cookie" not in request.headers for request in server.requests)
 
 
 async def test_connections_are_shared_and_no_more_than_the_concurrency() -> None:
-    with FaultServer(always(OK)) as server:
-        endpoint = azure_ml(server.url, limits={"concurrency": 3})
+    async with serving(always(OK), limits={"concurrency": 3}) as (endpoint, server):
         await asyncio.gather(*(endpoint.complete(HELLO) for _ in range(50)))
-        await endpoint.close()
     assert server.connections <= 3
     assert server.most_under_way <= 3
 
@@ -353,21 +342,17 @@ class TestRetryAfter:
 
 class TestRefusals:
     async def test_the_tenth_in_a_row_stops_the_run(self) -> None:
-        with FaultServer(always(failing(401, "bad key"))) as server:
-            endpoint = azure_ml(server.url)
+        async with serving(always(failing(401, "bad key"))) as (endpoint, server):
             for _ in range(9):
                 with pytest.raises(RefusedError):
                     await endpoint.complete(HELLO)
             with pytest.raises(StopRunError, match=r"run must stop now: 10 calls in a row were refused; .*bad key"):
                 await endpoint.complete(HELLO)
-            await endpoint.close()
         assert len(server.requests) == 10
 
     async def test_afterwards_nothing_more_is_sent(self) -> None:
-        with FaultServer(always(failing(403))) as server:
-            endpoint = azure_ml(server.url, limits={"concurrency": 4})
+        async with serving(always(failing(403)), limits={"concurrency": 4}) as (endpoint, server):
             results = await asyncio.gather(*(endpoint.complete(HELLO) for _ in range(100)), return_exceptions=True)
-            await endpoint.close()
         assert len(server.requests) <= 13  # those in flight together with the tenth
         assert sum(isinstance(result, RefusedError) for result in results) >= 9
         assert all(isinstance(result, (RefusedError, StopRunError)) for result in results)
@@ -376,28 +361,16 @@ class TestRefusals:
         def plan(request: Request, _: int) -> Step:
             return OK if request.key == "fine" else failing(401)
 
-        with FaultServer(plan) as server:
-            endpoint = azure_ml(server.url)
+        async with serving(plan) as (endpoint, server):
             for key in [*["no"] * 9, "fine", *["no"] * 9]:
                 if key == "fine":
                     await endpoint.complete(user("a", key))
                 else:
                     with pytest.raises(RefusedError):
                         await endpoint.complete(user("a", key))
-            await endpoint.close()
         assert len(server.requests) == 19
 
-    @pytest.mark.parametrize(
-        ("status", "error"),
-        [
-            (404, {"message": "The model `tuned-3` does not exist.", "type": "NotFoundError"}),
-            (404, {"message": "model 'tuned-3' not found"}),
-            (404, {"message": 'model "tuned-3" not found, try pulling it first'}),
-            (400, {"message": "tuned-3 is not a valid model ID"}),
-            (400, {"message": "Invalid model name passed in model=tuned-3"}),
-            (404, {"message": "No.", "code": "model_not_found"}),
-        ],
-    )
+    @cases("endpoints")
     async def test_an_unknown_model_stops_the_run_and_the_offered_models_are_named(
         self, status: int, error: dict[str, Any]
     ) -> None:
@@ -428,12 +401,10 @@ class TestRefusals:
         ],
     )
     async def test_another_error_of_the_request_is_an_error_of_its_row_alone(self, step: Step) -> None:
-        with FaultServer(always(step)) as server:
-            endpoint = azure_ml(server.url)
+        async with serving(always(step)) as (endpoint, _):
             for _ in range(12):
                 with pytest.raises(EndpointError) as raised:
                     await endpoint.complete(HELLO)
-            await endpoint.close()
         assert raised.value.cause is None
 
     async def test_closing_lets_a_later_run_begin_anew(self) -> None:
@@ -448,12 +419,12 @@ class TestRefusals:
 
 
 async def test_cancelling_a_call_gives_its_place_to_the_next() -> None:
-    with FaultServer(lambda request, _: HANG if request.key == "slow" else OK) as server:
-        endpoint = azure_ml(server.url, limits={"concurrency": 1}, response="result")
+    async with serving(
+        lambda request, _: HANG if request.key == "slow" else OK, limits={"concurrency": 1}, response="result"
+    ) as (endpoint, _):
         slow = asyncio.create_task(endpoint.complete(user("a", "slow")))
         await asyncio.sleep(0.1)
         waiting = asyncio.create_task(endpoint.complete(user("a", "next")))
         await asyncio.sleep(0)
         slow.cancel()
         assert (await waiting).text == "hi"
-        await endpoint.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.endpoint_parts import HandClock, LoopClock, azure_ml, user
+from tests.endpoint_parts import HandClock, LoopClock, azure_ml, serving, user
 from tests.fault_server import FaultServer, Request, Step, answer, busy, failing
 from tests.virtual_time import run_virtually
 
@@ -278,11 +278,13 @@ class TestAdaptiveGate:
 
 async def test_requests_per_minute_hold_for_every_attempt() -> None:
     clock = HandClock()
-    with FaultServer(lambda _, attempt: failing(500) if attempt == 0 else answer("ok")) as server:
-        endpoint = azure_ml(server.url, clock=clock, limits={"requests_per_minute": 60})
+    async with serving(
+        lambda _, attempt: failing(500) if attempt == 0 else answer("ok"),
+        clock=clock,
+        limits={"requests_per_minute": 60},
+    ) as (endpoint, server):
         for number in range(5):
             await endpoint.complete(user("a", str(number)))
-        await endpoint.close()
     assert len(server.requests) == 10
     assert clock.time >= 9
 
@@ -290,11 +292,14 @@ async def test_requests_per_minute_hold_for_every_attempt() -> None:
 async def test_tokens_are_reserved_by_estimate_and_corrected_by_usage() -> None:
     clock = HandClock()
     usage = {"prompt_tokens": 10, "completion_tokens": 5}
-    with FaultServer(lambda *_: answer({"result": "ok", "usage": usage})) as server:
-        endpoint = azure_ml(server.url, clock=clock, limits={"tokens_per_minute": 6000}, parameters={"max_tokens": 900})
+    async with serving(
+        lambda *_: answer({"result": "ok", "usage": usage}),
+        clock=clock,
+        limits={"tokens_per_minute": 6000},
+        parameters={"max_tokens": 900},
+    ) as (endpoint, _):
         for _ in range(30):
             await endpoint.complete(user("a"))
-        await endpoint.close()
     # 100 a second, a bucket of 1,000. By estimates alone, 30 times 900 would take 260 s and more. 15 each are used: at
     # the last call 435 are gone, and it waits until about 920 are there.
     assert 3 < clock.time < 4
@@ -302,11 +307,14 @@ async def test_tokens_are_reserved_by_estimate_and_corrected_by_usage() -> None:
 
 async def test_tokens_are_counted_as_estimated_where_the_service_says_nothing() -> None:
     clock = HandClock()
-    with FaultServer(lambda *_: answer({"result": "ok"})) as server:
-        endpoint = azure_ml(server.url, clock=clock, limits={"tokens_per_minute": 6000}, parameters={"max_tokens": 900})
+    async with serving(
+        lambda *_: answer({"result": "ok"}),
+        clock=clock,
+        limits={"tokens_per_minute": 6000},
+        parameters={"max_tokens": 900},
+    ) as (endpoint, _):
         for _ in range(5):
             await endpoint.complete(user("a"))
-        await endpoint.close()
     # A bucket of 1,000 and 100 a second: five calls of 900 and a few tokens.
     assert 35 < clock.time < 40
 
@@ -317,15 +325,13 @@ async def test_an_overloaded_service_is_asked_less_at_once_and_then_more_again()
     def plan(request: Request, attempt: int) -> Step:
         return busy("1") if overloaded and attempt == 0 else answer("ok")
 
-    with FaultServer(plan) as server:
-        endpoint = azure_ml(server.url, clock=HandClock(), limits={"concurrency": 10})
+    async with serving(plan, clock=HandClock(), limits={"concurrency": 10}) as (endpoint, _):
         await asyncio.gather(*(endpoint.complete(user("a", f"busy {n}")) for n in range(20)))
         cut = endpoint.load()
         overloaded = False
         for wave in range(12):
             await asyncio.gather(*(endpoint.complete(user("a", f"{wave} {n}")) for n in range(10)))
         grown = endpoint.load()
-        await endpoint.close()
     assert cut is not None
     assert cut.limit < 10
     assert grown is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.endpoint_parts import HELLO, EagerClock, HandClock, azure_ml
+from tests.endpoint_parts import HELLO, EagerClock, HandClock, azure_ml, serving
 from tests.fault_server import FaultServer, Plan, Step, answer, failing, page, raw
 from tests.pipeline_parts import questions, run
 from tests.tables import cases
@@ -173,18 +173,17 @@ def test_a_run_on_an_empty_account_stops_and_says_how_to_go_on(tmp_path: Path) -
 class TestLongWaits:
     async def test_a_longer_wait_than_a_call_waits_is_an_error_at_once(self) -> None:
         clock = HandClock()
-        with FaultServer(lambda *_: failing(429, "come back tomorrow", Retry_After="86400")) as server:
-            endpoint = azure_ml(server.url, clock=clock)
+        async with serving(lambda *_: failing(429, "come back tomorrow", Retry_After="86400"), clock=clock) as (
+            endpoint,
+            server,
+        ):
             with pytest.raises(ThrottledError, match=r"asks to wait 86,400 s, and a call waits 120 s at most"):
                 await endpoint.complete(HELLO)
-            await endpoint.close()
         assert (len(server.requests), clock.waits) == (1, [])
 
     async def test_ten_of_them_in_a_row_stop_the_run(self) -> None:
-        with FaultServer(lambda *_: failing(503, Retry_After="3600")) as server:
-            endpoint = azure_ml(server.url)
+        async with serving(lambda *_: failing(503, Retry_After="3600")) as (endpoint, server):
             results = await asyncio.gather(*(endpoint.complete(HELLO) for _ in range(60)), return_exceptions=True)
-            await endpoint.close()
         assert isinstance(results[-1], StopRunError)
         assert len(server.requests) < 40
 

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.endpoint_parts import HELLO, azure_ml, row
+from tests.endpoint_parts import HELLO, azure_ml, row, serving
 from tests.fault_server import FaultServer, Request, Step, answer, failing, raw
 from tests.tables import cases
 
@@ -33,20 +33,16 @@ def shown(text: str) -> bool:
 
 
 async def test_the_key_is_sent_as_a_bearer_token() -> None:
-    with FaultServer(lambda *_: answer("ok")) as server:
-        endpoint = azure_ml(server.url, auth=AUTH)
+    async with serving(lambda *_: answer("ok"), auth=AUTH) as (endpoint, server):
         await endpoint.complete(HELLO)
-        await endpoint.close()
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 async def test_the_key_is_sent_in_the_header_that_the_definition_names() -> None:
-    with FaultServer(lambda *_: answer("ok")) as server:
-        endpoint = azure_ml(
-            server.url, auth={**AUTH, "header": "X-API-Key"}, headers={"x-functions-key": "${env:TC_KEY}"}
-        )
+    async with serving(
+        lambda *_: answer("ok"), auth={**AUTH, "header": "X-API-Key"}, headers={"x-functions-key": "${env:TC_KEY}"}
+    ) as (endpoint, server):
         await endpoint.complete(HELLO)
-        await endpoint.close()
     headers = server.requests[0].headers
     assert (headers["x-api-key"], headers["x-functions-key"]) == (KEY, KEY)
     assert "authorization" not in headers
@@ -106,11 +102,9 @@ async def test_a_server_that_echoes_the_key_in_an_error_does_not_spread_it(statu
         sent = request.headers["authorization"]
         return failing(status, f"bad: {sent} {quote(KEY, safe='')} {json.dumps(KEY)}", x_request_id=KEY)
 
-    with FaultServer(echo) as server:
-        endpoint = azure_ml(server.url, auth=AUTH, retries=1)
+    async with serving(echo, auth=AUTH, retries=1) as (endpoint, _):
         with pytest.raises(EndpointError) as caught:
             await endpoint.complete(HELLO)
-        await endpoint.close()
     assert "***" in str(caught.value)
     assert caught.value.request_id == "***"
     assert not shown("".join(traceback.format_exception(caught.value)))
@@ -130,22 +124,18 @@ async def test_nor_in_a_body_that_is_not_json(content_type: str) -> None:
     step = raw(f"<title>{KEY}</title> {KEY}".encode(), content_type, 500)
     broken = raw(f"{KEY} is not JSON".encode(), "application/json")
     for one in (step, broken):
-        with FaultServer(lambda *_, one=one: one) as server:
-            endpoint = azure_ml(server.url, auth=AUTH, retries=0)
+        async with serving(lambda *_, one=one: one, auth=AUTH, retries=0) as (endpoint, _):
             with pytest.raises(EndpointError) as caught:
                 await endpoint.complete(HELLO)
-            await endpoint.close()
         assert not shown(str(caught.value))
 
 
 async def test_nor_in_a_long_body_where_the_excerpt_ends_within_the_key() -> None:
     for before in range(170, 200):
         step = failing(500, "x" * before + KEY)
-        with FaultServer(lambda *_, step=step: step) as server:
-            endpoint = azure_ml(server.url, auth=AUTH, retries=0)
+        async with serving(lambda *_, step=step: step, auth=AUTH, retries=0) as (endpoint, _):
             with pytest.raises(EndpointError) as caught:
                 await endpoint.complete(HELLO)
-            await endpoint.close()
         assert "sk-" not in str(caught.value)
 
 
@@ -166,14 +156,12 @@ async def test_an_answer_that_echoes_the_key_is_masked_everywhere() -> None:
 
 
 async def test_a_secret_in_the_body_comes_from_the_environment_too() -> None:
-    with FaultServer(lambda request, _: answer(f"you sent {json.loads(request.body)['login']['api_key']}")) as server:
-        endpoint = azure_ml(
-            server.url,
-            request={"login": {"api_key": "${env:TC_KEY}"}, "p": "${parameters}"},
-            parameters={"token_for_tools": "${env:TC_KEY}", "max_tokens": 5, "pad_token": "<pad>"},
-        )
+    async with serving(
+        lambda request, _: answer(f"you sent {json.loads(request.body)['login']['api_key']}"),
+        request={"login": {"api_key": "${env:TC_KEY}"}, "p": "${parameters}"},
+        parameters={"token_for_tools": "${env:TC_KEY}", "max_tokens": 5, "pad_token": "<pad>"},
+    ) as (endpoint, server):
         done = await endpoint.complete(HELLO)
-        await endpoint.close()
     assert server.requests[0].json() == {
         "login": {"api_key": KEY},
         "p": {"token_for_tools": KEY, "max_tokens": 5, "pad_token": "<pad>"},
@@ -187,10 +175,10 @@ async def test_a_short_or_plain_value_of_a_header_does_not_mask_answers(
     monkeypatch: pytest.MonkeyPatch, slot: str, mark: str
 ) -> None:
     monkeypatch.setenv("TC_SLOT", slot)
-    with FaultServer(lambda *_: answer(f"the {slot} line")) as server:
-        endpoint = azure_ml(server.url, headers={"azureml-model-deployment": f"${{env:TC_SLOT{mark}}}"})
+    async with serving(
+        lambda *_: answer(f"the {slot} line"), headers={"azureml-model-deployment": f"${{env:TC_SLOT{mark}}}"}
+    ) as (endpoint, server):
         done = await endpoint.complete(HELLO)
-        await endpoint.close()
     assert done.text == f"the {slot} line"
     assert server.requests[0].headers["azureml-model-deployment"] == slot
 
@@ -204,10 +192,8 @@ def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch, v
 
 async def test_a_line_feed_at_the_end_of_a_key_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TC_KEY", "sk-abcdefgh\n")
-    with FaultServer(lambda *_: answer("ok")) as server:
-        endpoint = azure_ml(server.url, auth=AUTH)
+    async with serving(lambda *_: answer("ok"), auth=AUTH) as (endpoint, server):
         await endpoint.complete(HELLO)
-        await endpoint.close()
     assert server.requests[0].headers["authorization"] == "Bearer sk-abcdefgh"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as some
-from tests.endpoint_parts import HELLO, azure_ml
+from tests.endpoint_parts import HELLO, azure_ml, serving
 from tests.fault_server import FaultServer, Step, raw
 from tests.serve_parts import RECORDS, Starter, asking, recorded_answers, servers
 
@@ -191,10 +191,8 @@ async def test_a_stream_that_fails_is_asked_for_again(body: bytes, problem: str)
 
 
 async def test_an_open_connection_after_the_last_event_keeps_nobody_waiting() -> None:
-    with FaultServer(lambda *_: replace(GOOD, length=1 << 20, then="hang")) as server:
-        endpoint = azure_ml(server.url, timeout_s=30, retries=0)
+    async with serving(lambda *_: replace(GOOD, length=1 << 20, then="hang"), timeout_s=30, retries=0) as (endpoint, _):
         assert (await endpoint.complete(HELLO)).text == "hi"
-        await endpoint.close()
 
 
 def test_signs_of_life_and_comments_are_passed_over() -> None:

@@ -135,20 +135,6 @@ def test_no_text_becomes_a_formula_of_a_spreadsheet(tmp_path: Path, text: str) -
     check_files(result)
 
 
-def test_numbers_stay_numbers_in_the_table(tmp_path: Path) -> None:
-    values = [-5, -1.5, 2**70, True, None, "text", [1, "a"], {"k": None}]
-    data = [{f"c{number}": value for number, value in enumerate(values)}]
-    header, body = table_of(run(tmp_path, data, evaluators={"e": lambda c0: 1}))
-    cells = [body[header.index(f"inputs.c{number}")] for number in range(len(values))]
-    assert cells == ["-5", "-1.5", str(2**70), "true", "", "text", '[1,"a"]', '{"k":null}']
-
-
-def test_texts_of_many_lines_stay_one_cell(tmp_path: Path) -> None:
-    text = 'a\r\nb\n"c",d\u2028e\ud83d'
-    header, body = table_of(run(tmp_path, [{"a": text}], evaluators={"e": lambda a: 1}))
-    assert body[header.index("inputs.a")] == text.replace("\ud83d", "\\ud83d")
-
-
 def test_more_columns_than_a_spreadsheet_holds_are_left_to_the_rows_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -88,12 +89,18 @@ class Again:
         return sorted(self.target.asked)
 
 
+@pytest.fixture
+def again_with(tmp_path: Path, judges: Judges, first: EvaluationResult) -> Callable[..., Again]:
+    """Run again with these changes."""
+    return partial(Again, tmp_path, judges, first)
+
+
 def plain(result: EvaluationResult) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     return rows_of(result), metrics_of(result)
 
 
-def test_nothing_changed_means_nothing_done(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
-    again = Again(tmp_path, judges, first)
+def test_nothing_changed_means_nothing_done(first: EvaluationResult, again_with: Callable[..., Again]) -> None:
+    again = again_with()
     assert (again.asked, again.scored) == ([], {})
     assert plain(again.result) == plain(first)
     assert again.result.run_dir != first.run_dir
@@ -101,89 +108,79 @@ def test_nothing_changed_means_nothing_done(tmp_path: Path, judges: Judges, firs
 
 
 def test_a_run_that_reused_everything_can_itself_be_reused(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
+    tmp_path: Path, judges: Judges, first: EvaluationResult, again_with: Callable[..., Again]
 ) -> None:
-    second = Again(tmp_path, judges, first)
+    second = again_with()
     shutil.rmtree(first.run_dir)
     third = Again(tmp_path, judges, second.result)
     assert (third.asked, third.scored) == ([], {})
     assert plain(third.result) == plain(first)
 
 
-def test_a_changed_row_is_asked_and_scored_again_and_no_other(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
-) -> None:
+def test_a_changed_row_is_asked_and_scored_again_and_no_other(again_with: Callable[..., Again]) -> None:
     data = questions(10)
     data[4]["question"] = "What is it?"
-    again = Again(tmp_path, judges, first, data=data)
+    again = again_with(data=data)
     assert again.asked == ["q4"]
     assert again.scored == {name: ["answer to What is it?"] for name in ("length", "at_least", "later")}
     assert column(again.result, "outputs.length.n")[3:6] == [20, 21, 20]
 
 
-def test_an_inserted_row_moves_the_others_and_asks_for_none_of_them(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
-) -> None:
+def test_an_inserted_row_moves_the_others_and_asks_for_none_of_them(again_with: Callable[..., Again]) -> None:
     data = [{"id": "new", "question": "What is new?"}, *questions(10)]
-    again = Again(tmp_path, judges, first, data=data)
+    again = again_with(data=data)
     assert again.asked == ["new"]
     assert again.scored["length"] == ["answer to What is new?"]
     assert column(again.result, "outputs.response")[1:] == [answer_to(n) for n in range(10)]
 
 
-def test_rows_in_another_order_ask_nobody(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
-    again = Again(tmp_path, judges, first, data=questions(10)[::-1])
+def test_rows_in_another_order_ask_nobody(again_with: Callable[..., Again]) -> None:
+    again = again_with(data=questions(10)[::-1])
     assert (again.asked, again.scored) == ([], {})
     assert column(again.result, "outputs.response") == [answer_to(n) for n in reversed(range(10))]
 
 
-def test_a_removed_row_asks_nobody(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
-    again = Again(tmp_path, judges, first, limit=4)
+def test_a_removed_row_asks_nobody(again_with: Callable[..., Again]) -> None:
+    again = again_with(limit=4)
     assert (again.asked, again.scored, again.result.row_count) == ([], {}, 4)
 
 
-def test_a_changed_mapping_scores_again_what_it_feeds(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
-    again = Again(tmp_path, judges, first, evaluator_config={"at_least": {"response": "${data.question}"}})
+def test_a_changed_mapping_scores_again_what_it_feeds(again_with: Callable[..., Again]) -> None:
+    again = again_with(evaluator_config={"at_least": {"response": "${data.question}"}})
     assert again.asked == []
     assert again.scored == {"at_least": [f"What is {n}?" for n in range(10)]}
 
 
-def test_a_mapping_that_gives_the_same_values_scores_nothing(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
-) -> None:
-    again = Again(tmp_path, judges, first, evaluator_config={"at_least": {"response": "${target.response}"}})
+def test_a_mapping_that_gives_the_same_values_scores_nothing(again_with: Callable[..., Again]) -> None:
+    again = again_with(evaluator_config={"at_least": {"response": "${target.response}"}})
     assert (again.asked, again.scored) == ([], {})
 
 
-def test_an_evaluator_s_argument_scores_it_again(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
-    again = Again(tmp_path, judges, first, evaluators=judges.all(least=30))
+def test_an_evaluator_s_argument_scores_it_again(judges: Judges, again_with: Callable[..., Again]) -> None:
+    again = again_with(evaluators=judges.all(least=30))
     assert again.asked == []
     assert list(again.scored) == ["at_least"]
     assert metrics_of(again.result)["at_least.ok"] == 0
 
 
-def test_an_evaluator_s_source_scores_it_again(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
+def test_an_evaluator_s_source_scores_it_again(judges: Judges, again_with: Callable[..., Again]) -> None:
     judges.write(JUDGES.replace('{"n": len(response)}', '{"n": -len(response)}'))
-    again = Again(tmp_path, judges, first, evaluators={"length": judges.module.length})
+    again = again_with(evaluators={"length": judges.module.length})
     assert (again.asked, len(again.scored["length"])) == ([], 10)
     assert metrics_of(again.result)["length.n"] == -20
 
 
-def test_another_evaluator_is_scored_and_the_others_are_not(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
-) -> None:
-    again = Again(tmp_path, judges, first, evaluators={**judges.all(), "more": judges.module.AtLeast(5)})
+def test_another_evaluator_is_scored_and_the_others_are_not(judges: Judges, again_with: Callable[..., Again]) -> None:
+    again = again_with(evaluators={**judges.all(), "more": judges.module.AtLeast(5)})
     assert (again.asked, len(again.scored["at_least"])) == ([], 10)
     assert list(again.scored) == ["at_least"]
 
 
-def test_a_target_s_setting_asks_again_and_scores_what_came_out_different(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
-) -> None:
+def test_a_target_s_setting_asks_again_and_scores_what_came_out_different(again_with: Callable[..., Again]) -> None:
     def answer(row: Row) -> dict[str, Any]:
         return {"response": "other" if row.index == 3 else answer_to(row.index)}
 
-    again = Again(tmp_path, judges, first, target=Answering(answer, version="2"))
+    again = again_with(target=Answering(answer, version="2"))
     assert len(again.asked) == 10
     assert again.scored == {name: ["other"] for name in ("length", "at_least", "later")}
 
@@ -214,10 +211,8 @@ def test_answers_of_a_target_that_cannot_be_told_from_another_are_reused_with_a_
     assert "no fingerprint" in (again.result.run_dir / "metrics.json").read_text()
 
 
-def test_answers_of_a_target_with_a_fingerprint_are_not_given_to_one_without(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
-) -> None:
-    assert len(Again(tmp_path, judges, first, target=Answering(version=None)).asked) == 10
+def test_answers_of_a_target_with_a_fingerprint_are_not_given_to_one_without(again_with: Callable[..., Again]) -> None:
+    assert len(again_with(target=Answering(version=None)).asked) == 10
 
 
 def test_a_run_without_a_target_reuses_verdicts(tmp_path: Path, judges: Judges) -> None:
@@ -390,9 +385,9 @@ def test_resume_refuses_a_target_s_changed_mapping(tmp_path: Path, judges: Judge
         )
 
 
-def test_resume_and_reuse_together_are_refused(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
+def test_resume_and_reuse_together_are_refused(again_with: Callable[..., Again]) -> None:
     with pytest.raises(ConfigurationError, match="give one of them"):
-        Again(tmp_path, judges, first, resume="last")
+        again_with(resume="last")
 
 
 def test_a_cut_off_run_that_reuses_another_goes_on_reusing_it(
@@ -439,10 +434,10 @@ def test_reusing_a_run_that_is_not_there_says_what_was_meant(tmp_path: Path, jud
         run(tmp_path, questions(2), target=Answering(), evaluators=judges.all(), reuse="nothing")
 
 
-def test_reusing_a_run_whose_journal_is_gone_is_said(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
+def test_reusing_a_run_whose_journal_is_gone_is_said(first: EvaluationResult, again_with: Callable[..., Again]) -> None:
     (first.run_dir / "journal.jsonl").unlink()
     with pytest.raises(ConfigurationError, match="what the run has recorded cannot be read"):
-        Again(tmp_path, judges, first)
+        again_with()
 
 
 # -- score
@@ -529,9 +524,9 @@ def test_score_with_a_mapping_typo_is_an_error(tmp_path: Path, judges: Judges, f
 
 
 def test_a_taken_over_answer_is_in_the_new_run_s_journal(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
+    first: EvaluationResult, again_with: Callable[..., Again]
 ) -> None:
-    again = Again(tmp_path, judges, first)
+    again = again_with()
     assert [record["out"] for record in records(again.result, "answer")] == [
         {"response": answer_to(n)} for n in range(10)
     ]

@@ -9,17 +9,7 @@ from functools import partial
 
 import pytest
 
-from tunecheck._loops import MOST_LEFT, Threads
-
-
-def test_a_call_s_future_has_what_it_returned_or_raised() -> None:
-    threads = Threads(2, "t")
-    assert threads.submit(partial(divmod, 7, 2)).result(30) == (3, 1)
-    with pytest.raises(ZeroDivisionError):
-        threads.submit(partial(divmod, 7, 0)).result(30)
-    with pytest.raises(SystemExit):
-        threads.submit(partial(exit, 3)).result(30)
-    assert threads.submit(lambda: threading.current_thread().daemon).result(30)
+from tunecheck._loops import Threads
 
 
 def test_as_many_calls_as_there_are_threads_run_at_once_and_no_more() -> None:
@@ -72,17 +62,6 @@ def test_threads_that_were_let_go_finish_their_work_and_take_no_more() -> None:
 # -- calls that do not come back
 
 
-async def test_a_call_that_takes_too_long_is_left_behind_and_others_have_its_place() -> None:
-    threads, release = Threads(1, "stuck"), threading.Event()
-    with pytest.raises(TimeoutError, match=r"took longer than 0\.05 s"):
-        await threads.call(partial(release.wait, 30), 0.05)
-    assert await threads.call(threading.active_count, 30) > 1
-    assert threads.left == 1
-    release.set()
-    for _ in range(3):
-        assert await threads.call(int, 30) == 0
-
-
 async def test_a_call_that_waits_for_a_thread_is_not_late() -> None:
     threads, release = Threads(1, "busy"), threading.Event()
     first = asyncio.create_task(threads.call(partial(release.wait, 30), 30))
@@ -90,23 +69,3 @@ async def test_a_call_that_waits_for_a_thread_is_not_late() -> None:
     await asyncio.sleep(0.2)
     release.set()
     assert (await first, await second) == (True, 8)
-
-
-async def test_after_many_that_did_not_come_back_no_more_calls_are_made() -> None:
-    threads, release = Threads(64, "many"), threading.Event()
-    stuck = [threads.call(partial(release.wait, 30), 0.05) for _ in range(MOST_LEFT)]
-    assert all(isinstance(each, TimeoutError) for each in await asyncio.gather(*stuck, return_exceptions=True))
-    made: list[int] = []
-    with pytest.raises(TimeoutError, match="is not called: 32 calls before have not come back"):
-        await threads.call(partial(made.append, 1), 30)
-    assert not made
-    release.set()
-
-
-@pytest.mark.parametrize("error", [StopIteration(3), KeyboardInterrupt(), GeneratorExit(), SystemExit(3)], ids=repr)
-async def test_whatever_a_call_raises_comes_to_whoever_waits_for_it(error: BaseException) -> None:
-    def call() -> None:
-        raise error
-
-    with pytest.raises((type(error), RuntimeError)):
-        await Threads(1, "t").call(call, 30)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -237,21 +236,6 @@ def test_a_row_on_which_the_worker_dies_is_one_error_row(
 def test_there_are_no_more_workers_than_cores(tmp_path: Path, judges: ModuleType) -> None:
     result = run(tmp_path, DATA * 20, evaluators={"e": judges.length}, workers=40)
     assert 1 <= len(pids(result, "e")) <= (os.cpu_count() or 1)
-
-
-def test_no_more_than_1024_calls_are_in_flight(tmp_path: Path) -> None:
-    in_flight = most = 0
-
-    async def answer(n: int) -> dict[str, int]:
-        nonlocal in_flight, most
-        in_flight += 1
-        most = max(most, in_flight)
-        await asyncio.sleep(0.5)
-        in_flight -= 1
-        return {"response": n}
-
-    run(tmp_path, [{"n": n} for n in range(1_500)], target=answer, evaluators={"e": lambda n: n}, concurrency=10_000)
-    assert most == 1_024
 
 
 @posix_only

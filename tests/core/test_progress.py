@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from tunecheck.plugins import Progress, ProgressBar, Throughput
@@ -28,23 +29,18 @@ def paced(*moments: tuple[float, int]) -> Throughput:
     return pace
 
 
-def test_before_the_second_moment_there_is_no_rate() -> None:
-    assert paced().rate is None
-    assert paced((0, 5)).rate is None
-
-
-def test_the_rate_is_rows_by_seconds() -> None:
-    assert paced((0, 0), (2, 10)).rate == 5
-
-
-def test_rows_taken_over_at_the_start_are_soon_forgotten() -> None:
-    pace = paced((0, 0), (1, 1000), (2, 1002), (22, 1042))
-    assert pace.rate == 2  # of the last 20 seconds
-
-
-def test_where_nothing_was_finished_lately_the_whole_time_counts() -> None:
-    pace = paced((0, 0), (10, 20), (40, 20))
-    assert pace.rate == 0.5
+@pytest.mark.parametrize(
+    ("moments", "rate"),
+    [
+        ([], None),
+        ([(0, 5)], None),
+        ([(0, 0), (2, 10)], 5),
+        ([(0, 0), (1, 1000), (2, 1002), (22, 1042)], 2),  # of the last 20 seconds: rows taken over are forgotten
+        ([(0, 0), (10, 20), (40, 20)], 0.5),  # nothing was finished lately: the whole time counts
+    ],
+)
+def test_the_rate_is_rows_by_seconds(moments: list[tuple[float, int]], rate: float | None) -> None:
+    assert paced(*moments).rate == rate
 
 
 def test_the_time_left_is_what_is_left_by_the_rate() -> None:

@@ -271,28 +271,7 @@ def test_what_may_mean_something_else_in_nunjucks_is_refused(body: str) -> None:
         _prompt(NUNJUCKS, f"user:\n{body}\n")
 
 
-REFUSED = {
-    "model: {id: j, connection: {kind: key, apiKey: 'x${env:K}'}}": "line 2: model.connection.apiKey: a secret is",
-    "model: {id: j, options: {api_key: x}}": "line 2: model.options.api_key: a secret has no place here",
-    "model: {id: j, connection: {kind: reference, name: x}}": "line 2: model.connection.kind: 'reference' is none of",
-    "model: {id: j, provider: anthropic, connection: {kind: key}}": 'line 2: model.provider: "anthropic" is',
-    "model: j\ntemplate:\n  format: mustache": 'line 4: template.format: "mustache" is not supported: write jinja2',
-    "model: j\ntemplate:\n  format: liquid": 'line 4: template.format: "liquid" is not supported',
-    "model: j\ntemplate:\n  format: {kind: liquid}": 'line 4: template.format.kind: "liquid" is not supported',
-    "model: j\ntools:\n  - {kind: function}": "line 4: tools.0.name: is missing",
-    "model: j\ntools: 5": "line 3: tools: must be a list or a mapping, not 5",
-    "model: j\ninputs:\n  - {name: a, kind: string}\n  - {name: b, kind: array}": "line 5: inputs.1.items: is missing",
-    "model: j\ninputs:\n  - {kind: string}": "line 4: inputs.0.name: is missing",
-    "model: j\ninputs:\n  - {name: a}": "line 4: inputs.0.kind: is missing",
-    "model: j\ninputs:\n  a: [5]": "line 4: inputs.a: must be a mapping with `kind:` and more, not a list",
-    "model: {id: 5, options: 7}": "line 2: model.options: must be a mapping, not 7",
-    "model: j\njudge: {treshold: 1}": "line 3: Object contains unknown field `treshold`",
-    "model: {id: j, provider: foundry, connection: {kind: key}}": "line 2: model.connection.endpoint: is missing",
-    "model:\n  id: x\n  api: chat": "line 4: model.api: belongs to the older dialect of prompts, model.id to the newer",
-}
-
-
-@pytest.mark.parametrize(("front", "problem"), REFUSED.items())
+@cases("prompts")
 def test_what_is_not_supported_is_refused_with_file_line_and_key(front: str, problem: str) -> None:
     with pytest.raises(PromptError, match=r"^p\.prompty, line [^\n]+$") as caught:
         _prompt(front).model_definition()

@@ -146,6 +146,13 @@ def test_what_a_prompt_says_of_its_model_is_not_kept_as_its_value(tmp_path: Path
 # -- what a server repeats
 
 
+def masking(*secrets: str) -> Redactor:
+    redactor = Redactor()
+    for secret in secrets:
+        redactor.add(Secret(secret))
+    return redactor
+
+
 def ways(text: str) -> dict[str, str]:
     return {
         "as it is": text,
@@ -180,8 +187,7 @@ def ways(text: str) -> dict[str, str]:
 @pytest.mark.parametrize("way", ways(SECRET))
 @pytest.mark.parametrize("secret", [SECRET, "abcdefgh", "a&b<c>'d\"e\\f"])
 def test_a_secret_is_masked_in_every_way_of_writing_it(secret: str, way: str) -> None:
-    redactor = Redactor()
-    redactor.add(Secret(secret))
+    redactor = masking(secret)
     written = ways(secret)[way]
     masked = redactor.answer(f"before {written} after")
     assert isinstance(masked, str)
@@ -206,8 +212,7 @@ def cut(text: str) -> dict[str, str]:
 @pytest.mark.parametrize("way", cut(KEY))
 @pytest.mark.parametrize("method", ["answer", "text", "line"])
 def test_a_part_of_a_secret_is_masked(way: str, method: str) -> None:
-    redactor = Redactor()
-    redactor.add(Secret(KEY))
+    redactor = masking(KEY)
     part = cut(KEY)[way].rstrip("=")
     masked = getattr(redactor, method)(f"bad key {part} given")
     assert "***" in masked
@@ -216,22 +221,18 @@ def test_a_part_of_a_secret_is_masked(way: str, method: str) -> None:
 
 @pytest.mark.parametrize("kept", ["", "/", "!*'()"])
 def test_a_part_of_a_secret_in_an_address_is_masked_whichever_characters_are_escaped(kept: str) -> None:
-    redactor = Redactor()
-    redactor.add(Secret("Zx9!kQ/7+pL&2vB=mN-4tR"))
+    redactor = masking("Zx9!kQ/7+pL&2vB=mN-4tR")
     part = quote("Zx9!kQ/7+pL&2", safe=kept)
     assert redactor.line(f"to /a/{part}") == "to /a/***"
 
 
 def test_eleven_letters_of_a_secret_stay() -> None:
-    redactor = Redactor()
-    redactor.add(Secret(KEY))
-    assert redactor.answer(f"({KEY[:11]}) ({KEY[-11:]})") == f"({KEY[:11]}) ({KEY[-11:]})"
+    assert masking(KEY).answer(f"({KEY[:11]}) ({KEY[-11:]})") == f"({KEY[:11]}) ({KEY[-11:]})"
 
 
 @pytest.mark.parametrize("secret", ["a" * 40, "ab" * 20, "x" * 11 + "y" * 11])
 def test_a_long_answer_of_a_secrets_letters_is_masked_in_time(secret: str) -> None:
-    redactor = Redactor()
-    redactor.add(Secret(secret))
+    redactor = masking(secret)
     assert "***" in str(redactor.answer(secret * 1_000))
     assert redactor.answer((secret[:11] + "-") * 10_000) == (secret[:11] + "-") * 10_000
 
@@ -250,17 +251,14 @@ def test_the_exception_of_an_evaluator_is_masked(tmp_path: Path) -> None:
     "secret", ["4929123456781234", "0049291234", "12345678901234567890123", "-12345678", "1234.5678"]
 )
 def test_a_secret_of_digits_is_masked_as_a_number_too(secret: str) -> None:
-    redactor = Redactor()
-    redactor.add(Secret(secret))
+    redactor = masking(secret)
     number = json.loads(secret.lstrip("0"))
     said = [number, float(number), {"pin": number}, True, None, 17, 0.5, 2**70]
     assert redactor.answer(said) == ["***", "***", {"pin": "***"}, True, None, 17, 0.5, 2**70]
 
 
 def test_a_secret_that_is_part_of_a_number_is_masked_with_all_of_it() -> None:
-    redactor = Redactor()
-    redactor.add(Secret("12345678"))
-    assert redactor.answer([9_123_456_789, 12345678.25]) == ["***", "***"]
+    assert masking("12345678").answer([9_123_456_789, 12345678.25]) == ["***", "***"]
 
 
 async def test_a_call_whose_structured_arguments_repeat_a_secret_as_a_number_is_masked(
@@ -278,35 +276,32 @@ async def test_a_call_whose_structured_arguments_repeat_a_secret_as_a_number_is_
 
 
 def test_what_stands_around_a_secret_stays_as_it_was_written() -> None:
-    redactor = Redactor()
-    redactor.add(Secret("abcdefgh"))
+    redactor = masking("abcdefgh")
     text = r"Ä\u00e4%41 {\"k\": \"\u0061BCdefg%68\"} İ &amp; abcdefgh\u0021"
     assert redactor.answer(text) == r"Ä\u00e4%41 {\"k\": \"***\"} İ &amp; ***\u0021"
 
 
 def test_secrets_that_overlap_leave_nothing_of_either() -> None:
-    redactor = Redactor()
-    for text in ("abcdefgh-1234", "1234-stuvwxyz"):
-        redactor.add(Secret(text))
-    assert redactor.text("abcdefgh-1234-stuvwxyz") == "***"
+    assert masking("abcdefgh-1234", "1234-stuvwxyz").text("abcdefgh-1234-stuvwxyz") == "***"
 
 
 def test_the_user_and_password_of_a_basic_header_are_masked_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    redactor = Redactor()
-    redactor.add(Secret("Basic " + base64.b64encode(b"ann:correct-horse").decode()))
-    assert redactor.answer("ann:correct-horse and correct-horse") == "*** and ***"
+    assert (
+        masking("Basic " + base64.b64encode(b"ann:correct-horse").decode()).answer(
+            "ann:correct-horse and correct-horse"
+        )
+        == "*** and ***"
+    )
 
 
 def test_a_secret_is_masked_at_every_place_of_a_long_answer() -> None:
-    redactor = Redactor()
-    redactor.add(Secret("abcdefgh-1234"))
+    redactor = masking("abcdefgh-1234")
     for at in range(262_080, 262_160, 3):
         assert redactor.answer(f"{'x' * at}\\u0061bcdefgh%2d1234{'y' * 100_000}") == f"{'x' * at}***{'y' * 100_000}"
 
 
 def test_a_long_answer_full_of_escapes_is_masked_in_time() -> None:
-    redactor = Redactor()
-    redactor.add(Secret("abcdefgh"))
+    redactor = masking("abcdefgh")
     escapes = "\\u0061%41&amp;" * 400_000
     assert redactor.answer(f"{escapes}\\u0061bcdefgh") == f"{escapes}***"
     for mark in ("%", "\\", "&", "%25"):
