@@ -8,8 +8,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,124 +26,6 @@ _SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 _IDENTITIES = {"managed": "managed", "user": "user_identity", "token": "aml_token"}
 _REMOTE = re.compile(r"azureml:|[a-z]+://")
 _DATA_INPUT, _RESULTS_OUTPUT = "dataset", "results"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommandJob:
-    """A job that runs `tunecheck evaluate` in a copy of the workspace.
-
-    `arguments` are the arguments of `evaluate` without --dataset. `dataset` is a path in the workspace, a file outside
-    it, or an address that Azure ML resolves (`azureml:val:3`). `requirements` are installed into the environment. If a
-    `wheel` is given, it replaces the published package. `output` is a path in a datastore or in blob storage
-    (`az://…`) for the results. Several `instances` form a Ray cluster: the command runs on the head node, and rows run
-    on all machines.
-    """
-
-    name: str
-    compute: str
-    arguments: Sequence[str]
-    dataset: str
-    requirements: Sequence[str] = ()
-    wheel: Path | None = None
-    image: str = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
-    variables: Mapping[str, str] = field(default_factory=dict)
-    identity: str | None = None
-    experiment: str = "tunecheck"
-    output: str | None = None
-    instances: int = 1
-
-    def yaml_text(self, folder: Path, workspace: Path) -> str:
-        """Return the job's YAML, with paths relative to the folder of the YAML file.
-
-        Raises:
-            ConfigurationError: Azure ML cannot take an argument of the command, or does not know the identity.
-        """
-        import yaml
-
-        job: dict[str, JSON] = {
-            "$schema": _SCHEMA,
-            "type": "command",
-            "display_name": self.name,
-            "experiment_name": self.experiment,
-            "code": _seen_from(folder, workspace),
-            "command": self._command(workspace),
-            "inputs": self._inputs(folder, workspace),
-            "outputs": {} if is_storage(self.output) else {_RESULTS_OUTPUT: self._results()},
-            "environment": {"build": {"path": "environment"}},
-            "environment_variables": dict(self.variables),
-            "compute": self.compute if is_remote(self.compute) else f"azureml:{self.compute}",
-            "identity": None if self.identity is None else {"type": _identity(self.identity)},
-            # Azure ML starts a Ray cluster on the job's machines and runs the command on its head.
-            "distribution": {"type": "ray"} if self.instances > 1 else None,
-            "resources": {"instance_count": self.instances},
-        }
-        return yaml.safe_dump(
-            {key: value for key, value in job.items() if value}, sort_keys=False, allow_unicode=True, width=120
-        )
-
-    def dockerfile(self) -> str:
-        """Return the Dockerfile of the environment: a Python image with the job's requirements."""
-        lines = [f"FROM {self.image}"]
-        if self.wheel is not None:
-            lines.append(f"COPY {self.wheel.name} ./")
-        lines.append(f"RUN pip install --no-cache-dir {shlex.join(self.requirements)}")
-        return "\n".join(lines) + "\n"
-
-    def _command(self, workspace: Path) -> str:
-        # The shell of a Linux container reads the command, also if it is written on Windows.
-        words = [shlex.quote(_check_word(word)) for word in self.arguments]
-        dataset = f"${{{{inputs.{_DATA_INPUT}}}}}"
-        if not is_input(self.dataset, workspace):
-            dataset = shlex.quote(_check_word(self.dataset))
-        results = f"--results-dir ${{{{outputs.{_RESULTS_OUTPUT}}}}}"
-        if self.output is not None and is_storage(self.output):
-            results = f"--results-dir {shlex.quote(_check_word(self.output))}"
-        elsewhere = ["--on ray:auto"] if self.instances > 1 else []
-        return " ".join(["tunecheck evaluate --dataset", dataset, *words, results, *elsewhere])
-
-    def _inputs(self, folder: Path, workspace: Path) -> JSON:
-        if not is_input(self.dataset, workspace):
-            return {}
-        path = self.dataset if is_remote(self.dataset) else _seen_from(folder, Path(self.dataset))
-        return {_DATA_INPUT: {"type": "uri_file", "mode": "download", "path": path}}
-
-    def _results(self) -> JSON:
-        # Not a mount, because a mounted output does not reliably keep what a run appends and syncs.
-        results: dict[str, JSON] = {"type": "uri_folder", "mode": "upload"}
-        return results if self.output is None else {**results, "path": self.output}
-
-
-def is_storage(output: str | None) -> bool:
-    """Return whether the run writes its results to blob storage, and not to an output of the job."""
-    return output is not None and output.startswith("az://")
-
-
-def is_remote(name: str) -> bool:
-    """Return whether a name is an address that Azure ML resolves."""
-    return _REMOTE.match(name) is not None
-
-
-def is_input(dataset: str, workspace: Path) -> bool:
-    """Return whether the data are an input of the job, because they are not in the workspace."""
-    return is_remote(dataset) or not (workspace / dataset).resolve().is_relative_to(workspace.resolve())
-
-
-def _check_word(word: str) -> str:
-    if "${{" in word:
-        raise ConfigurationError(
-            f"{word!r}: Azure ML fills in ${{{{…}}}} of a job's command itself; write it otherwise"
-        )
-    return word
-
-
-def _identity(name: str) -> str:
-    if name not in _IDENTITIES:
-        raise ConfigurationError(f"--identity {name}: give {', '.join(_IDENTITIES)}")
-    return _IDENTITIES[name]
-
-
-def _seen_from(folder: Path, path: Path) -> str:
-    return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
 
 
 _WHERE = "Azure ML"
@@ -192,19 +74,15 @@ def job(options: JobOptions, invocation: Invocation) -> int:
 
     tunecheck azureml job --compute cpu -- --dataset val.jsonl --endpoint my-endpoint
     """
-
-    given = _evaluate_options(options.arguments)
+    given = _evaluate_options(options)
     name = options.name or _name(given.dataset)
-    folder = options.out or Path("azureml") / name
-    file = _write(_describe(options, given, name), folder, overwrite=options.overwrite)
-    where = AzureWorkspace(
-        workspace=options.workspace, resource_group=options.resource_group, subscription=options.subscription
-    )
-    read = {*_variables_read(given), *(["AZURE_STORAGE_ACCOUNT_NAME"] if is_storage(options.output) else [])}
+    file = _write(options, _checked_data(given.dataset), name)
+    read = {*_variables_read(given), *(["AZURE_STORAGE_ACCOUNT_NAME"] if _is_storage(options.output) else [])}
     needed = sorted(read - _variables(options.env).keys())
-    at = submit(file, where) if options.submit else None
+    by_hand = command_line(_az_command(file, options))
+    at = _submit(file, options) if options.submit else None
     if options.json:
-        print_json({"job": str(file), "submit": by_hand(file, where), "url": at, "variables_needed": [*needed]})
+        print_json({"job": str(file), "submit": by_hand, "url": at, "variables_needed": [*needed]})
         return DONE
     print(f"written {file}")
     for variable in needed:
@@ -212,49 +90,24 @@ def job(options: JobOptions, invocation: Invocation) -> int:
             f"{clean(variable)} is read from the environment, but the job does not set it. For a secret, use "
             "auth: {type: entra} in the endpoint and --identity instead; for other values, --env NAME=VALUE"
         )
-    print(f"submitted: {clean(at)}" if at is not None else f"submit it:  {by_hand(file, where)}")
+    print(f"submitted: {clean(at)}" if at is not None else f"submit it:  {by_hand}")
     return DONE
 
 
-def _evaluate_options(arguments: list[str]) -> Options:
-    """Return the options of `evaluate` for these arguments. Refuse options that cannot be used in a job."""
+def _evaluate_options(options: JobOptions) -> Options:
+    """Return the options of `evaluate` that are to be given. Refuse options that cannot be used in a job."""
     from tunecheck.cli import evaluate
 
     # Wrong arguments are refused here, before a job waits for its machine.
-    options = evaluate.parse("tunecheck evaluate", arguments)
-    wrong = next((name for name in _NOT_IN_A_JOB if name in options.given()), None)
+    given = evaluate.parse("tunecheck evaluate", options.arguments)
+    wrong = next((name for name in _NOT_IN_A_JOB if name in given.given()), None)
     if wrong is not None:
         raise ConfigurationError(f"--{wrong.replace('_', '-')}: a job makes a run of its own, in its own output")
-    return options
-
-
-def _describe(options: JobOptions, given: Options, name: str) -> CommandJob:
-
-    wheel = options.wheel
-    if wheel is not None and not wheel.is_file():
-        raise ConfigurationError(f"--wheel {wheel}: there is no such file")
-    shared = is_storage(options.output)
+    if options.wheel is not None and not options.wheel.is_file():
+        raise ConfigurationError(f"--wheel {options.wheel}: there is no such file")
     if given.on is not None:
         raise ConfigurationError("--on: give --instances N in front of the --")
-    chosen = ",".join([*(["azure-storage"] if shared else []), *(["ray"] if options.instances > 1 else [])])
-    chosen = f"[{chosen}]" if chosen else ""
-    package = f"./{wheel.name}{chosen}" if wheel is not None else f"tunecheck{chosen}=={__version__}"
-    extras = ["azure-identity"] if options.identity is not None else []
-    image = {} if options.image is None else {"image": options.image}
-    return CommandJob(
-        name=name,
-        compute=options.compute,
-        arguments=_without_dataset(options.arguments),
-        dataset=_checked_data(given.dataset),
-        requirements=[package, *extras, *(options.install or [])],
-        wheel=wheel,
-        variables=_variables(options.env),
-        identity=options.identity,
-        experiment=options.experiment,
-        output=options.output,
-        instances=options.instances,
-        **image,
-    )
+    return given
 
 
 def _checked_data(dataset: str | None) -> str:
@@ -263,10 +116,10 @@ def _checked_data(dataset: str | None) -> str:
 
     if dataset is None:
         raise ConfigurationError("no data: give --dataset behind the --")
-    if not is_remote(dataset):
+    if not _is_remote(dataset):
         open_dataset(dataset)
     beside = sidecar_path(Path(dataset))
-    if is_input(dataset, Path()) and beside.exists():
+    if _is_input(dataset) and beside.exists():
         raise ConfigurationError(
             f"{beside} would not be copied with the data set: copy it and {dataset} into datasets/"
         )
@@ -309,50 +162,124 @@ def _name(dataset: str | None) -> str:
     return re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip("-.") or "evaluation"
 
 
-def _write(job: CommandJob, folder: Path, *, overwrite: bool) -> Path:
-    """Write the job's folder, and return the path of the YAML file."""
+def _write(options: JobOptions, dataset: str, name: str) -> Path:
+    """Write the job's folder, and return the path of the YAML file.
+
+    Raises:
+        ConfigurationError: the file exists, Azure ML cannot take an argument, or it does not know the identity.
+    """
+    folder = options.out or Path("azureml") / name
     file = folder / "job.yml"
-    if file.exists() and not overwrite:
+    if file.exists() and not options.overwrite:
         raise ConfigurationError(f"{file} is there already: give --overwrite to replace it, or another --name")
-    text = job.yaml_text(folder, Path())
+    text = _job_yaml(options, dataset, name, folder)
     environment = folder / "environment"
     environment.mkdir(parents=True, exist_ok=True)
-    write_file(environment / "Dockerfile", job.dockerfile().encode())
-    if job.wheel is not None:
-        shutil.copyfile(job.wheel, environment / job.wheel.name)
-    if not any(Path(name).exists() for name in (".amlignore", ".gitignore")):
+    write_file(environment / "Dockerfile", _dockerfile(options).encode())
+    if options.wheel is not None:
+        shutil.copyfile(options.wheel, environment / options.wheel.name)
+    if not any(Path(each).exists() for each in (".amlignore", ".gitignore")):
         write_file(Path(".amlignore"), _AMLIGNORE)
     write_file(file, text.encode())
     return file
 
 
+def _job_yaml(options: JobOptions, dataset: str, name: str, folder: Path) -> str:
+    """Return the job's YAML, with paths relative to the folder of the YAML file."""
+    import yaml
+
+    compute, identity = options.compute, options.identity
+    if identity is not None and identity not in _IDENTITIES:
+        raise ConfigurationError(f"--identity {identity}: give {', '.join(_IDENTITIES)}")
+    path = dataset if _is_remote(dataset) else _seen_from(folder, Path(dataset))
+    # Not mounts, because a mounted output does not reliably keep what a run appends and syncs.
+    results = {"type": "uri_folder", "mode": "upload", **({} if options.output is None else {"path": options.output})}
+    job: dict[str, JSON] = {
+        "$schema": _SCHEMA,
+        "type": "command",
+        "display_name": name,
+        "experiment_name": options.experiment,
+        "code": _seen_from(folder, Path()),
+        "command": _evaluate_command(options, dataset),
+        "inputs": {_DATA_INPUT: {"type": "uri_file", "mode": "download", "path": path}} if _is_input(dataset) else {},
+        "outputs": {} if _is_storage(options.output) else {_RESULTS_OUTPUT: {**results}},
+        "environment": {"build": {"path": "environment"}},
+        "environment_variables": {**_variables(options.env)},
+        "compute": compute if _is_remote(compute) else f"azureml:{compute}",
+        "identity": None if identity is None else {"type": _IDENTITIES[identity]},
+        # Azure ML starts a Ray cluster on the job's machines and runs the command on its head.
+        "distribution": {"type": "ray"} if options.instances > 1 else None,
+        "resources": {"instance_count": options.instances},
+    }
+    given = {key: value for key, value in job.items() if value}
+    return yaml.safe_dump(given, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _dockerfile(options: JobOptions) -> str:
+    """Return the Dockerfile of the environment: a Python image with Tunecheck, as published or from a wheel."""
+    wheel = options.wheel
+    extras = [*(["azure-storage"] if _is_storage(options.output) else []), *(["ray"] if options.instances > 1 else [])]
+    chosen = f"[{','.join(extras)}]" if extras else ""
+    package = f"./{wheel.name}{chosen}" if wheel is not None else f"tunecheck{chosen}=={__version__}"
+    packages = [package, *(["azure-identity"] if options.identity is not None else []), *(options.install or [])]
+    lines = [f"FROM {options.image or f'python:{sys.version_info.major}.{sys.version_info.minor}-slim'}"]
+    lines += [f"COPY {wheel.name} ./"] if wheel is not None else []
+    return "\n".join([*lines, f"RUN pip install --no-cache-dir {shlex.join(packages)}", ""])
+
+
+def _evaluate_command(options: JobOptions, dataset: str) -> str:
+    """Return the job's command. The shell of a Linux container reads it, also if it is written on Windows."""
+    data = f"${{{{inputs.{_DATA_INPUT}}}}}" if _is_input(dataset) else _quoted(dataset)
+    words = map(_quoted, _without_dataset(options.arguments))
+    results = f"${{{{outputs.{_RESULTS_OUTPUT}}}}}"
+    if options.output is not None and _is_storage(options.output):
+        results = _quoted(options.output)
+    elsewhere = ["--on ray:auto"] if options.instances > 1 else []
+    return " ".join(["tunecheck evaluate --dataset", data, *words, "--results-dir", results, *elsewhere])
+
+
+def _quoted(word: str) -> str:
+    if "${{" in word:
+        raise ConfigurationError(
+            f"{word!r}: Azure ML fills in ${{{{…}}}} of a job's command itself; write it otherwise"
+        )
+    return shlex.quote(word)
+
+
+def _is_storage(output: str | None) -> bool:
+    """Return whether the run writes its results to blob storage, and not to an output of the job."""
+    return output is not None and output.startswith("az://")
+
+
+def _is_remote(name: str) -> bool:
+    """Return whether a name is an address that Azure ML resolves."""
+    return _REMOTE.match(name) is not None
+
+
+def _is_input(dataset: str) -> bool:
+    """Return whether the data are an input of the job, because they are not in the workspace."""
+    return _is_remote(dataset) or not Path(dataset).resolve().is_relative_to(Path().resolve())
+
+
+def _seen_from(folder: Path, path: Path) -> str:
+    return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+
+
 # -- submitting: by `az`, or by azure-ai-ml if `az` is not installed
 
 
-@dataclass(frozen=True, kw_only=True)
-class AzureWorkspace:
-    """The Azure ML workspace of a job. For fields that are None, the defaults of `az` are used."""
-
-    workspace: str | None = None
-    resource_group: str | None = None
-    subscription: str | None = None
-
-    def arguments(self) -> list[str]:
-        """Return the options of `az ml`."""
-        given = {
-            "--workspace-name": self.workspace,
-            "--resource-group": self.resource_group,
-            "--subscription": self.subscription,
-        }
-        return [word for flag, value in given.items() if value is not None for word in (flag, value)]
+def _az_command(job: Path, options: JobOptions) -> list[str]:
+    """Return the command that submits a job's file; without a workspace, `az` takes its default."""
+    given = {
+        "--workspace-name": options.workspace,
+        "--resource-group": options.resource_group,
+        "--subscription": options.subscription,
+    }
+    words = [word for flag, value in given.items() if value is not None for word in (flag, value)]
+    return ["az", "ml", "job", "create", "--file", str(job), *words]
 
 
-def az_command(job: Path, where: AzureWorkspace) -> Sequence[str]:
-    """Return the command that submits a job's file."""
-    return ["az", "ml", "job", "create", "--file", str(job), *where.arguments()]
-
-
-def submit(job: Path, where: AzureWorkspace) -> str:
+def _submit(job: Path, options: JobOptions) -> str:
     """Submit a job, and return the address of its page in the studio.
 
     Raises:
@@ -361,19 +288,19 @@ def submit(job: Path, where: AzureWorkspace) -> str:
     """
     az = shutil.which("az")
     if az is not None:
-        return _submit_by_az(az, job, where)
+        return _submit_by_az([az, *_az_command(job, options)[1:]])
     if find_spec("azure.ai") is not None and find_spec("azure.ai.ml") is not None:
-        return _submit_by_package(job, where)
+        return _submit_by_package(job, options)
     raise ConfigurationError(
         "--submit needs the Azure CLI with its extension (az extension add --name ml), or pip install azure-ai-ml "
         "azure-identity; the job's file is written"
     )
 
 
-def _submit_by_az(az: str, job: Path, where: AzureWorkspace) -> str:
-    command = [az, *az_command(job, where)[1:], "--query", "services.Studio.endpoint", "--output", "tsv"]
+def _submit_by_az(command: list[str]) -> str:
+    asking = [*command, "--query", "services.Studio.endpoint", "--output", "tsv"]
     done = subprocess.run(  # noqa: S603 - the Azure CLI, with words that the user typed
-        command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
+        asking, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
     )
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
@@ -383,23 +310,18 @@ def _submit_by_az(az: str, job: Path, where: AzureWorkspace) -> str:
     return done.stdout.strip()
 
 
-def _submit_by_package(job: Path, where: AzureWorkspace) -> str:
+def _submit_by_package(job: Path, options: JobOptions) -> str:
     from azure.ai.ml import MLClient, load_job
     from azure.core.exceptions import AzureError
     from azure.identity import DefaultAzureCredential
 
-    missing = [word for word in ("subscription", "resource_group", "workspace") if getattr(where, word) is None]
+    missing = [word for word in ("subscription", "resource_group", "workspace") if getattr(options, word) is None]
     if missing:
         flags = ", ".join("--" + name.replace("_", "-") for name in missing)
         raise ConfigurationError(f"--submit by azure-ai-ml needs {flags}")
-    client = MLClient(DefaultAzureCredential(), where.subscription, where.resource_group, where.workspace)
+    client = MLClient(DefaultAzureCredential(), options.subscription, options.resource_group, options.workspace)
     try:
         made = client.jobs.create_or_update(load_job(job))
     except AzureError as error:
         raise TunecheckError(f"Azure ML did not take the job: {clean(error, 1_000)}") from None
     return str(made.studio_url)
-
-
-def by_hand(job: Path, where: AzureWorkspace) -> str:
-    """Return the command with which the user can submit the job."""
-    return command_line(az_command(job, where))
