@@ -100,3 +100,9 @@ def test_pipelines_keep_to_the_schema_of_their_system(tools: Path, schema: str, 
     azure = ("--data-transform", "azure-pipelines", "--regex-variant", "nonunicode")
     options = azure if "azure" in schema else ()
     run(tools / "check-jsonschema", "--builtin-schema", schema, *options, *files, cwd=ROOT)
+
+
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
+def test_actionlint_finds_nothing_in_the_workflows() -> None:
+    files = [*(ROOT / ".github" / "workflows").glob("*.yml"), ROOT / "docs" / "examples" / "github-actions.yml"]
+    run("actionlint", *files, cwd=ROOT)
