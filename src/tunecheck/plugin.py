@@ -25,7 +25,7 @@ PLUGIN = Plugin(
             "tunecheck.cli._evaluate.command:evaluate", "Ask an endpoint every row of a data set and judge its answers."
         ),
         "compare": Extension("tunecheck.cli._compare:compare", "Compare runs row by row: better, worse, how sure."),
-        "report": Extension("tunecheck.cli._report:report", "Write a run's report: one HTML file that loads nothing."),
+        "report": Extension("tunecheck.cli._report:report", "Write a run's report: one self-contained HTML file."),
         "view": Extension("tunecheck.cli._report:view", "Show the reports of all runs in a browser."),
         "select": Extension("tunecheck.cli._select:select", "Choose which of several runs to ship."),
         "score": Extension(
@@ -35,7 +35,9 @@ PLUGIN = Plugin(
         "plugins": Extension("tunecheck.cli._workspace:plugins", "List plug-ins and what they bring."),
         "trust": Extension("tunecheck.cli._workspace:trust", "Approve files that data or others' runs name."),
         "endpoints list": Extension("tunecheck.cli._named_endpoints:list_endpoints", "List the workspace's endpoints."),
-        "datasets convert": Extension("tunecheck.cli._datasets:convert", "Convert a data set of another form."),
+        "datasets convert": Extension(
+            "tunecheck.cli._datasets:convert", "Convert training files and evals to a data set."
+        ),
         "judge calibrate": Extension(
             "tunecheck.cli._judge:calibrate", "Measure agreement between a judge and human labels."
         ),

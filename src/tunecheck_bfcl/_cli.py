@@ -65,15 +65,12 @@ class BfclRunOptions(ResumableOptions, ConversationOptions, NamesOptions):
     ids: str | None = option("Only the rows with these ids.", "ID,ID", ASKING)
     limit: int | None = option("Only the first N rows of each category.", "N", ASKING, least=1)
     compat: bool = flag(
-        "As the leaderboard does it, to the letter: 21 answers in one turn, its decoding, its verdicts.", ASKING
+        "Do exactly what the leaderboard does: 21 answers in one turn, its decoding, its verdicts.", ASKING
     )
     exclude_state_log: bool = flag("Leave the simulators' states out of the log.", RUNNING)
-    data: str | None = option("A copy of BFCL, if not the one of `bfcl get`.", "DIR", RUNNING)
+    data: str | None = option("Folder of BFCL's data; default: that of `bfcl get`.", "DIR", RUNNING)
     reuse: str | None = option(
-        "A new run that reuses every answer and verdict of that one whose inputs are unchanged.",
-        "RUN",
-        RUNNING,
-        recorded=False,
+        "New run that reuses RUN's answers and verdicts with unchanged inputs.", "RUN", RUNNING, recorded=False
     )
 
     @property
@@ -85,9 +82,8 @@ class BfclRunOptions(ResumableOptions, ConversationOptions, NamesOptions):
 def run(options: BfclRunOptions, invocation: Invocation) -> int:
     """Run BFCL V3 against an endpoint: single questions, and conversations with simulators behind the calls.
 
-    A run like any other: journaled, resumed with --resume, read with `tunecheck runs`. The result files are below
-    RUN/bfcl/, laid out as the leaderboard's, and `tunecheck bfcl score` scores them again. Gates are those of
-    `tunecheck evaluate --dataset bfcl:CATEGORIES`.
+    --resume finishes an interrupted run. RUN/bfcl/ has the leaderboard's result files; `tunecheck bfcl score` scores
+    them again. For gates, use `tunecheck evaluate --dataset bfcl:CATEGORIES`.
 
     Exit codes:
     0 done
@@ -165,11 +161,11 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardScoreOptions(JsonOptions, NamesOptions):
-    path: Path = argument("A file BFCL_v3_… or BFCL_v4_<category>_result.json, or a folder above some.", "PATH")
+    path: Path = argument("A file BFCL_v3_… or BFCL_v4_<category>_result.json, or a folder with such files.", "PATH")
     compat: str = option("bfcl: the leaderboard's verdicts; strict: without its gaps.", "MODE", default="bfcl")
-    out: Path | None = option("Where the verdicts go; by default bfcl_score.", "DIR")
-    data: Path | None = option("A copy of BFCL, if not the one of `bfcl get`.", "DIR")
-    workers: int | None = option("How many processes.", "N", least=1)
+    out: Path | None = option("Folder for the verdicts; default: bfcl_score.", "DIR")
+    data: Path | None = option("Folder of BFCL's data; default: that of `bfcl get`.", "DIR")
+    workers: int | None = option("Number of processes.", "N", least=1)
 
 
 @command(LeaderboardScoreOptions)
@@ -280,16 +276,16 @@ def _share(share: float | None) -> str:
 class ShowOptions(CommandOptions):
     ids: list[str] | None = argument("Ids of entries, e.g. multi_turn_base_0.", "[ID]…", default=None)
     all: bool = flag("Every entry of the categories, one file each (needs --out).")
-    categories: str = option("Which categories --all means; by default multi_turn.", "A,B", default="multi_turn")
-    out: Path | None = option("Write one file for each entry there.", "DIR")
-    data: Path | None = option("A copy of BFCL, if not the one of `bfcl get`.", "DIR")
+    categories: str = option("Categories of --all.", "A,B", default="multi_turn")
+    out: Path | None = option("Write one file for each entry to this folder.", "DIR")
+    data: Path | None = option("Folder of BFCL's data; default: that of `bfcl get`.", "DIR")
 
 
 @command(ShowOptions)
 def show(options: ShowOptions, invocation: Invocation) -> int:
     """Show the ground truth of entries as a conversation.
 
-    Each turn's question, the calls, what the simulators answer, and what changes in them.
+    Shows each turn's question, calls, results and changes of state.
     """
     from tunecheck_bfcl._data.files import find_bfcl
 

@@ -71,7 +71,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         "Send the agent the newest N tokens at most; may change with --resume.", "N", _TESTING, least=1, fixed=False
     )
     judge: str | None = option(
-        "The model that scores what words cannot, and that tests ask; may change with --resume.",
+        "Model that scores answers that word rules cannot judge; may change with --resume.",
         "FILE",
         SCORING,
         fixed=False,
@@ -83,38 +83,37 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         default=False,
         fixed=False,
     )
-    isolated: bool = flag("Each test in a conversation of its own, without filler; time passes at once.", _TESTING)
+    isolated: bool = flag("Run each test in its own conversation, without filler or waits.", _TESTING)
     clock: str | None = option(
-        "virtual: waits take no time (default); mirrored: the agent is told of them; real: they are waited for.",
+        "virtual: waits take no time (default); mirrored: the agent is told of them; real: the run waits.",
         "CLOCK",
         _TESTING,
     )
-    seed: int | None = option("Of definitions and filler; else the configuration's, or 0.", "N", _TESTING, least=0)
+    seed: int | None = option(
+        "Seed of definitions and filler; default: the configuration's, else 0.", "N", _TESTING, least=0
+    )
     repeat: int | None = option(
-        "Have the conversation K times: how reliably is each test passed?", "K", _TESTING, least=1
+        "Repeat the conversation K times: how reliably does each test pass?", "K", _TESTING, least=1
     )
-    regenerate: bool = flag("Make the definitions anew, though they are there.", _TEXTS)
-    reuse: bool = flag(
-        "Take the definitions that are there, whatever they were made of; else only if made of this configuration.",
-        _TEXTS,
-    )
+    regenerate: bool = flag("Make the definitions again, even if they exist.", _TEXTS)
+    reuse: bool = flag("Use existing definitions even if they were made from another configuration.", _TEXTS)
     definitions: str | None = option(
-        "Where definitions are; by default datasets/memory/<run name>/definitions.", "DIR", _TEXTS, acts="writes"
+        "Folder of the definitions; default: datasets/memory/<run name>/definitions.", "DIR", _TEXTS, acts="writes"
     )
     filler: str | None = option("Questions and answers to fill the time; by default a small pool.", "FILE", _TEXTS)
-    wording: str | None = option("What is said besides the tests' own texts.", "FILE", _TEXTS)
+    wording: str | None = option("Texts of the conversation other than those of the tests.", "FILE", _TEXTS)
     texts: str | None = option("Books for chapter break, which is left out without them.", "PATH", _TEXTS)
-    generator: str | None = option("The model that writes what some tests are made of.", "FILE", _TEXTS, acts="asks")
-    tokenizer: str | None = option("What tokens are counted with; by default cl100k_base.", "NAME", RUNNING)
+    generator: str | None = option("Model that writes the material of some tests.", "FILE", _TEXTS, acts="asks")
+    tokenizer: str | None = option("Tokenizer that counts tokens; default: cl100k_base.", "NAME", RUNNING)
     resume: str | None = option(
-        "Go on with a run: its id, the beginning of it, its folder, or last. Without RUN: with the unfinished run of "
-        "these options, or a new one.",
+        "Finish a run: its id, the beginning of it, its folder, or last. Without RUN: the unfinished run with these "
+        "options, else a new one.",
         "[RUN]",
         RUNNING,
         bare=UNFINISHED,
         recorded=False,
     )
-    fresh: bool = flag("Start a new run, and do not mention an unfinished one.", RUNNING, recorded=False)
+    fresh: bool = flag("Start a new run even if one is unfinished.", RUNNING, recorded=False)
 
     def of_the_same(self) -> dict[str, JSON]:
         """Return the options that must be equal for two runs to be runs of one configuration."""

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions(CommandOptions):
     replay: str | None = option("Recorded answers: JSON Lines with messages (or id) and response.", "FILE")
-    simulated: str | None = option("The simulated model, answering the rows of this data set.", "DATASET")
+    simulated: str | None = option("Answer the rows of this data set with the simulated model.", "DATASET")
     service: str | None = option("A service of a plug-in, such as memory-agent (docs/memory-agents.md).", "NAME")
-    evaluator: str | None = option("An evaluator, as Azure AI Foundry calls it: /evaluate (docs/foundry.md).", "NAME")
+    evaluator: str | None = option("Serve this evaluator at /evaluate, for Azure AI Foundry (docs/foundry.md).", "NAME")
     set: dict[str, JSON] | None = option(
         "With --evaluator: one of its parameters, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE"
     )
@@ -43,8 +43,8 @@ class ServeOptions(CommandOptions):
 def serve(options: ServeOptions, invocation: Invocation) -> int:
     """Serve answers as an Azure ML endpoint (/score) and as chat completions (/v1/chat/completions), until Ctrl-C.
 
-    With --service it is a service of a plug-in instead. With --evaluator it scores rows for endpoint-based evaluators
-    of Azure AI Foundry.
+    --service runs a plug-in's service instead. --evaluator scores rows for endpoint-based evaluators of Azure AI
+    Foundry.
     """
     import asyncio
 

@@ -44,7 +44,7 @@ class DestinationOptions(CommandOptions):
         acts="sends",
     )
     foundry: str | None = option(
-        "evals: a run of the project's evals API, beside those made in the portal, instead of a result of its own.",
+        "evals: upload to the project's evals API, which has the portal's own runs; default: a separate result.",
         "API",
         RUNNING,
         recorded=False,
@@ -123,18 +123,18 @@ def as_json(done: Uploaded) -> dict[str, JSON]:
 @dataclass(frozen=True, kw_only=True)
 class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
     runs: list[str] = argument("Finished runs, each by its id, the beginning of it, its folder, or last.", "RUN…")
-    allow_simulated: bool = flag("Upload a run that no model answered; it is tagged as simulated.")
-    again: bool = flag("Upload the run anew where it was deleted at the destination.")
+    allow_simulated: bool = flag("Upload simulated answers, tagged as simulated.")
+    again: bool = flag("Upload the run again if it was deleted at the destination.")
 
 
 @command(UploadOptions)
 def upload(options: UploadOptions, invocation: Invocation) -> int:
     """Upload finished runs: metrics, rows, logs of conversations and the report.
 
-    An upload that failed is repeated with the same command: it goes on where it stopped, and makes no second run. The
-    run's upload.json records the finished steps. One that fails keeps no other from being uploaded.
+    If an upload fails, repeat the command: it continues where it stopped and makes no second run. upload.json records
+    the finished steps. A failed upload does not stop the others.
 
-    Exit codes: 0 done; 1 a step failed, and the run's folder is as it was; 2 wrong use.
+    Exit codes: 0 done; 1 a step failed (the run's folder is unchanged); 2 wrong use.
     """
     from tunecheck import find_run
     from tunecheck.cli import note_changed

@@ -67,8 +67,8 @@ class CheckOptions(DataCheckOptions):
 def check(options: CheckOptions, invocation: Invocation) -> int:
     """Check whether a run will work.
 
-    Data sets: ids, roles, tool definitions and ground-truth calls; calls of conversations are replayed on their
-    simulators. Findings are listed by row and turn; turns count from 0.
+    Data sets: ids, messages, tool definitions and ground truth. Calls of conversations are replayed on their
+    simulators. Turns count from 0.
 
     Endpoints: questions with known answers show how the model is served, and which lines to change.
 

@@ -13,7 +13,7 @@ _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
     base: str = argument(
-        "What to compare with: a run's id, the beginning of it, its folder, or last; Azure's "
+        "Baseline: a run's id, the beginning of it, its folder, or last; Azure's "
         "evaluation_results.json; BFCL's score files.",
         "BASE",
     )
@@ -26,7 +26,7 @@ class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
     gate: bool = flag(
         "Exit by the decision: 0 if the new run ships, 3 to keep the base, 4 if undecided, 2 if invalid.", STATISTICS
     )
-    rows: int | None = option("With --details: how many rows of each list; by default 3.", "N", SHOWING, least=0)
+    rows: int | None = option("With --details: rows shown of each list; default 3.", "N", SHOWING, least=0)
     out: str | None = option("Write everything as JSON.", "FILE", SHOWING)
     markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING)
     junit: str | None = option("Write each decision as JUnit XML.", "FILE", SHOWING)

@@ -26,16 +26,16 @@ class ConvertOptions(CommandOptions):
         flags=("--from",),
         default=MISSING,
     )
-    graders: Path | None = option("JSON of the eval: its graders become evaluators, with openai-evals.", "FILE")
-    out: Path | None = option("The data set to write; by default datasets/, with FILE's name.", "FILE")
+    graders: Path | None = option("With openai-evals: the eval's JSON; its graders become evaluators.", "FILE")
+    out: Path | None = option("Data set to write; default: datasets/ and FILE's name.", "FILE")
     overwrite: bool = flag("Replace FILE if it is there.")
 
 
 @command(ConvertOptions)
 def convert(options: ConvertOptions, invocation: Invocation) -> int:
-    """Convert conversations to rows, one for each turn of the assistant, and write a file with fitting defaults.
+    """Convert conversations to rows, one for each turn of the assistant, and write the rows' defaults beside them.
 
-    A conversation that cannot be read is reported by its number; the others go on.
+    Conversations that cannot be read are reported by number and left out.
     """
     from tunecheck.datasets._converting import convert as convert_file
     from tunecheck.datasets._training.forms import forms

@@ -33,41 +33,40 @@ class CalibrateOptions(EvaluatorOptions, ResumableOptions):
     command: ClassVar[str] = "judge calibrate"
     anew: ClassVar[str] = "without --resume"
 
-    labels: str | None = option(
-        "Labelled rows (.jsonl .json .csv .parquet): what is judged, and what people said of it.", "FILE", _LABELS
-    )
+    labels: str | None = option("Rows with people's labels (.jsonl .json .csv .parquet).", "FILE", _LABELS)
     label_column: str | None = option(
         "The column of the labels; by default label. Rows without one are left out.", "COLUMN", _LABELS
     )
     label_kind: str | None = option(
-        "pass_fail (pass, true, yes, 1 …) or score (numbers, compared with the threshold); by default what they look "
-        "like.",
+        "pass_fail (pass, true, yes, 1 …) or score (numbers, compared with the threshold); default: guessed "
+        "from the labels.",
         "KIND",
         _LABELS,
     )
     label_threshold: float | None = option(
-        "From which number on labels pass; by default the evaluator's own threshold.", "N", _LABELS
+        "Labels from this number on pass; default: the evaluator's threshold.", "N", _LABELS
     )
-    limit: int | None = option("Only the first rows.", "N", _LABELS, least=1)
+    limit: int | None = option("Use only the first N rows.", "N", _LABELS, least=1)
     evaluator: str | None = option("A name from `tunecheck plugins`.", "NAME", SCORING)
-    metric: str | None = option("Whose verdict; by default the evaluator's main one.", "METRIC", SCORING)
+    metric: str | None = option(
+        "Metric to compare with the labels; default: the evaluator's main one.", "METRIC", SCORING
+    )
     save: bool = flag(
-        "Keep the verdicts and the labels, in the judges/ of the results' folder: this judge's pass rates are then "
-        "corrected by them, in every run beside it.",
+        "Keep verdicts and labels in judges/ of the results folder. They correct this judge's pass rates in "
+        "all runs of that folder.",
         _LABELS,
         recorded=False,
     )
     out: str | None = option(
-        "Write the report as JSON, all rows that differ.", "FILE", SHOWING, recorded=False, acts="writes"
+        "Write the report as JSON, with all rows that differ.", "FILE", SHOWING, recorded=False, acts="writes"
     )
 
 
 @command(CalibrateOptions)
 def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
-    """Run an evaluator over rows that people have labelled, and say how far it agrees with them.
+    """Run an evaluator on rows with people's labels, and measure its agreement with them.
 
-    Accuracy, Cohen's kappa, which kinds of mistakes, and the rows where they differ. A run like any other: journaled,
-    resumed with --resume.
+    Shows accuracy, Cohen's kappa, the kinds of mistakes and the rows that differ. --resume finishes an interrupted run.
 
     Exit codes:
     0 done

@@ -17,15 +17,13 @@ class ReportOptions(ComparingOptions, ResultsOptions):
         "A run: its id, the beginning of it, its folder, or last; Azure's evaluation_results.json; BFCL's score files.",
         "RUN",
     )
-    against: list[str] | None = option(
-        "A run to hold it against, row by row (repeatable, in order; the first is the base).", "RUN"
-    )
+    against: list[str] | None = option("A run to compare with, row by row (repeatable; the first is the base).", "RUN")
     out: str | None = option("The file; by default report.html in the run's folder.", "FILE")
 
 
 @command(ReportOptions)
 def report(options: ReportOptions, invocation: Invocation) -> int:
-    """Write a run's report: one HTML file that loads nothing."""
+    """Write a run's report: one self-contained HTML file."""
     from tunecheck.cli._running import note_changed
     from tunecheck.report._writing import write_report
     from tunecheck.results import open_run
@@ -51,12 +49,12 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
 class ViewOptions(ResultsOptions):
     whole_storage: ClassVar[bool] = True
 
-    port: int = option("0: any free one.", "PORT", default=8088, least=0, most=65_535)
+    port: int = option("Port to listen on; 0 takes any free one.", "PORT", default=8088, least=0, most=65_535)
 
 
 @command(ViewOptions)
 def view(options: ViewOptions, invocation: Invocation) -> int:
-    """Serve the reports of all runs to a browser on this machine, and let any of them be compared, until Ctrl-C."""
+    """Show and compare all runs in a browser on this machine, until Ctrl-C."""
     from tunecheck.report._serving import view as serve
 
     def ready(url: str) -> None:

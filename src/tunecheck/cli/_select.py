@@ -10,15 +10,15 @@ from tunecheck.cli._shared_options import EXIT_CODES, STATISTICS, DecisionOption
 
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(DecisionOptions, JsonOptions, ResultsOptions):
-    runs: list[str] = argument("The runs to choose among, in order, given as to compare.", "RUN RUN [MORE…]")
+    runs: list[str] = argument("Runs to choose from, in order, named as for `compare`.", "RUN RUN [MORE…]")
     metric: str | None = option(
-        "Decide by this: an evaluator, or a metric as metrics.json names it; by default what the data declares as "
-        "primary, else the one with the most rows.",
+        "Metric that decides, as metrics.json names it; default: the data's primary metric, else the one with "
+        "the most rows.",
         "M",
         STATISTICS,
     )
     base: str | None = option("The run that the others have to beat; by default the first.", "RUN", STATISTICS)
-    rows: int = option("With --details: how many rows of each outcome over all runs.", "N", SHOWING, default=3, least=0)
+    rows: int = option("With --details: rows shown of each outcome over all runs.", "N", SHOWING, default=3, least=0)
 
 
 @command(SelectOptions)

@@ -100,7 +100,7 @@ class ComparingOptions(ClusterOptions):
     """Options of commands that compare runs row by row."""
 
     pair_by: str = option(
-        "content: rows of equal id and content, else of equal content; id: rows of equal id, whatever is in them.",
+        "content: pair rows by id and content, else by content alone; id: by id alone.",
         "HOW",
         STATISTICS,
         default="content",
@@ -118,21 +118,20 @@ class DecisionOptions(ComparingOptions):
     """Options of commands that decide between runs."""
 
     guard: list[str] | None = option(
-        "A metric, or a slice of it, that must not get worse than the base's by more than this, in its own unit, e.g. "
-        "match:0.02 or 'match[domain=refund]:0.05' (repeatable).",
+        "Keep the base if this metric or slice gets worse by more than MARGIN, in its own unit: match:0.02 or "
+        "'match[domain=refund]:0.05' (repeatable).",
         "NAME:MARGIN",
         STATISTICS,
     )
     margin: float | None = option(
-        "Accept a run that is shown to be worse by less than this, in the metric's unit (0.02: two points of a pass "
-        "rate).",
+        "Accept a loss shown to be smaller than this, in the metric's unit (0.02: two points of a pass rate).",
         "M",
         STATISTICS,
     )
     confidence: float = option("Confidence of intervals and decisions.", "C", STATISTICS, default=0.95)
-    allow_simulated: bool = flag("Compare runs that asked no model, too.", STATISTICS)
+    allow_simulated: bool = flag("Also compare runs with simulated answers.", STATISTICS)
     allow_changed_evaluator: bool = flag(
-        "Decide although the primary metric's evaluator is not the same in both runs.", STATISTICS
+        "Decide even if the runs used different evaluators for the primary metric.", STATISTICS
     )
 
     details: bool = flag("Show all metrics, slices, causes and rows.", SHOWING)
@@ -171,7 +170,7 @@ class TrustOptions(CommandOptions):
     """Options of commands that load files named in data and other files."""
 
     trust: list[str] | None = option(
-        "Let this file, or this folder's files, name what they like (repeatable).", "PATH", RUNNING, recorded=False
+        "Load code and files that this file or folder names (repeatable).", "PATH", RUNNING, recorded=False
     )
 
 
@@ -224,7 +223,7 @@ class ConversationOptions(CommandOptions):
         "MODE",
         ASKING,
     )
-    format: str | None = option("Model family whose form of calls is read, strictly; with --mode text.", "NAME", ASKING)
+    format: str | None = option("Read calls only in this model family's format; with --mode text.", "NAME", ASKING)
     step_limit: int | None = option("Most answers in one turn; default 20.", "N", ASKING, least=1)
     include_input_log: bool = flag("Keep the messages and tools of every request in the log.", RUNNING)
 

@@ -136,14 +136,14 @@ def _table(name: str, kinds: Mapping[str, Sequence[Candidate]]) -> Table:
 
 @dataclass(frozen=True, kw_only=True)
 class RememberOptions(CommandOptions):
-    path: Path = argument("A file, or a folder for all the files in it.", "PATH")
+    path: Path = argument("A file, or a folder with all its files.", "PATH")
 
 
 @command(RememberOptions)
 def trust(options: RememberOptions, invocation: Invocation) -> int:
-    """Let files be loaded that data or others' runs name, as long as their content stays what it is now.
+    """Approve files that data or other people's runs name, until their content changes.
 
-    Kept in the user's configuration folder, one file a content; removing that file takes it back.
+    Approvals are files in your configuration folder; remove one to withdraw it.
     """
     from tunecheck._trust import remember
 

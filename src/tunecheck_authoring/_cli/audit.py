@@ -109,17 +109,17 @@ _WORDS = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions(DataCheckOptions, ResultsOptions):
     data: str = argument("Rows: a file, or e.g. bfcl:multi_turn_base.", "FILE")
-    remarks: bool = flag("List what is only worth a look, too; --json has it always.", flags=("--all",))
-    against: str | None = option("Training data, of which no row may be among these.", "FILE")
-    runs: list[str] | None = option("A run that tested these rows, two at least (repeatable).", "RUN")
+    remarks: bool = flag("Also list findings that are only worth a look; --json always has them.", flags=("--all",))
+    against: str | None = option("Training data; rows that are in both are findings.", "FILE")
+    runs: list[str] | None = option("A run of these rows; give at least two (repeatable).", "RUN")
     review: bool = flag("Accept, reject or mend what was found, in a browser on this machine; Ctrl-C ends it.")
-    out: Path | None = option("--review: the new file for the rows; by default FILE's name with .reviewed.", "FILE")
-    port: int = option("--review: 0 takes any free one.", "PORT", default=0, least=0, most=65_535)
+    out: Path | None = option("With --review: file for the rows; default: FILE's name with .reviewed.", "FILE")
+    port: int = option("With --review: port; 0 takes any free one.", "PORT", default=0, least=0, most=65_535)
 
 
 @command(AuditOptions)
 def audit(options: AuditOptions, invocation: Invocation) -> int:
-    """Find what is probably wrong with a data set: all that `check` finds, and what only looks wrong, with evidence.
+    """Find probable mistakes in a data set, with evidence: what `check` finds, and what only looks wrong.
 
     Worst first: certain, likely, worth a look. Turns count from 0. Exit code 3: something is certain or likely.
     """

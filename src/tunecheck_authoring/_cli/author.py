@@ -28,7 +28,7 @@ _WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
 class AuthorOptions(JsonOptions, TrustOptions):
     name: str = argument("The data set's name: it becomes datasets/NAME.jsonl.", "NAME")
     simulator: list[str] | None = option(
-        "Author about this service: a simulator's name, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD
+        "Service to use: a simulator's name, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD
     )
     openapi: Path | None = option(
         "Make the service from an OpenAPI file (2.0, 3.0, 3.1); an existing simulators/NAME.py is kept.", "FILE", _WORLD
@@ -37,16 +37,14 @@ class AuthorOptions(JsonOptions, TrustOptions):
         "Take only OpenAPI operations whose path, tag or operationId fits: '/pets*' (repeatable).", "PATTERN", _WORLD
     )
     mcp: str | None = option(
-        "Author about an MCP server, which is recorded: its command ({folder}: a new folder) or URL.",
-        "COMMAND|URL",
-        _WORLD,
+        "MCP server to record and use: its command ({folder}: a new folder) or URL.", "COMMAND|URL", _WORLD
     )
     tasks: int = option("Number of conversations.", "N", _SET, default=50, least=1, most=100_000)
     turns: str = option("Turns of a conversation, as 3 or 2-4; 1: single questions.", "A-B", _SET, default="2-4")
     seed: int = option("Seed of all random choices.", "N", _SET, default=0, least=0)
     variants: list[str] | None = option(
-        "Of each conversation one variant of these kinds in turn, or none: missing_parameter, missing_function, "
-        "long_context, composite, distractors, irrelevant, change_of_mind. By default of all.",
+        "Kinds of variants, one for each conversation in turn, or none; default: all of missing_parameter, "
+        "missing_function, long_context, composite, distractors, irrelevant, change_of_mind.",
         "KINDS",
         _SET,
         names=True,
@@ -59,7 +57,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
     draw: Path | None = option("Write the graph of functions as a Mermaid diagram.", "FILE.mmd", _SET)
     overwrite: bool = flag("Replace the data set if it is there.", _SET)
     writer: str | None = option(
-        "Model that words the requests: a definition, or the name of one in endpoints/.", "FILE", _WORDS
+        "Model that words the requests: a definition file, or its name in endpoints/.", "FILE", _WORDS
     )
     solver: str | None = option("Model that tries the rows; by default the writer.", "FILE", _WORDS)
     personas: Path | None = option("Personas of the users: YAML of `name: who it is, how they talk`.", "FILE", _WORDS)
@@ -68,10 +66,10 @@ class AuthorOptions(JsonOptions, TrustOptions):
 
 @command(AuthorOptions)
 def author(options: AuthorOptions, invocation: Invocation) -> int:
-    """Make a validated data set of conversations with services that stand as simulators.
+    """Make a validated data set of conversations with simulated services.
 
     Each stage leaves a file that you can read and edit: the functions, which result feeds which parameter, the calls
-    and words of each conversation, its variants. What is unchanged is not made again.
+    and words of each conversation, its variants. Unchanged parts are not made again.
     """
     from tunecheck_authoring._author.pipeline import author as author_dataset
 

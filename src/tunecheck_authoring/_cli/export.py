@@ -35,21 +35,21 @@ class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
     )
     cause: list[str] | None = option("Only rows that failed for this cause (repeatable).", "CODE")
     evaluator: str | None = option("Only rows that failed this evaluator; by default any.", "NAME")
-    question: str | None = option("The column that was asked, where it is neither messages nor query.", "COLUMN")
+    question: str | None = option("Column of the question, if it is neither messages nor query.", "COLUMN")
     leave_test_set: Path | None = option(
-        "These rows leave the test set: write it without them to this file, and evaluate on that from now on.", "FILE"
+        "Write the test set without these rows to FILE; evaluate on FILE from now on.", "FILE"
     )
-    no_test_set: bool = flag("The run's data are no test set. Required without --leave-test-set.")
+    no_test_set: bool = flag("Confirm that the run's data is not a test set. Required without --leave-test-set.")
     overwrite: bool = flag("Replace files that are there.")
-    allow_simulated: bool = flag("Export from runs that asked no model, too.")
+    allow_simulated: bool = flag("Also export from runs with simulated answers.")
 
 
 @command(ExportOptions)
 def export(options: ExportOptions, invocation: Invocation) -> int:
     """Write the rows that a run failed, with their right answers, as training examples, grouped by cause.
 
-    Faults of serving are left out: training does not mend them. What was tested must not be trained on, so say with
-    --leave-test-set or --no-test-set what becomes of the rows. FILE.source.json says where each line comes from.
+    Rows that failed because of serving are left out. Test rows must not become training rows: --leave-test-set removes
+    them from the test set, --no-test-set says that there is none. FILE.source.json has the source of each line.
     """
     from tunecheck import find_run
     from tunecheck_authoring._export import FORMS, ExportPlan, export as export_rows

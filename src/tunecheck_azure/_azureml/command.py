@@ -36,7 +36,7 @@ _AMLIGNORE = b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions(JsonOptions):
-    arguments: list[str] = argument("What evaluate is to be given, behind --.", "-- --dataset FILE …")
+    arguments: list[str] = argument("Arguments of `tunecheck evaluate`, after --.", "-- --dataset FILE …")
     compute: str = option("Compute that runs the job.", "NAME", _WHERE)
     name: str | None = option("The job's name and its folder's; by default the data set's.", "NAME")
     out: Path | None = option("The folder to write; by default azureml/ and the name.", "DIR")
@@ -55,7 +55,7 @@ class JobOptions(JsonOptions):
     )
     instances: int = option("Machines to use; more than one are a Ray cluster.", "N", _WHERE, default=1, least=1)
     image: str | None = option("The image of the environment; by default Python's.", "IMAGE")
-    install: list[str] | None = option("One more package for the environment (repeatable).", "REQUIREMENT")
+    install: list[str] | None = option("Another package for the environment (repeatable).", "REQUIREMENT")
     wheel: Path | None = option("A wheel of tunecheck, in place of the published one.", "FILE")
     env: list[str] | None = option("A variable of the job; no secrets (repeatable).", "NAME=VALUE")
     overwrite: bool = flag("Replace files that are there.")
@@ -67,10 +67,10 @@ class JobOptions(JsonOptions):
 
 @command(JobOptions)
 def job(options: JobOptions, invocation: Invocation) -> int:
-    """Write an evaluation as a command job of Azure Machine Learning, and with --submit hand it over.
+    """Write an evaluation as a command job of Azure Machine Learning, or submit it with --submit.
 
-    The job runs in a copy of this folder, and its results are an output of the job: download them, and every command
-    reads them. The words behind -- are arguments of `tunecheck evaluate`:
+    The job runs in a copy of this folder. Its results are an output of the job; every command reads them after a
+    download. The words after -- are arguments of `tunecheck evaluate`:
 
     tunecheck azureml job --compute cpu -- --dataset val.jsonl --endpoint my-endpoint
     """
