@@ -128,8 +128,8 @@ _MOST_LOOKED_AT = 100
 def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     """Interleave the tests of a configuration in one long conversation with an agent, and score what it remembers.
 
-    A run like any other: logged message by message, resumed with --resume exactly where it stopped, read with
-    `tunecheck runs` and `tunecheck report`. RUN/memory/ holds the files that the GoodAI benchmark writes.
+    Every message is logged, so --resume continues exactly where the run stopped. RUN/memory/ has the files that the
+    GoodAI benchmark writes.
 
     Exit codes:
     0 done

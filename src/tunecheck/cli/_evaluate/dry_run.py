@@ -67,13 +67,13 @@ class RunEstimate:
         if self.trials > 1:
             yield f"rows: each of {self.rows // self.trials:,} is asked {self.trials:,} times"
         if self.primary is not None:
-            size = (
-                "no difference"
+            shown = (
+                "no difference is detectable"
                 if smallest is None
-                else f"differences of pass rates from {100 * smallest:.1f} points on"
+                else f"only differences above {100 * smallest:.1f} points are detectable"
             )
             assumed = f"if {ASSUMED_CHANGE:.0%} of the rows change from run to run"
-            yield f"primary metric: {clean(self.primary)}; these rows show {size}, {assumed}"
+            yield f"primary metric: {clean(self.primary)}; with these rows, {shown} ({assumed})"
         yield f"{plural(self.rows, 'row')}, {plural(asked.calls, 'call')}{' at most' if at_most else ''}"
         if asked.calls:
             yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} tokens out (by the ground truth)"

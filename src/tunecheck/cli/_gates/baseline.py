@@ -170,7 +170,7 @@ def check_base(options: GateOptions, *, until_decided: bool) -> None:
             "metric's unit, e.g. --margin 0.02 for two points of a pass rate"
         )
     if base is None and margin is not None:
-        raise ConfigurationError("--margin needs --no-worse-than RUN: the run that this one is held against")
+        raise ConfigurationError("--margin needs --no-worse-than RUN: the run to compare with")
     if margin is not None and not 0 <= margin < math.inf:
         raise ConfigurationError(f"--margin: expected a number of 0 or more, got {margin!r}")
 
