@@ -44,6 +44,8 @@ _MOST_SLICES, _LONGEST_SLICE = 20, 100
 _BY_POSITION = re.compile(r"row-\d+")
 _LATENCY = "outputs.latency_ms"
 _SOURCE, _TRIAL = f"inputs.{SOURCE_ID}", f"inputs.{TRIAL}"
+_encode_cells = msgspec.json.Encoder(enc_hook=lambda _: msgspec.Raw(b"~")).encode
+"""Write cells as JSON, an unset one as `~`, which is no JSON value."""
 KnownContents: TypeAlias = dict[tuple[str, ...], dict[int, str]]
 _ALWAYS_READ = ("row_id", "row_fingerprint", "cause", "inputs.id", _SOURCE, _TRIAL, _LATENCY, "outputs.simulated")
 
@@ -269,9 +271,12 @@ class TableBuilder:
         cells = zip(*(columns[names[name]] for name in own), strict=True) if own else repeat((), count)
         known = self._known_contents.setdefault((*own,), {})
         for row in cells:
-            # The values alone, without names, are written twice as fast; they cannot be written if one is unset.
+            # The values alone, without names, are written twice as fast.
             # Two of a million contents share this 64-bit hash with a chance of one in 37 million.
-            hashed = hash(dumps(self._content(own, row) if UNSET in row else row))
+            try:
+                hashed = hash(_encode_cells(row))
+            except (ValueError, RecursionError):  # such as an unpaired surrogate
+                hashed = hash(dumps(self._content(own, row)))
             if hashed not in known:
                 content = self._content(own, row)
                 if parted:
