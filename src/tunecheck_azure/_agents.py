@@ -9,8 +9,7 @@ from tunecheck import Metric
 from tunecheck.endpoints import ModelCalls
 from tunecheck.evaluators import ModelConfig, none_if_nan
 from tunecheck.plugins import Verdict
-from tunecheck_azure._calling import Inputs
-from tunecheck_azure._checks import refusal
+from tunecheck_azure._calling import Inputs, refusal
 from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget
 from tunecheck_azure._judges import AzureJudge
 from tunecheck_azure._transcripts import (

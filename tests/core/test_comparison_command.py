@@ -10,7 +10,7 @@ import pytest
 from tests.cli_parts import Command, Said, here
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 
-from tunecheck.views._markdown import code
+from tunecheck.views._files import code
 
 HOSTILE = (
     "\x1b[31mred\x1b]0;title\x07 | <img src=x onerror=alert(1)> `code` [link](http://x) @everyone \u202e ‮ **b**\n# head"

@@ -1,6 +1,7 @@
-"""Pack records into compressed blocks; a page unpacks only the blocks that it shows."""
+"""Write values as text of limited length, and pack records into compressed blocks, which a page unpacks one by one."""
 
 import base64
+import contextlib
 import zlib
 from collections.abc import Callable
 from hashlib import blake2b
@@ -66,3 +67,66 @@ class Shared:
         if known is None:
             known = self._known[digest] = self._blocks.add(text())
         return known
+
+
+LONGEST = 20_000
+"""The most characters of one text on a page; the results file has the whole text."""
+
+_UNREADABLE = "(nested too deeply to be shown)"
+_AROUND = 60  # characters shown before and after a change in a long text
+
+
+def cut(text: str, most: int = LONGEST) -> str:
+    """Return a text of limited length; the middle of a longer text is replaced by the number of characters left out."""
+    if len(text) <= most:
+        return text
+    end = most // 5
+    left_out = len(text) - most
+    return f"{text[: most - end]}\n[… {left_out:,} characters left out here …]\n{text[len(text) - end :]}"
+
+
+def line(text: str, most: int) -> str:
+    """Return the beginning of a text on one line."""
+    short = " ".join(text[: 2 * most].split())
+    return short if len(short) <= most and len(text) <= 2 * most else f"{short[: most - 1]}…"
+
+
+def as_text(value: JSON) -> str:
+    """Return a text unchanged and any other value as JSON, indented if it is long."""
+    return cut(value) if isinstance(value, str) else as_json(value, readable=True)
+
+
+def as_json(value: JSON, *, readable: bool = False) -> str:
+    """Return a value as JSON: exact numbers, texts in quotes."""
+    if type(value) is float and 1e-4 <= value < 1e15:
+        return repr(value)  # equal to the JSON writer's text, and faster
+    try:
+        text = dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return _UNREADABLE
+    if readable and len(text) > 80 and isinstance(value, (list, dict)):
+        text = _in_lines(text)
+    return cut(text.decode("utf-8", "replace"))
+
+
+def _in_lines(text: bytes) -> bytes:
+    import msgspec
+
+    with contextlib.suppress(msgspec.DecodeError):  # an invalid character, or too deep: keep it on one line
+        return msgspec.json.format(text, indent=2)
+    return text
+
+
+def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:
+    """Return the differing middle of two texts, with a few equal characters around it."""
+    shorter = min(len(before), len(after))
+    start = next((at for at in range(shorter) if before[at] != after[at]), shorter)
+    rest = shorter - start
+    end = next((at for at in range(rest) if before[-1 - at] != after[-1 - at]), rest)
+    return _part(before, start, end, most), _part(after, start, end, most)
+
+
+def _part(text: str, start: int, end: int, most: int) -> str:
+    first, last = max(0, start - _AROUND), min(len(text), len(text) - end + _AROUND)
+    shown = cut(text[first:last], most)
+    return f"{'…' if first else ''}{shown}{'…' if last < len(text) else ''}"

@@ -18,7 +18,7 @@ from tunecheck.calls._model import FunctionCall, Reading, tool_name
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls.matching import MatchPolicy, Pair, match_calls
 from tunecheck.formats._reading import read_calls, tools_of
-from tunecheck.report._texts import as_json, as_text, cut
+from tunecheck.report._blocks import as_json, as_text, cut
 
 ANSWER = "(an answer)"
 """The name in confusions for an answer in words instead of a call."""

@@ -14,10 +14,9 @@ from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._finished_rows import Verdict, evidence_of
-from tunecheck.report._blocks import Shared
+from tunecheck.report._blocks import Shared, as_json, as_text, cut, line
 from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, side_by_side
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, ReportedRun
-from tunecheck.report._texts import as_json, as_text, cut, line
 from tunecheck.report._turns import is_conversation, shown_messages, shown_turns
 
 

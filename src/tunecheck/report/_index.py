@@ -13,9 +13,9 @@ from tunecheck._files import MetricEntry
 from tunecheck._json import JSON, dumps
 from tunecheck.comparison._pairs import tags_of
 from tunecheck.pipeline._finished_rows import errors_of, fault_groups
+from tunecheck.report._blocks import cut, line
 from tunecheck.report._details import Details
 from tunecheck.report._reading import Columns, Evaluated, ReportedRun
-from tunecheck.report._texts import cut, line
 from tunecheck.results import PASS_RATE, State
 
 MOST_ROWS = 100_000

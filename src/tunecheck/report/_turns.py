@@ -13,8 +13,8 @@ from tunecheck.calls._writing import canonical_text
 from tunecheck.episodes._episode import Episode
 from tunecheck.episodes._states import ABSENT, changes, path_text
 from tunecheck.formats._reading import read_calls, read_python_calls
+from tunecheck.report._blocks import as_json, as_text, changed_part, cut
 from tunecheck.report._calls import shown_call
-from tunecheck.report._texts import as_json, as_text, changed_part, cut
 
 _MOST_TURNS = 100
 _MOST_STEPS = 50

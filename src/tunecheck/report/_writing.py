@@ -15,14 +15,13 @@ from tunecheck.comparison._judged import Correction, corrections, rate_of
 from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairing import PAIR_BY
 from tunecheck.comparison._settings import open_runs
-from tunecheck.report._blocks import Blocks, Shared, compress_text
+from tunecheck.report._blocks import Blocks, Shared, as_json, compress_text
 from tunecheck.report._charts import charts
 from tunecheck.report._details import DetailReader
 from tunecheck.report._index import MOST_ROWS, RowIndex
 from tunecheck.report._other_runs import OtherRuns
 from tunecheck.report._page import REPORT, as_data, embed_json, page
 from tunecheck.report._reading import Evaluated, ReportedRun, ShapeReader, facts_of, read_run
-from tunecheck.report._texts import as_json
 from tunecheck.results import PASS_RATE, RunLike, RunTable, State, first_screen, open_run
 from tunecheck.runs._store import Run, stopped_text
 from tunecheck.statistics._results import Estimate

@@ -1,8 +1,7 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
+from ._files import junit as junit, markdown as markdown
 from ._html import html as html
-from ._junit import junit as junit
-from ._markdown import markdown as markdown
 from ._model import (
     SIMULATED as SIMULATED,
     Cell as Cell,
