@@ -152,7 +152,7 @@ def one_of(value: T, known: Sequence[T], name: str) -> T:
     if value in known:
         return value
     given = str(value)[:100]
-    raise ConfigurationError(f"{name}: there is no {given!r}{did_you_mean(given, map(str, known))}")
+    raise ConfigurationError(f"{name}: {given!r} is unknown{did_you_mean(given, map(str, known))}")
 
 
 def shown_value(value: object) -> str:

@@ -46,7 +46,7 @@ def _open(path: str, flags: int) -> int:
         status = os.fstat(descriptor) if hasattr(os, "O_NOFOLLOW") else os.lstat(path)
         _refuse_if_odd(status, path)
         if flags & (os.O_WRONLY | os.O_RDWR) and status.st_nlink > 1:
-            raise OSError(errno.EMLINK, "has a second name (a hard link): put a copy in its place", path)
+            raise OSError(errno.EMLINK, "has a second name (a hard link): replace it with a copy", path)
         if flags & os.O_TRUNC:
             os.ftruncate(descriptor, 0)
     except BaseException:  # noqa: BLE001 - the caller never gets the descriptor
@@ -94,7 +94,7 @@ def lines(file: BinaryIO) -> Iterator[bytes]:
 def _bounded_lines(file: BinaryIO) -> Iterator[bytes]:
     for line in iter(lambda: file.readline(MOST_IN_A_LINE), b""):
         if len(line) == MOST_IN_A_LINE:
-            raise OSError(errno.EFBIG, f"a line of it is longer than {MOST_IN_A_LINE >> 20} MB, as none of ours is")
+            raise OSError(errno.EFBIG, f"a line is longer than {MOST_IN_A_LINE >> 20} MB, the limit for a line")
         yield line
 
 
@@ -232,5 +232,5 @@ def user_folder() -> Path:
         return Path(given).absolute()
     folder = user_config_path("tunecheck", appauthor=False, roaming=True)
     if not folder.is_absolute():  # a user without an entry, as in some containers
-        raise OSError(0, "the user has no home")
+        raise OSError(0, "the user has no home folder: set TUNECHECK_CONFIG_DIR")
     return folder

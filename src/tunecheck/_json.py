@@ -228,7 +228,7 @@ def convert_value(value: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except UnicodeEncodeError:
-        raise msgspec.ValidationError("a name or a value holds half of a character") from None
+        raise msgspec.ValidationError("a name or a value has half of a character (a lone surrogate)") from None
 
 
 def within_floats(value: JSON, depth: int = 0) -> JSON:
@@ -290,7 +290,7 @@ def parse_path(text: str) -> ValuePath:
     steps: list[str | int] = []
     position = 0
     if len(text) > MAX_LENGTH:
-        raise ValueError(f"a path of more than {MAX_LENGTH} characters")
+        raise ValueError(f"the path has more than {MAX_LENGTH} characters")
     while position < len(text):
         match = _STEP.match(text, position)
         # A name needs a dot before it, except at the beginning.

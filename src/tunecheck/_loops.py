@@ -93,7 +93,7 @@ class Threads:
         call = Call(function)
         with self._lock:
             if self._closed:
-                raise RuntimeError("the threads were let go")
+                raise RuntimeError("the threads have ended")
             self._work.put(call)
             self._idle -= 1
             self._start_where_needed()
@@ -124,7 +124,7 @@ class Threads:
             LateError: the time limit is exceeded and the call is abandoned, or too many calls were abandoned before.
         """
         if self.left >= MOST_LEFT:
-            raise LateError(f"is not called: {self.left} calls before have not come back")
+            raise LateError(f"is not called: {self.left} earlier calls have not returned")
         call = self.submit(function)
         ended = asyncio.wrap_future(call)
         left_s = limit_s
@@ -387,7 +387,7 @@ class UserLoop:
 
     def _check(self, who: str) -> None:
         if self._blocked[who] >= _MOST_BLOCKED:
-            raise LateError(f"is not called: {_MOST_BLOCKED} calls before have blocked its event loop for good")
+            raise LateError(f"is not called: {_MOST_BLOCKED} earlier calls still block its event loop")
 
     async def close(self) -> None:
         """Cancel the loop's tasks and wait a few seconds for it to end."""

@@ -94,7 +94,7 @@ class WorkerProcess:
             while True:
                 length, number = _HEADER.unpack(await pipe.readexactly(_HEADER.size))
                 if length > _LONGEST:
-                    raise ValueError("no frame begins like this")
+                    raise ValueError("the worker process sent an invalid frame")
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
                 if number in self._waiting and not self._waiting[number].done():
                     self._waiting[number].set_result(value)

@@ -202,7 +202,7 @@ class RightCourse:
             if at == turn and right not in made:
                 wrong = [call for call in made if call not in self._truth[turn]]
                 return replace(example, given=_instead(right, wrong, self._backend) or _text_reply(target, turn))
-        raise UnusableRowError("called more than is right: there is no answer to prefer")
+        raise UnusableRowError("made all expected calls and others: there is no answer to prefer")
 
     def _examples(self) -> Iterator[tuple[int, Example]]:
         """Yield an example for each expected call, with its turn. Each call is made after its example was yielded."""

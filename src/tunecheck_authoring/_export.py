@@ -149,7 +149,7 @@ def _check_simulated(run: Run, against: Run | None, plan: ExportPlan) -> None:
     for each in (run, against) if against is not None else (run,):
         if each.manifest().simulated or any(row.get("outputs.simulated") is True for row in each.rows()):
             raise ConfigurationError(
-                f"run {each.id} asked no model: its mistakes are made up; --allow-simulated exports them to try it out"
+                f"run {each.id} has simulated answers, not a model's: give --allow-simulated to try the export out"
             )
 
 
@@ -221,7 +221,7 @@ class FailedRows:
         try:
             found = [*self._examples.read(row, turn)]
             if not found:
-                raise UnusableRowError("no call is right where it failed")
+                raise UnusableRowError("no call is expected at the turn where it failed")
         except UnusableRowError as error:
             self._report.left_out[str(error)] += 1
             return []
@@ -314,12 +314,12 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     """Write the data set without the exported rows and the rows of their clusters, and its sidecar."""
     known = run.manifest().dataset
     if not known.path:
-        raise ConfigurationError(f"run {run.id} does not say which file its data stood in: there is no rest to write")
+        raise ConfigurationError(
+            f"run {run.id} does not name the file of its data, so the other rows cannot be written"
+        )
     dataset = open_dataset(known.path, number_ids=True)
     if known.sha256 is not None and dataset.scan().sha256 != known.sha256:
-        raise ConfigurationError(
-            f"{known.path} has changed since run {run.id}: make a new run, so that its rows are those that leave"
-        )
+        raise ConfigurationError(f"{known.path} has changed since run {run.id}: make a new run with this data first")
     clusters = _clusters(dataset, known.cluster or dataset.defaults.cluster or dataset.defaults.group_key)
     report.by = None if clusters is None else clusters.by
     labels = repeat(None) if clusters is None else clusters.labels

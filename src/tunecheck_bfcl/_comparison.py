@@ -232,7 +232,7 @@ def find_scores(path: Path) -> BfclScores | None:
     files: dict[str, Path] = {}
     for category, each in named:
         if category in files:
-            raise DataError(f"{files[category]} and {each} are both scores of {category}: name one's folder")
+            raise DataError(f"{files[category]} and {each} are both scores of {category}: name the folder of one")
         files[category] = each
         summary = each.with_name("summary.json")
         if each.name.endswith(_VERDICTS) and summary.is_file():
@@ -289,7 +289,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
         failed[named(row_id(name, category))] = _reason(kind, said)
     if len(failed) != total - correct:
         raise DataError(
-            f"{path}: it counts {total - correct} failed rows and lists {len(failed)}: damaged or half-written"
+            f"{path}: line 1 counts {total - correct} failed rows, the file {len(failed)}: damaged or half-written"
         )
     asked = _answers_by_row(path, category)
     unknown = failed.keys() - set(asked)
@@ -303,7 +303,7 @@ def _answers_by_row(path: Path, category: str) -> dict[str, JSON]:
     """Return the answers in a score file's result file, by row."""
     results = _result_file(path)
     if not results.is_file():
-        raise DataError(f"{path} names only the rows that failed; the others are looked for in {results}: not there")
+        raise DataError(f"{path} has only failed rows, and {results}, with the other rows, is missing")
     answers: dict[str, JSON] = {}
     named = _RunNames()
     for number, value in JsonLinesSource(results).records():

@@ -98,7 +98,7 @@ def _only_message(request: ChatRequest) -> str:
     roles = [message.get("role") for message in request.messages]
     if roles[-1:] != ["user"] or any(role not in ("system", "developer") for role in roles[:-1]):
         raise ValueError(
-            "a memory agent keeps the conversation itself: it can be asked a single user message, not "
+            "a memory agent keeps the conversation itself: send one user message, not "
             + (f"messages of {', '.join(map(str, roles[:8]))}" if roles else "none at all")
         )
     return "\n\n".join(filter(None, map(_text_of, request.messages)))
@@ -108,5 +108,5 @@ def _text_of(message: Mapping[str, JSON]) -> str:
     parts = content_parts(message)
     texts = [part for part in parts if isinstance(part, str)]
     if not texts or len(texts) < len(parts):
-        raise ValueError("a memory agent is told text, and a message holds something else")
+        raise ValueError("a memory agent takes only text, and a message has something else")
     return "\n".join(texts)

@@ -252,7 +252,7 @@ def _outcome(at_us: int, completion: Completion, name: str, asked: str | bytes, 
     text = completion.text or ""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ReplyError(
-            f"endpoint {name!r}: a reply of {len(text):,} characters, where {MAX_REPLY_CHARACTERS:,} are the most",
+            f"endpoint {name!r}: the reply has {len(text):,} characters; the limit is {MAX_REPLY_CHARACTERS:,}",
             request_id=completion.request_id,
         )
     usage = completion.usage
@@ -280,4 +280,4 @@ def _moment(at_us: int) -> datetime:
     try:
         return _EPOCH + timedelta(microseconds=at_us)
     except OverflowError:
-        raise ConfigurationError("the tests wait so long that the conversation's clock leaves the year 9999") from None
+        raise ConfigurationError("the tests' waits end after the year 9999: make them shorter") from None

@@ -146,7 +146,7 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     options, trust = begin(_with_unfinished(options), invocation)
     if options.config is None or options.endpoint is None:
         missing = "-c CONFIG.yml" if options.config is None else "--endpoint FILE"
-        raise ConfigurationError(f"nothing says what to run: give {missing}, or --resume RUN")
+        raise ConfigurationError(f"nothing to run: give {missing}, or --resume RUN")
     unfinished = None if options.fresh or asked is not None else _find_unfinished(options)
     if unfinished is not None:
         print(

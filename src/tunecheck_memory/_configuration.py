@@ -186,7 +186,7 @@ class _Reader:
     def _run_name(self, config: _Config) -> str:
         name = self.path.stem if config.run_name is None else config.run_name
         if not name.strip(". ") or _FOLDER_NAME.fullmatch(name) is None:
-            problem = "run_name is a folder's name: not blank, at most 120 characters, none of /\\:*?\"<>|"
+            problem = "run_name must be a folder's name: not blank, at most 120 characters, none of /\\:*?\"<>|"
             raise self._mistake(("config", "run_name"), problem)
         return name.strip()
 

@@ -193,12 +193,12 @@ def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
     """Refuse tests that need a judge to run or to be scored, before the run starts."""
     asking = [kind.title for kind in kinds if kind.consults and kind.name != _JUDGED_BY_WORDS]
     if asking:
-        raise ConfigurationError(f"{', '.join(asking)}: a judge is asked while it runs; name a model with --judge")
+        raise ConfigurationError(f"{', '.join(asking)}: these tests ask a judge; name its model with --judge")
     scored = [] if unjudged else [kind.title for kind in kinds if kind.judged]
     if scored:
         raise ConfigurationError(
-            f"{', '.join(scored)}: only a judge can score it; name a model with --judge, or have it without a score "
-            "with --unjudged"
+            f"{', '.join(scored)}: only a judge can score these tests; name its model with --judge, or leave them "
+            "unscored with --unjudged"
         )
 
 

@@ -283,5 +283,5 @@ def _score(given: FinishedTest) -> Score:
 def _share(points: Points) -> Score:
     """Return the share of a test's own points as its score."""
     if not (math.isfinite(points.points) and math.isfinite(points.most) and points.most > 0):
-        raise UndecidedError("its points are not numbers, or there are none to have")
+        raise UndecidedError("its points are not finite numbers, or the most points are not above 0")
     return Score(points.points / points.most, points.reasons)

@@ -125,7 +125,7 @@ class EventLog:
             changed = [name for name in {**before, **made_of} if before.get(name) != made_of.get(name)]
             if not CHANGEABLE.issuperset(changed):
                 raise ConfigurationError(
-                    f"{path.parent.name} was begun with other {' and other '.join(changed)}: "
+                    f"{path.parent.name} was started with other {' and other '.join(changed)}: "
                     "undo that, or start anew with --fresh"
                 )
         except BaseException:  # noqa: BLE001 - the file has no owner that would close it
@@ -181,7 +181,7 @@ def refuse_damage(path: Path, *, accept: bool) -> str | None:
         copy = shutil.copyfile(path, path.with_suffix(".damaged"))
         file.truncate(log.end)
         synced_file(path).unlink(missing_ok=True)
-    return f"{path.parent.name} goes on from where its log was damaged; all that it held is in {copy.name}"
+    return f"{path.parent.name} goes on from where its log was damaged; the whole damaged log is in {copy.name}"
 
 
 class _Log(NamedTuple):
@@ -198,7 +198,7 @@ def _whole(path: Path) -> _Log:
     log = _read(path)
     if log.problem is not None:
         raise RunError(
-            f"{path}: {log.problem}. Put back a whole file, or cut it there with --accept-damage (accept_damage=True), "
+            f"{path}: {log.problem}: restore the file, cut it there with --accept-damage (accept_damage=True), "
             "or start anew with --fresh"
         )
     return log
@@ -224,7 +224,7 @@ def _read(path: Path) -> _Log:
                 elif isinstance(record, _Session):
                     header = record
                 else:
-                    raise ValueError("no beginning of a session")
+                    raise ValueError("the start of a session is missing")
             except ValueError as error:
                 problem = f"the record at byte {begin} cannot be read: {error}"
             else:
@@ -233,7 +233,7 @@ def _read(path: Path) -> _Log:
     if problem is None and not lost:
         return _Log(header, events, end, None)
     again = plural(calls + max(lost, 1), "call")
-    return _Log(header, events, end, f"{problem or records.damage}; to go on from before takes up to {again} again")
+    return _Log(header, events, end, f"{problem or records.damage}; going on before it repeats up to {again}")
 
 
 def _add(events: list[Event], record: AnyRecord) -> None:

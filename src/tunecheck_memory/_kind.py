@@ -68,7 +68,7 @@ class AskJudge:
 
     def __post_init__(self) -> None:
         if not isinstance(self.purpose, str) or not isinstance(plain(self.values), dict):
-            raise ValueError("AskJudge: purpose must be text, and values JSON values by name")
+            raise ValueError("AskJudge: purpose must be a text, and values a dict of JSON values")
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,9 +100,9 @@ def read_definition(file: Path | str) -> Definition:
     )
     lines, marked, waited = len(definition.script), len(questions), len(definition.waits)
     if marked != waited:
-        raise DataError(f"{path}: {marked} entries in is_question, {waited} in waits")
+        raise DataError(f"{path}: is_question has {marked} entries, and waits {waited}")
     if marked != lines and not (definition.is_temporal and marked == lines + 1):
-        raise DataError(f"{path}: {lines} entries in script, {marked} in is_question")
+        raise DataError(f"{path}: script has {lines} entries, and is_question {marked}")
     return definition
 
 
@@ -237,7 +237,7 @@ def _check_spans(configuration: Configuration, definitions: Iterable[Definition]
 def _check_record(configuration: Configuration, folder: Path, absent: Mapping[str, str]) -> None:
     """Refuse stored definitions whose record is missing, unreadable or of another configuration."""
     if not (folder / RECORD).is_file():
-        raise ConfigurationError(f"{folder}: nothing says what its definitions were made of; {_ADVICE}")
+        raise ConfigurationError(f"{folder}: the record of its definitions, {RECORD}, is missing; {_ADVICE}")
     try:
         record = read_object(folder / RECORD)
     except NewerFileError:
@@ -288,11 +288,11 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
 def _check_definitions(title: str, made: object) -> list[Definition] | str:
     """Return the definitions that a kind made, or a description of the problem with them."""
     if not isinstance(made, (list, tuple)):
-        return f"it made {made!r:.60}, and no list of definitions"
+        return f"it returned {made!r:.60}, not a list of definitions"
     known: set[str] = set()
     for each in made:
         if not isinstance(each, Definition):
-            return f"it made {each!r:.60} where a Definition is due"
+            return f"it returned {each!r:.60}, not a Definition"
         if each.title != title:
             return f"it made a test of {each.title!r}, and its title is {title!r}"
         if each.example in known:

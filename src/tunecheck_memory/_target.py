@@ -227,7 +227,7 @@ class _Running:
         if future.done():
             return future.result()
         self._task.result()
-        raise RunError(f"the conversation is over, and {test} is not")
+        raise RunError(f"the conversation ended before the test {test}")
 
     async def close(self) -> None:
         """Cancel the session. Calls in flight are repeated when it is resumed."""

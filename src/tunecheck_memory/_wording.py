@@ -68,7 +68,7 @@ class Menu:
                 )
         menu = cls({section: tuple(entries) for section, entries in sections.items()})
         if not menu.dishes:
-            raise ConfigurationError(f"{source}: no section but {DRINKS!r}, so there is nothing to eat")
+            raise ConfigurationError(f"{source}: there is no section of dishes beside {DRINKS!r}: add one")
         return menu
 
     @classmethod

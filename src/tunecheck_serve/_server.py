@@ -266,7 +266,7 @@ async def run_server(
     """
     options = options or ServerOptions()
     if not is_loopback(host) and not options.key:
-        raise ConfigurationError(f"serving on {host} would let others in: ask for a key (--key-env NAME)")
+        raise ConfigurationError(f"serving on {host} lets other machines in: require a key with --key-env NAME")
     stop = stop or asyncio.Event()
     options = replace(options, local_only=is_loopback(host))
     async with running(make_app(source, options), host, port) as url:

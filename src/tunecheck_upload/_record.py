@@ -99,8 +99,8 @@ def _read(run: Run, path: Path) -> UploadFile:
     # Without a key file, this user has no signature to compare.
     if read.uploads and not is_signed(content, read.signature) and signature(content) is not None:
         raise ConfigurationError(
-            f"{path}: you did not upload this run from here, and this file says what to change over there; "
-            "remove it to upload the run anew"
+            f"{path}: this file of an upload is not yours, and the upload would change what it names; "
+            "remove it to upload the run again"
         )
     return read
 
@@ -112,7 +112,7 @@ def _parse(path: Path) -> UploadFile:
         return UploadFile()
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"{path}: cannot be read: {error}; without that file the run would be uploaded anew"
+            f"{path}: cannot be read: {error}; repair the file, or remove it to upload the run again"
         ) from None
 
 

@@ -127,8 +127,8 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     simulated = manifest.get("simulated") is True
     if simulated and not allow_simulated:
         raise ConfigurationError(
-            f"run {run.id} is simulated: no model gave its answers, and among real results it would mislead; "
-            "upload it with --allow-simulated (allow_simulated=True), and it is marked as such"
+            f"run {run.id} has simulated answers, not a model's, which would mislead among real results: "
+            "upload it, marked as simulated, with --allow-simulated (allow_simulated=True)"
         )
     metrics, left_out = finite_metrics(summary.get("metrics"))
     given = manifest.get("tags")

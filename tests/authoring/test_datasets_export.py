@@ -187,7 +187,7 @@ def test_mistakes_that_were_made_up_are_not_exported(tmp_path: Path, capsys: pyt
     result = run(tmp_path, str(data), target=lambda id: dict(answer), evaluators={"match": MatchEvaluator()})
     options = ["--to", "sft", "--no-test-set", "--out", str(tmp_path / "x.jsonl")]
     assert main(["datasets", "export", str(result.run_dir), *options]) == 2
-    assert "asked no model" in capsys.readouterr().err
+    assert "has simulated answers" in capsys.readouterr().err
 
 
 @cases("authoring")

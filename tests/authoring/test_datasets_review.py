@@ -67,7 +67,7 @@ def test_a_decision_that_is_taken_back_is_taken_back_in_the_file(review: Review)
     assert set(_written(review)) == {"a", "b", "c"}
 
 
-@pytest.mark.parametrize("text", ["{", "[1]"], ids=["no JSON", "no object"])
+@pytest.mark.parametrize("text", ["{", "[1]"], ids=["not JSON", "no object"])
 def test_what_is_no_row_is_refused_and_nothing_is_written(review: Review, text: str) -> None:
     with pytest.raises(ConfigurationError, match="row b"):
         review.save(Decisions(edited={"b": text}))

@@ -300,7 +300,7 @@ def test_a_file_is_converted_into_the_folder_of_data_sets(
     assert main(["datasets", "convert", "train.jsonl", "--from", "openai"]) == 0
     said = capsys.readouterr().out
     assert "1 of 2 conversations: 2 rows, 1 with 2 function calls" in said
-    assert "left out number 2: holds no turn of the assistant" in said
+    assert "left out number 2: has no assistant message after a user message" in said
     rows = [dict(row.values) for row in open_dataset("datasets/train.jsonl").rows()]
     assert rows == forms()["openai"].rows(CHAT, 1)
 
@@ -353,7 +353,10 @@ def test_what_its_own_sidecar_declares_wins(tmp_path: Path) -> None:
 
 def test_a_line_that_cannot_be_read_is_told_with_its_number(tmp_path: Path) -> None:
     path = written(tmp_path, CHAT, {"messages": [ASK, {"role": "assistant", "content": ""}]})
-    with pytest.raises(DataError, match=r"line 2: message 2: the assistant says nothing; .* \S*jsonl --from openai$"):
+    with pytest.raises(
+        DataError,
+        match=r"line 2: message 2: the assistant's message has neither text nor calls; .* \S*jsonl --from openai$",
+    ):
         open_dataset(path).scan()
 
 

@@ -469,7 +469,7 @@ def refused(said: str, **arguments: Any) -> Callable[[Path], None]:
 
 def unknown_names(folder: Path) -> None:
     refused("no argument 'evaluator_configs'", evaluator_configs={})(folder)
-    refused("evaluator_config names 'f'", evaluator_config={"f": mapped(response="${data.query}")})(folder)
+    refused("evaluator_config: unknown evaluator 'f'", evaluator_config={"f": mapped(response="${data.query}")})(folder)
 
 
 def nested(folder: Path) -> None:

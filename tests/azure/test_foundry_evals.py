@@ -144,7 +144,7 @@ def test_a_run_without_numbers_makes_no_evaluation(fake: Fake, tmp_path: Path) -
 def test_a_project_in_a_hub_has_no_such_api(fake: Fake) -> None:
     with pytest.raises(ConfigurationError, match="a project in a hub has no evals API"):
         uploader(fake.hub, api="evals")
-    with pytest.raises(ConfigurationError, match="there is no API 'graders'"):
+    with pytest.raises(ConfigurationError, match="Foundry has no API 'graders'"):
         uploader(fake.project, api="graders")
 
 

@@ -243,7 +243,7 @@ def test_what_somebody_else_says_they_uploaded_changes_nothing_over_there(fake: 
         known |= {"run_id": "another-run", "complete": False}
     (run.folder / "upload.json").write_text(json.dumps(record), "utf-8")
     asked = len(fake.asked)
-    with pytest.raises(ConfigurationError, match=r"upload\.json: you did not upload this run from here"):
+    with pytest.raises(ConfigurationError, match=r"upload\.json: this file of an upload is not yours"):
         uploader(fake.project).upload(run)
     assert len(fake.asked) == asked
 
@@ -251,7 +251,7 @@ def test_what_somebody_else_says_they_uploaded_changes_nothing_over_there(fake: 
 def test_a_simulated_run_is_refused_unless_allowed_and_then_tagged(fake: Fake, project: Any, tmp_path: Path) -> None:
     rows = [{"id": "a", "query": "hello", "ground_truth": "hi"}]
     run = finished_run(tmp_path, rows, target="simulated", evaluators={"f1_score": "f1_score"})
-    with pytest.raises(ConfigurationError, match="simulated: no model gave its answers"):
+    with pytest.raises(ConfigurationError, match="has simulated answers, not a model's"):
         uploader(project).upload(run)
     assert fake.asked == []
     uploader(project, allow_simulated=True).upload(run)

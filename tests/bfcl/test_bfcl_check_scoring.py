@@ -336,7 +336,7 @@ def test_how_names_with_dots_are_called_may_be_said_outright(tmp_path: Path) -> 
         (model,) = score_results(path, names=names, data=bfcl_copy()).models.values()
         assert model.categories["simple_python"].correct == right
     names = "doted"
-    with pytest.raises(ConfigurationError, match="names: there is no 'doted'; did you mean 'dotted'"):
+    with pytest.raises(ConfigurationError, match="names: 'doted' is unknown; did you mean 'dotted'"):
         score_results(path, names=names, data=bfcl_copy())
 
 

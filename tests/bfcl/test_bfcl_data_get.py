@@ -118,7 +118,7 @@ def test_a_source_without_the_data_says_what_to_give(tmp_path: Path, source: str
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path, own_wheel: Path) -> None:
-    with pytest.raises(ConfigurationError, match="holds something other than BFCL's data; name a new folder"):
+    with pytest.raises(ConfigurationError, match="has files that are not BFCL's data; name a new folder"):
         get_bfcl(to=tmp_path, source=own_wheel)
     assert own_wheel.exists()
 

@@ -102,7 +102,7 @@ def test_a_text_longer_than_what_is_read_is_a_problem_only_where_it_announces_a_
     assert read_calls(prose + "y").problem is None
     for call in ('<tool_call>{"name": "f"}', '{"tool_uses": [', "[f(a='"):
         text = call + prose
-        assert read_calls(text).problem == f"a text of {len(text)} characters; calls are read from up to 1000000"
+        assert read_calls(text).problem == f"the text has {len(text)} characters; the limit is 1000000"
 
 
 def test_more_calls_than_are_read_are_a_problem() -> None:

@@ -205,14 +205,14 @@ def test_a_half_written_score_file_is_refused(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", ["simple_python_0", "simple_python_1"])
     path = next((base / "score").rglob("*_score.json"))
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(DataError, match="counts 2 failed rows and lists 1: damaged or half-written"):
+    with pytest.raises(DataError, match="counts 2 failed rows, the file 1: damaged or half-written"):
         compare(base, base)
 
 
 def test_scores_without_their_results_say_where_those_were_looked_for(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", [])
     next((base / "result").rglob("*_result.json")).unlink()
-    with pytest.raises(DataError, match=r"names only the rows that failed; .*result.big.non_live.*: not there"):
+    with pytest.raises(DataError, match=r"has only failed rows, and .*result.big.non_live.* is missing"):
         compare(base, base)
 
 

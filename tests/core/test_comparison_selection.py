@@ -159,13 +159,13 @@ def test_the_base_may_be_a_run_that_is_not_the_first(tmp_path: Path) -> None:
 
 
 def test_one_run_is_nothing_to_choose_from(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="select takes two runs or more"):
+    with pytest.raises(ConfigurationError, match="select needs two runs or more"):
         select(passes(tmp_path, "a", [True] * 12))
 
 
 def test_a_negative_margin_is_refused(tmp_path: Path) -> None:
     runs = [passes(tmp_path, name, [True] * 12) for name in "ab"]
-    with pytest.raises(ConfigurationError, match="guard 'match': a margin is 0 or more, not"):
+    with pytest.raises(ConfigurationError, match="guard 'match': the margin must be 0 or more, not"):
         select(*runs, guards={"match": -0.1})
 
 

@@ -85,7 +85,10 @@ def test_a_data_set_says_how_its_conversations_are_had(workspace: Path) -> None:
 def test_a_data_set_of_single_questions_has_no_mode(workspace: Path) -> None:
     data = declared(workspace, 1)
     data.with_suffix(".yaml").write_text("mode: text\n", "utf-8")
-    with serving(reply) as server, pytest.raises(ConfigurationError, match="shelf: mode is for rows of several turns"):
+    with (
+        serving(reply) as server,
+        pytest.raises(ConfigurationError, match="shelf: mode is only for rows of several turns"),
+    ):
         evaluate(data=data, target=server.endpoint(), evaluators={"steps": steps})
 
 
@@ -99,7 +102,7 @@ def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(workspace: Path) 
 
 
 def test_a_data_set_of_conversations_needs_somebody_who_answers(workspace: Path) -> None:
-    with pytest.raises(ConfigurationError, match="shelf: its rows take a conversation with an endpoint; say which"):
+    with pytest.raises(ConfigurationError, match="shelf: its rows need an endpoint for conversation: give target"):
         evaluate(data=declared(workspace, 1), evaluators={"steps": steps})
 
 

@@ -46,7 +46,7 @@ class Silent(Insisting):
 
 
 async def test_a_user_who_says_nothing_is_the_row_s_error() -> None:
-    with pytest.raises(ValueError, match="turn 0: the user said nothing, and no function was added"):
+    with pytest.raises(ValueError, match="turn 0 has neither a user message nor a new function"):
         await had([], user=Silent)
 
 

@@ -56,7 +56,7 @@ def test_a_part_of_a_larger_value_keeps_its_place() -> None:
     "value", [{"\ud83d": 1}, {"by_name": {"a": {"count": "\ud83d"}}}, {"items": [{"\ud83d": 1}]}], ids=str
 )
 def test_half_of_a_character_where_it_cannot_be_is_a_mistake_like_any_other(value: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"^x: a name or a value holds half of a character"):
+    with pytest.raises(ConfigurationError, match=r"^x: a name or a value has half of a character"):
         read_as(value, _Outer, "x")
 
 

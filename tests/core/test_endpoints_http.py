@@ -168,7 +168,7 @@ async def test_each_failure_has_its_type(step: Step, kind: type[EndpointError]) 
 
 async def test_a_web_page_instead_of_an_answer_asks_whether_the_url_is_right() -> None:
     error, _ = await failure(always(page()))
-    assert "web page: is the url right?" in str(error)
+    assert "web page: check the url" in str(error)
 
 
 async def test_a_stream_of_something_else_is_not_asked_for_again() -> None:

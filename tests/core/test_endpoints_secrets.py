@@ -202,7 +202,7 @@ def test_a_key_that_a_header_cannot_carry_is_refused_unseen(monkeypatch: pytest.
     monkeypatch.setenv("TC_KEY", value)
     with pytest.raises(ConfigurationError) as caught:
         load_endpoint({"kind": "azure_ml", "url": "https://a.b/c", "auth": AUTH})
-    assert "characters that a header cannot carry" in str(caught.value)
+    assert "characters that a header cannot contain" in str(caught.value)
     assert value not in str(caught.value)
 
 

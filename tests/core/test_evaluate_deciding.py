@@ -307,7 +307,7 @@ def test_a_figure_over_the_whole_run_decides_nothing(tmp_path: Path, base: Path)
 
 def test_a_metric_without_a_declared_range_decides_nothing(tmp_path: Path) -> None:
     before = run(tmp_path, ROWS, target=Model(0.5), evaluators={"length": lambda response: len(response) / 7})
-    with pytest.raises(ConfigurationError, match="declares no lowest and highest value"):
+    with pytest.raises(ConfigurationError, match="needs the lowest and highest value of"):
         run(
             tmp_path, ROWS, target=Model(1), evaluators={"length": lambda response: len(response) / 7},
             better_than=before, until_decided=True,

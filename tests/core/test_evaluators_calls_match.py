@@ -94,7 +94,7 @@ def test_without_any_ground_truth_there_is_nothing_to_compare(ground_truth: obje
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, "0.5", None, True, float("nan")])
 def test_a_threshold_is_a_number_from_zero_to_one(threshold: Any) -> None:
-    with pytest.raises(ConfigurationError, match="threshold of match is a number from 0 to 1"):
+    with pytest.raises(ConfigurationError, match="threshold of match must be a number from 0 to 1"):
         MatchEvaluator(threshold=threshold)
 
 

@@ -151,7 +151,7 @@ def test_a_judge_that_is_closed_while_it_judges_ends_the_call(tmp_path: Path) ->
     assert asked.wait(30)
     asyncio.run(judge.close())
     thread.join(30)
-    assert [str(error) for error in errors] == ["the judge was closed while it was judging"]
+    assert [str(error) for error in errors] == ["close() was called while judgements were running: wait for them first"]
 
 
 @contextlib.contextmanager
@@ -275,15 +275,15 @@ def test_a_judge_that_nobody_asks_is_remarked_upon() -> None:
 @pytest.mark.usefixtures("workspace")
 def test_the_model_of_a_judge_is_given_once() -> None:
     judge = load_endpoint("judge")
-    with pytest.raises(ConfigurationError, match=r"set own\.model: the model of a judge is given by --judge"):
+    with pytest.raises(ConfigurationError, match=r"--set own\.model: name the model of a judge with --judge"):
         make_evaluators(["own"], {"own": {"model": "judge"}}, judge)
 
 
 def test_without_a_model_the_error_does_not_send_anybody_into_the_package() -> None:
-    with pytest.raises(ConfigurationError, match="none is given") as caught:
+    with pytest.raises(ConfigurationError, match="needs a judge model") as caught:
         RelevanceEvaluator()
     assert "tunecheck/prompts" not in str(caught.value)
-    with pytest.raises(ConfigurationError, match="none is given"):
+    with pytest.raises(ConfigurationError, match="needs a judge model"):
         judge_endpoint(None)
 
 
@@ -311,7 +311,7 @@ def test_a_header_that_identifies_stays_hidden_whatever_it_is_called(tmp_path: P
 def test_a_definition_does_not_hold_such_a_header_either() -> None:
     headers = {"X-Gateway": f"Bearer {KEY}"}
     definition = {"kind": "openai", "url": "http://127.0.0.1:9/v1", "model": "m", "headers": headers}
-    with pytest.raises(ConfigurationError, match=r"headers\.X-Gateway: a secret is not written here") as caught:
+    with pytest.raises(ConfigurationError, match=r"headers\.X-Gateway: do not write a secret here") as caught:
         load_endpoint(definition)
     assert KEY not in str(caught.value)
 

@@ -164,7 +164,9 @@ def test_an_own_mapping_for_a_parameter_that_an_evaluator_does_not_have_is_an_er
 
 
 def test_an_unknown_evaluator_in_the_configuration_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="evaluator_config names 'defualt'; did you mean 'default'"):
+    with pytest.raises(
+        ConfigurationError, match="evaluator_config: unknown evaluator 'defualt'; did you mean 'default'"
+    ):
         seen(tmp_path, {"defualt": {"column_mapping": {}}})
 
 

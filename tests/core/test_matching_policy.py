@@ -35,13 +35,13 @@ def test_an_unknown_policy_is_named_with_what_was_meant() -> None:
 
 @pytest.mark.parametrize("value", [1, 0, "true", None])
 def test_a_switch_takes_true_or_false_only(value: Any) -> None:
-    with pytest.raises(ConfigurationError, match="ignore_case is on or off"):
+    with pytest.raises(ConfigurationError, match="ignore_case must be true or false"):
         MatchPolicy(ignore_case=value)
 
 
 @pytest.mark.parametrize("value", [-1, "0.1", True, float("nan"), float("inf"), None])
 def test_a_tolerance_is_a_finite_number_of_at_least_zero(value: Any) -> None:
-    with pytest.raises(ConfigurationError, match="relative_tolerance is a number of at least 0"):
+    with pytest.raises(ConfigurationError, match="relative_tolerance must be a number of at least 0"):
         MatchPolicy(relative_tolerance=value)
 
 

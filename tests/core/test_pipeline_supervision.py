@@ -132,7 +132,7 @@ def test_coroutines_that_block_again_and_again_are_no_longer_called(tmp_path: Pa
     result = run(tmp_path, DATA, evaluators={"e": blocks, "f": lambda n: 1}, evaluator_timeout=0.05, concurrency=1)
     assert errors(result, "e")[4]["message"] == "evaluator 'e' took longer than 0.05 s"
     assert errors(result, "e")[5]["message"] == (
-        "evaluator 'e' is not called: 5 calls before have blocked its event loop for good"
+        "evaluator 'e' is not called: 5 earlier calls still block its event loop"
     )
     assert metrics_of(result)["f.scored_count"] == 30
 
@@ -264,7 +264,7 @@ def test_an_evaluator_of_which_every_call_hangs_is_no_longer_called_and_the_run_
     result = run(tmp_path, data, evaluators={"e": hangs, "f": lambda n: 1}, evaluator_timeout=0.05)
     assert len(called) < 60
     assert Counter(error["type"] for error in errors(result, "e").values()) == {"EvaluatorTimeoutError": 200}
-    assert "is not called: 32 calls before have not come back" in str(errors(result, "e")[199])
+    assert "is not called: 32 earlier calls have not returned" in str(errors(result, "e")[199])
     assert metrics_of(result)["f.scored_count"] == 200
 
 

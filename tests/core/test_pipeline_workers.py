@@ -195,7 +195,8 @@ def test_by_default_only_evaluators_that_say_they_burn_cpu_leave_the_process(
     assert pids(result, "untrusted") == {os.getpid()}
     assert os.getpid() not in pids(result, "burns")
     assert any(
-        note.startswith("evaluators in this process, whose crash would end it: untrusted;") for note in result.notes
+        note.startswith("evaluators that run in this process, so a crash of one ends the run: untrusted;")
+        for note in result.notes
     )
 
 

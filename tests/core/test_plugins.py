@@ -153,7 +153,7 @@ def test_loading_a_workspace_file_leaves_nothing_beside_it(workspace: Path) -> N
 
 def test_a_file_that_offers_several_things_says_how_to_choose(workspace: Path) -> None:
     (workspace / "evaluators" / "pair.py").write_text("def a(): pass\ndef b(): pass\n")
-    with pytest.raises(PluginError, match="defines 2 public classes and functions; call the one to use 'pair' or"):
+    with pytest.raises(PluginError, match="defines 2 public classes and functions; rename the one to use to 'pair' or"):
         find(GROUP, "pair")
 
 
@@ -215,7 +215,7 @@ def test_a_class_s_kind_says_which_of_several_is_meant(workspace: Path) -> None:
     (workspace / "endpoints" / "mine.py").write_text(text)
     assert getattr(find("endpoints", "mine"), "__name__", "") == "Mine"
     (workspace / "endpoints" / "mine.py").write_text(text.replace("'mine'", "'ours'"))
-    with pytest.raises(PluginError, match=r"call the one to use 'mine' or 'endpoint', or set its kind = 'mine'$"):
+    with pytest.raises(PluginError, match=r"rename the one to use to 'mine' or 'endpoint', or set its kind = 'mine'$"):
         find("endpoints", "mine")
 
 

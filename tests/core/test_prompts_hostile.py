@@ -158,10 +158,12 @@ def test_rendering_opens_no_file_and_runs_no_code() -> None:
 def test_a_prompt_reads_a_few_files_only_and_not_too_much_of_them(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("x")
     references = "".join(f"  k{number}: '${{file:x.txt}}'\n" for number in range(21))
-    with pytest.raises(PromptError, match=r"sample\.k20: 'x\.txt' is one file too many: a prompt refers to at most 20"):
+    with pytest.raises(
+        PromptError, match=r"sample\.k20: 'x\.txt' is one file too many: a prompt may name at most 20 files"
+    ):
         load_prompt(write(tmp_path, "p", "system:\n", f"sample:\n{references}"))
     with (tmp_path / "x.png").open("wb") as file:
         file.truncate(17 << 20)
     images = "".join(f"![]({'./' * number}x.png)" for number in range(4))
-    with pytest.raises(PromptError, match=r"x\.png' is too much: a prompt's files have at most 64 MB in all"):
+    with pytest.raises(PromptError, match=r"x\.png' is too large: a prompt's files may have 64 MB in all"):
         load_prompt(write(tmp_path, "p", f"system:\n{images}"))

@@ -209,7 +209,7 @@ def test_prompts_of_a_workspace_share_its_data_that_is_not_hidden(
 
 
 def test_a_prompt_that_was_given_as_text_has_no_folder() -> None:
-    assert "line 3: inputs.a: 'x.txt' has no folder" in _error("inputs:\n  a: ${file:x.txt}")
+    assert "line 3: inputs.a: 'x.txt' cannot be found" in _error("inputs:\n  a: ${file:x.txt}")
 
 
 def test_outputs_become_json_schemas() -> None:

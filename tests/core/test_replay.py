@@ -199,7 +199,7 @@ def test_a_missing_and_an_empty_file_are_said_to_be_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere\.jsonl: recorded answers cannot be read: No such file"):
         ReplayEndpoint(tmp_path / "nowhere.jsonl")
     (tmp_path / "empty.jsonl").write_text("\n\n")
-    with pytest.raises(DataError, match=r"empty\.jsonl: holds no recorded answers"):
+    with pytest.raises(DataError, match=r"empty\.jsonl: has no recorded answers"):
         ReplayEndpoint(tmp_path / "empty.jsonl")
 
 

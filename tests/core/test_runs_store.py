@@ -90,7 +90,7 @@ def test_a_run_that_is_not_there_has_the_nearest_names(tmp_path: Path, typed: st
 
 def test_a_folder_that_is_no_run_is_said_to_have_no_run_json(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    with pytest.raises(ConfigurationError, match=r"^the folder .*data holds no run: it has no run.json$"):
+    with pytest.raises(ConfigurationError, match=r"^the folder .*data is not a run: it has no run.json$"):
         find_run(tmp_path / "data", tmp_path / "eval_results")
 
 
@@ -133,10 +133,10 @@ def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
 def test_a_finished_run_whose_rows_are_gone_says_so(tmp_path: Path) -> None:
     (found,) = made(tmp_path, A)
     found.write(RunFile(status="finished"))
-    with pytest.raises(ConfigurationError, match=r"it is finished, and eval_results\.jsonl is gone"):
+    with pytest.raises(ConfigurationError, match=r"is finished, but eval_results\.jsonl is missing"):
         found.rows()
     found.results.mkdir()
-    with pytest.raises(ConfigurationError, match=r"it is finished, and eval_results\.jsonl is gone"):
+    with pytest.raises(ConfigurationError, match=r"is finished, but eval_results\.jsonl is missing"):
         found.rows()
 
 

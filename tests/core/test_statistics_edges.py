@@ -178,11 +178,11 @@ def test_an_interval_is_cut_off_at_what_the_metric_can_give() -> None:
         (lambda: paired_scores([1.0], []), "there are 1 of the base and 0 of the new run"),
         (lambda: paired_binary([1, 0.5], [1, 0]), r"number 1 is 0\.5"),
         (lambda: paired_scores([1.0, 2.0], [1.0, 2.0], ["a"]), "1 clusters were given for 2 rows"),
-        (lambda: estimate_mean([1.0, 2.0], confidence=95), "a confidence lies between 0 and 1"),
-        (lambda: pass_at_k([(1, 2)], 0), "k is 1 or more"),
+        (lambda: estimate_mean([1.0, 2.0], confidence=95), "confidence must be between 0 and 1"),
+        (lambda: pass_at_k([(1, 2)], 0), "k must be 1 or more"),
         (lambda: pass_at_k([(3, 2)], 1), "item 0: 3 of 2"),
-        (lambda: smallest_difference(paired_binary([1], [1]), power=1.0), "a power lies between"),
-        (lambda: non_inferiority(estimate_mean([1.0]), -0.1), "a margin is 0 or more"),
+        (lambda: smallest_difference(paired_binary([1], [1]), power=1.0), "power must be between"),
+        (lambda: non_inferiority(estimate_mean([1.0]), -0.1), "margin must be 0 or more"),
     ],
 )
 def test_what_cannot_be_meant_is_an_error(call: object, words: str) -> None:

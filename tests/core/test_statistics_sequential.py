@@ -133,9 +133,9 @@ def test_the_interval_of_a_stopped_test_holds_the_difference_and_the_decision() 
     [
         ([(0.0, 1.5)], None, 0.95, "pair 1 is"),
         ([(math.nan, 0.5)], None, 0.95, "between 0 and 1"),
-        ([], -0.1, 0.95, "a margin is"),
-        ([], 1.0, 0.95, "a margin is"),
-        ([], None, 1.0, "a confidence lies"),
+        ([], -0.1, 0.95, "margin must be"),
+        ([], 1.0, 0.95, "margin must be"),
+        ([], None, 1.0, "confidence must be"),
     ],
 )
 def test_what_is_out_of_range_is_refused(

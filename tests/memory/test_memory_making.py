@@ -113,7 +113,7 @@ def test_definitions_without_any_record_are_not_taken_silently(tmp_path: Path) -
     first = make(tmp_path)
     for name in ("config.yml", "made_of.json"):
         (tmp_path / "definitions" / name).unlink()
-    with pytest.raises(ConfigurationError, match="nothing says what its definitions were made of; give --regenerate"):
+    with pytest.raises(ConfigurationError, match=r"the record of its definitions, .*, is missing; give --regenerate"):
         make(tmp_path)
     assert make(tmp_path, mode="reuse").definitions == first.definitions
 
@@ -124,7 +124,7 @@ def test_published_definitions_are_taken_if_that_is_asked_for(shared_data: Path)
     folder = ltm / "tests" / "Benchmark 3 - 32k" / "definitions"
     made = make_definitions(configuration, folder, GenerationContext(0, 32_000), mode="reuse")
     assert (len(made.definitions), made.left_out) == (33, ())
-    with pytest.raises(ConfigurationError, match=r"nothing says what its definitions were made of; .* --reuse"):
+    with pytest.raises(ConfigurationError, match=r"the record of its definitions, .*, is missing; .* --reuse"):
         make_definitions(configuration, folder, GenerationContext(0, 32_000))
 
 

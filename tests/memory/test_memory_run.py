@@ -266,7 +266,7 @@ def test_a_damaged_log_is_said_before_anybody_is_asked_and_cut_where_that_is_acc
     lines[12] = lines[12].replace(b'"', b"'", 1)
     log.write_bytes(b"".join(lines))
     asked = Recalling()
-    with pytest.raises(RunError, match=r"1 record is damaged or missing \(line 13\).* takes up to \d+ calls again"):
+    with pytest.raises(RunError, match=r"1 record is damaged or missing \(line 13\).* repeats up to \d+ calls"):
         had(asked, resume="last")
     assert asked.calls == 0
     resumed = had(asked, resume="last", accept_damage=True)
@@ -335,7 +335,9 @@ def test_without_a_judge_the_run_says_what_is_not_scored(workspace: Path) -> Non
 def test_tests_that_only_a_judge_can_score_are_refused_before_anything_is_said(workspace: Path, kind: str) -> None:
     (workspace / "small.yml").write_text(CONFIG + f"    - name: {kind}\n")
     agent = Recalling()
-    with pytest.raises(ConfigurationError, match=r"only a judge can score it; name a model with --judge.*--unjudged"):
+    with pytest.raises(
+        ConfigurationError, match=r"only a judge can score these tests; name its model with --judge.*--unjudged"
+    ):
         had(agent)
     assert agent.calls == 0 and not (workspace / "eval_results").exists()
 
@@ -344,7 +346,7 @@ def test_a_kind_of_one_s_own_that_asks_a_judge_as_it_goes_is_refused_without_one
     (workspace / "quiz.py").write_text(ASKING, "utf-8")
     (workspace / "small.yml").write_text(CONFIG + "    - name: quiz.py\n")
     agent = Recalling()
-    with pytest.raises(ConfigurationError, match="Quiz: a judge is asked while it runs; name a model with --judge"):
+    with pytest.raises(ConfigurationError, match="Quiz: these tests ask a judge; name its model with --judge"):
         had(agent, unjudged=True)
     assert agent.calls == 0
 
@@ -430,7 +432,7 @@ def test_scoring_a_run_again_needs_the_evaluators_names(capsys: pytest.CaptureFi
     run = had(command={"memory_run": {"config": config}}).result.run_dir
     capsys.readouterr()
     assert main(["score", str(run)]) == 2
-    assert "started by `tunecheck memory run`: name the judges, --evaluators memory" in capsys.readouterr().err
+    assert "started by `tunecheck memory run`: name its evaluators with --evaluators memory" in capsys.readouterr().err
 
 
 def test_a_judge_is_consulted_while_tests_run_and_its_calls_are_counted() -> None:

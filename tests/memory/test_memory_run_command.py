@@ -154,7 +154,7 @@ def test_resume_without_a_run_begins_one_where_none_is_unfinished(
     assert other.code == 0
     assert "note: no run of this configuration is unfinished; this is a new one" in other.err
     assert len([*list_runs(Path("eval_results"))]) == 2
-    assert run(capsys, "--resume").err.startswith("error: nothing says what to run")
+    assert run(capsys, "--resume").err.startswith("error: nothing to run")
 
 
 def test_an_unfinished_run_is_named_and_a_new_one_begun_unless_it_is_to_be_fresh(

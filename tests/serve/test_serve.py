@@ -248,7 +248,7 @@ async def test_a_definition_s_endpoint_may_be_served(tmp_path: Path, started: St
 
 
 async def test_a_host_that_others_can_reach_needs_a_key(recorded: ChatSource) -> None:
-    with pytest.raises(ConfigurationError, match=r"serving on 0\.0\.0\.0 would let others in: ask for a key"):
+    with pytest.raises(ConfigurationError, match=r"serving on 0\.0\.0\.0 lets other machines in: require a key"):
         await run_server(recorded, host="0.0.0.0")
 
 

@@ -446,7 +446,7 @@ class _CompiledSchema:
 
     def _follow(self, reference: str, followed: frozenset[str], depth: int) -> None:
         if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
-            raise ValueError(f"{reference[:80]!r} is not followed; only references such as '#/$defs/x' are")
+            raise ValueError(f"{reference[:80]!r} is not followed; write a reference such as '#/$defs/x'")
         if reference in followed:
             self._back += 1
             return
@@ -459,7 +459,7 @@ _cached = functools.lru_cache(maxsize=512)(_CompiledSchema)
 
 
 def _fetch_nothing(uri: str) -> NoReturn:
-    raise ValueError(f"references out of a schema are not followed ({uri[:80]})")
+    raise ValueError(f"references to other documents are not followed ({uri[:80]})")
 
 
 def _plain_types(node: JSON) -> JSON:

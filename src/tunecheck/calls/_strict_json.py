@@ -61,7 +61,7 @@ def place(text: str, position: int) -> str:
 def check_size(text: str) -> None:
     """Raise UnreadableError if a text is too long to be read as calls."""
     if len(text) > MAX_CHARACTERS:
-        raise UnreadableError(f"a text of {len(text)} characters; calls are read from up to {MAX_CHARACTERS}")
+        raise UnreadableError(f"the text has {len(text)} characters; the limit is {MAX_CHARACTERS}")
 
 
 def kind_of(value: object) -> str:

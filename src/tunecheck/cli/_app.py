@@ -73,7 +73,7 @@ class _CommandGroup(click.Group):
             command = find("commands", name)
             if not isinstance(command, Command):
                 raise PluginError(
-                    f"the command {name!r} is {type(command).__name__}: make it with tunecheck.cli.command"
+                    f"the command {name!r} is a {type(command).__name__}: make it with tunecheck.cli.command"
                 )
             return command.click_command(cmd_name)
         if any(each.startswith(f"{name} ") for each in commands):

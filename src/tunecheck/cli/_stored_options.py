@@ -214,7 +214,7 @@ def _value(described: OptionField, values: msgspec.Struct, document: Document) -
         return texts
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if len(set(names)) != len(names):
-        raise ConfigurationError(f"{document.where(described.name)}: {described.name}: holds a name twice")
+        raise ConfigurationError(f"{document.where(described.name)}: {described.name}: has a name twice")
     return names
 
 

@@ -29,7 +29,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
         )
     mains = {name: main for name in shared if (main := _main(name, base, new)) is not None}
     if not mains:
-        raise ConfigurationError(f"no row of {base.info.id} or {new.info.id} has a number: there is nothing to compare")
+        raise ConfigurationError(f"no row of {base.info.id} or {new.info.id} has a score: there is nothing to compare")
     tested = dict(_find_named(_declared_first(mains, base, new) if named is None else named, mains, base, new))
     chosen = [_choose(name, key, base, new, tested=True) for name, key in tested.items()]
     others = [
@@ -86,7 +86,7 @@ def _slice(where: str | None, base: RunTable, new: RunTable) -> str:
     if len(columns) == 1:
         return f"[{columns[0]}={where}]"
     if columns:
-        raise ConfigurationError(f"[{where}]: write {' or '.join(f'[{name}={where}]' for name in columns)}")
+        raise ConfigurationError(f"ambiguous [{where}]: write {' or '.join(f'[{name}={where}]' for name in columns)}")
     hint = did_you_mean(column, known) if equals else ""
     raise ConfigurationError(f"[{where}]: no column gives this slice{hint}; --group-by adds slices by a column")
 

@@ -136,7 +136,7 @@ def compare(
 def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> Compared:
     """Compare runs with the first run; raises the errors of `compare`."""
     if len(runs) < 2:
-        raise ConfigurationError("compare takes a base and at least one run to compare with it")
+        raise ConfigurationError("compare needs a base and at least one run to compare with it")
     return compare_tables(open_runs(runs, results_dir, settings), settings)
 
 
@@ -189,7 +189,7 @@ def select(
     tables = open_runs([*runs, *([] if base is None else [base])], Path(results_dir), settings)
     place = 0 if base is None else _place_of_base(tables)
     if len(tables) < 2:
-        raise ConfigurationError("select takes two runs or more, to choose among them")
+        raise ConfigurationError("select needs two runs or more")
     opened = Runs(tables, settings, place)
     _, against = _against_base(opened, lists_rows=False)
     return selection_of(opened, against)

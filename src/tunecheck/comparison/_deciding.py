@@ -52,10 +52,10 @@ class Deciding:
             ConfigurationError: the base cannot be read, lacks a metric or all rows, or a metric has no declared range.
         """
         if rows.dataset.scan().rows is None:
-            raise ConfigurationError("until_decided takes rows in random order: give a path, a list or a DataFrame")
+            raise ConfigurationError("until_decided reads rows in random order: give a path, a list or a DataFrame")
         table, asked = read_runs([question.base, rows], results_dir)
         if table.info.simulated and not question.allow_simulated:
-            raise _about(table, "its answers are simulated: it says nothing of a model; allow_simulated=True takes it")
+            raise _about(table, "its answers are simulated, not a model's: accept them with allow_simulated=True")
         self.question, self.against, self._dataset = question, table.info.id, rows.dataset
         pairing = pair(table, asked)
         base_of = dict(zip(pairing.new, pairing.base, strict=True))
@@ -141,7 +141,7 @@ def gated_primary(table: RunTable, evaluators: Collection[str], primary: str | N
     names = [name for name in table.evaluators if name in evaluators and name not in table.derived]
     if not names:
         own = ", ".join(table.evaluators)
-        raise _about(table, f"it has none of the evaluators {', '.join(evaluators)}; its own: {own}")
+        raise _about(table, f"it has none of the evaluators {', '.join(evaluators)}, only {own}")
     return primary if primary in names else default_primary(names, table)
 
 
@@ -154,13 +154,13 @@ def _choose_metrics(
         if not chosen.tested:
             continue
         if chosen.key not in table.columns:
-            raise _about(table, f"early stopping decides on all rows, not on {chosen.name}")
+            raise _about(table, f"early stopping needs a metric of all rows, which {chosen.name} is not")
         if chosen.evaluator not in evaluators:
-            raise _about(table, f"this run has no evaluator {chosen.evaluator!r}")
+            raise _about(table, f"the new run has no evaluator {chosen.evaluator!r}")
         column = table.columns[chosen.key]
         if _bounds(column) is None:
             raise _about(
-                table, f"{chosen.name} declares no lowest and highest value, without which no part of the rows decides"
+                table, f"early stopping needs the lowest and highest value of {chosen.name}, which are not declared"
             )
         yield chosen.name, column
 
@@ -195,7 +195,7 @@ class _Test:
         self._low, self._range = bounds[0], bounds[1] - bounds[0]
         margin = self.question.margin
         if margin is not None and margin >= self._range:
-            raise _about(self.table, f"every run is within a margin of {margin:g} of {self.name}")
+            raise _about(self.table, f"the margin {margin:g} covers the whole range of {self.name}: give a smaller one")
 
     def begin(self, units: Sequence[Sequence[int | None]]) -> None:
         """Create the test for units of dependent rows; each unit lists the base's items, None for rows it lacks."""

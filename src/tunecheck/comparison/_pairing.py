@@ -124,7 +124,7 @@ def _nothing(base: RunTable, new: RunTable, contents: bool) -> NothingPairsError
         ids = "1 id is" if len(shared) == 1 else f"{len(shared):,} ids are"
         return NothingPairsError(f"{start}: {ids} in both, with other content ({what})", remedy)
     first = base.items.ids[0][:100], new.items.ids[0][:100]
-    return NothingPairsError(f"{start}: their ids are other ones, such as {first[0]!r} and {first[1]!r}")
+    return NothingPairsError(f"{start}: their ids differ, such as {first[0]!r} and {first[1]!r}")
 
 
 def _differing(base: RunTable, new: RunTable, name: str) -> list[str]:

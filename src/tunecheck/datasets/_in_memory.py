@@ -118,7 +118,7 @@ def copy_row(source: Source, row: object, number: int) -> Record:
         DataError: the row is not a dict, or a column's name is not text.
     """
     if not isinstance(row, Mapping):
-        source.refuse(f"is of type {type(row).__name__} where every row must be a dict of columns", number)
+        source.refuse(f"must be a dict of columns, not a {type(row).__name__}", number)
     record: Record = dict(row)
     if record and set(map(type, record)) != _TEXT:
         for key in record:

@@ -188,7 +188,7 @@ class Dataset:
         if not same:
             raise error(
                 f"{self._source.label}: has changed since it was checked: put it back as it was, or begin a new run "
-                "with --reuse RUN, which asks only what is new"
+                "with --reuse RUN, which asks only new rows"
             )
         self._state = state
 
@@ -352,7 +352,7 @@ def _refuse(data: object) -> NoReturn:
         hint = "give the file's path instead of an open file"
     elif hasattr(data, "__aiter__"):
         hint = "collect an asynchronous iterable into a list first"
-    raise DataError(f"data is of type {type(data).__name__}, which holds no rows: {hint}")
+    raise DataError(f"data is of type {type(data).__name__}, which has no rows: {hint}")
 
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")

@@ -45,7 +45,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
             problem = f"{error}; write a path such as result or choices[0].message"
             raise definition.at("response").error(problem) from None
         if self.config.stream and not (isinstance(self.config.request, dict) and "messages" in self.config.request):
-            problem = "only chat completions are streamed: say so with request: {messages: ${messages}, …}"
+            problem = "only chat completions can be streamed: write request: {messages: ${messages}, …}"
             raise definition.at("stream").error(problem)
         return url
 

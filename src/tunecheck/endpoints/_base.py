@@ -402,7 +402,7 @@ def read_prices(path: Path) -> Prices:
 
     document = read_yaml(path)
     if not isinstance(document.value, dict):
-        raise ConfigurationError(f"{path}: a price file is a mapping with `models:`")
+        raise ConfigurationError(f"{path}: a price file must be a mapping with `models:`")
     file = read_as(document.value, PriceFile, document.where)
     given = cast("dict[str, dict[str, object]]", document.value.get("models") or {})
     return Prices(

@@ -80,7 +80,7 @@ class ChatEndpoint(HttpEndpoint[C]):
             ConfigurationError: the definition has a request template, which only works for chats.
         """
         if self._template is not None:
-            raise ConfigurationError(f"endpoint {self.name!r}: a request template does not go with {operation}")
+            raise ConfigurationError(f"endpoint {self.name!r}: a request template cannot be used with {operation}")
         url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
         return ServiceOperation(url, body, self._client, self.config.limits.tokens_per_minute is not None)
@@ -138,7 +138,7 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
         parts = urlsplit(url)
         if parts.path.rstrip("/").endswith(_OPERATION) and "/deployments/" in parts.path:
             if deployment and f"/deployments/{quote(deployment, safe='')}/" not in parts.path:
-                raise definition.at("deployment").error("is not the one in the url: leave one of them out")
+                raise definition.at("deployment").error("differs from the deployment in the url: leave one of them out")
             address = self._operation(_with_version(url, version, definition))
             self._model = _deployment(url) if self._is_responses else None
             return address

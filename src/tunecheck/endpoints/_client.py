@@ -289,7 +289,7 @@ class Client:
         most = self.backoff.retry_after_cap_s
         if not failure.retry or asked is None or asked <= most:
             return failure
-        problem = f"it asks to wait {asked:,.0f} s, and a call waits {most:g} s at most: go on later with --resume"
+        problem = f"the service asks to wait {asked:,.0f} s, more than {most:g} s: go on later with --resume"
         return replace(failure, error=_with(failure.error, problem), retry=False, retry_after_s=None, refused=True)
 
     def _value(self, reply: Reply, call: _Call[A]) -> tuple[JSON, int | None]:
@@ -304,7 +304,7 @@ class Client:
             if call.text_answers and kind == "text/plain":
                 return reply.body.decode("utf-8", "replace"), None
             if is_page(reply):
-                raise UnreadableReplyError("answered with a web page: is the url right?") from None
+                raise UnreadableReplyError("answered with a web page: check the url") from None
             if call.empty_answers:
                 return None, None
             said = clean(self.redactor.text(printable(reply.body[: 1 << 16].decode("utf-8", "replace"))), 80)

@@ -107,7 +107,7 @@ def read_definition(
 def _definition(document: Document, name: str | None, folder: Path) -> Definition:
     values = document.value
     if not isinstance(values, dict):
-        raise ConfigurationError(f"{document.name}: an endpoint definition is a mapping with `kind:` and more")
+        raise ConfigurationError(f"{document.name}: an endpoint definition must be a mapping with `kind:` and more")
     kind = values.get("kind")
     if kind is None:
         hint = did_you_mean("kind", values)

@@ -366,7 +366,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             return None
         template = RequestTemplate(body, definition.at("request"), self._redactor)
         if self._parameters and "parameters" not in template.references:
-            problem = "does not say where the parameters go: put ${parameters} somewhere in it"
+            problem = "has no place for the parameters: add ${parameters}"
             raise definition.at("request").error(problem)
         return template
 
@@ -439,7 +439,7 @@ def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) ->
     if not is_header_name(name):
         raise place.error("is not the name of a header")
     if name.lower() in _RESERVED_HEADERS:
-        raise place.error("is set for each request and cannot be given")
+        raise place.error("is set by Tunecheck and cannot be given")
     if masking.looks_secret(name, str(value)) and not masking.is_plain(value):
         return masking.sent_secret(value, place, redactor).reveal()
     if not isinstance(value, (str, int, float)):

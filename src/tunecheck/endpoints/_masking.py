@@ -53,7 +53,7 @@ _SECRET_VALUE = re.compile(
 )
 """Connection strings, access tokens, and addresses that are themselves secret."""
 
-WRITTEN_OUT = "a secret is not written here: write ${env:NAME} and set that environment variable"
+WRITTEN_OUT = "do not write a secret here: write ${env:NAME} and set that environment variable"
 
 _MOST_KEYS, _LONGEST_KEY = 1_024, 40
 """Limits of the cache of keys without a secret. Most answers have the same keys."""
@@ -371,7 +371,7 @@ def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
 def sent_text(text: str, place: Place) -> str:
     """Return the text if it is valid in a header, else raise ConfigurationError."""
     if not text.isascii() or not text.isprintable():
-        raise place.error("the value holds characters that a header cannot carry")
+        raise place.error("the value has characters that a header cannot contain")
     return text
 
 

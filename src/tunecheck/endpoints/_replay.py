@@ -207,7 +207,7 @@ class RecordedFile:
         except OSError as error:
             raise DataError(f"{path}: recorded answers cannot be read: {error.strerror or error}") from None
         if not self._places:
-            raise DataError(f"{path}: holds no recorded answers")
+            raise DataError(f"{path}: has no recorded answers")
         self.sha256 = digest.hexdigest()
 
     def find(self, key: bytes) -> dict[str, JSON] | None:
@@ -240,7 +240,7 @@ class RecordedFile:
         if not isinstance(record, dict):
             raise DataError(f"{where}: each line must be one object, with an id or messages and an answer")
         if not any(key in record for key in self._answer_keys):
-            raise DataError(f"{where}: holds no answer: none of {', '.join(self._answer_keys)}")
+            raise DataError(f"{where}: has no answer: add one of {', '.join(self._answer_keys)}")
         place = _AnswerPlace(number, offset, "id" in record)
         for key in _keys(record, where):
             first = self._places.setdefault(key, place)

@@ -260,7 +260,7 @@ class HttpTransport:
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
                 cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
                 text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
-                hint = "a private authority's certificates are named with SSL_CERT_FILE"
+                hint = "name a private authority's certificates with SSL_CERT_FILE"
                 return AttemptFailed("certificate", f"no secure connection: {text} ({hint})", sent=False, lasting=True)
             case aiohttp.ClientPayloadError():
                 return AttemptFailed("reply", "the answer broke off")

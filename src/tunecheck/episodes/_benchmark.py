@@ -97,7 +97,7 @@ def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
     """
     for _, benchmark in _benchmarks():
         return benchmark(data).long_context()
-    raise DataError("a row asks for long context, and no benchmark that has the texts for it is installed")
+    raise DataError("a row needs long context, and no installed benchmark has its texts")
 
 
 @cache

@@ -81,7 +81,7 @@ class ConversationAttempt:
         if added is not None:
             said = self.dialect.add(added, said)
         if not said:
-            raise ValueError(f"turn {turn}: the user said nothing, and no function was added")
+            raise ValueError(f"turn {turn} has neither a user message nor a new function: add one")
         if turn == 0:
             said = self.dialect.open(said)
         for at, message in self._thoughtless.items():

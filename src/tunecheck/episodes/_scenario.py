@@ -96,7 +96,7 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
 
 def _turn(value: JSON, number: int, adding: bool) -> list[Message]:
     if not isinstance(value, list) or not (value or adding):
-        raise ValueError(f"turns[{number}] must be a list of messages; an empty one needs functions held out for it")
+        raise ValueError(f"turns[{number}] must be a list of messages; an empty list needs functions in held_out")
     messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
     if len(messages) != len(value):
         raise ValueError(f"turns[{number}] holds a message without a role")
@@ -133,7 +133,7 @@ def held_out_of(row: Mapping[str, object], column: str = "held_out") -> dict[int
     value = row.get(column)
     for turn, items in as_object({} if value is None else value, column).items():
         if not (turn.isascii() and turn.isdigit() and len(turn) < 10 and str(int(turn)) == turn):
-            refuse(f"{column} maps numbers of turns to functions; {turn[:60]!r} is none")
+            refuse(f"{column} must have turn numbers as keys, not {turn[:60]!r}")
         held_out[int(turn)] = as_list(items, f"{column}[{turn}]")
     return held_out
 

@@ -134,7 +134,7 @@ def calibrate(
     if label_kind is not None:
         one_of(label_kind, [*_KINDS], "label_kind")
     if not 0 < confidence < 1:
-        raise ConfigurationError(f"confidence lies between 0 and 1, not {confidence!r}")
+        raise ConfigurationError(f"confidence must be between 0 and 1, not {confidence!r}")
     if label_threshold is not None and label_kind == "pass_fail":
         raise ConfigurationError("label_threshold is for labels that are scores, and label_kind is 'pass_fail'")
     function = find("evaluators", evaluator) if isinstance(evaluator, str) else evaluator
@@ -396,7 +396,7 @@ class _LabelledRun:
         verdict = as_pass_or_fail(raw)
         if verdict is None:
             shown = raw if isinstance(raw, (int, float)) else f"{str(raw)[:_MOST_SHOWN]!r}"
-            says = f"{self._evaluator!r} says {shown} as {self._metric!r}"
+            says = f"{self._evaluator!r} gave {shown} as {self._metric!r}"
             raise ConfigurationError(f"row {row.get('row_id')}: {says}, which is not pass or fail")
         return verdict
 

@@ -262,7 +262,7 @@ def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | 
     """Return the caller's target, else the target that the data set names."""
     named = dataset.defaults.target
     if target is None and is_driver(named):
-        raise ConfigurationError(f"{dataset.name}: its rows take a {named} with an endpoint; say which, target=…")
+        raise ConfigurationError(f"{dataset.name}: its rows need an endpoint for {named}: give target=…")
     return named if target is None else target
 
 
@@ -281,13 +281,13 @@ def _make_target(
         driver, parameters = dataset.defaults.target, dataset.defaults.conversation
         if driver is None or not is_driver(driver):  # one request a row
             if parameters:
-                raise ConfigurationError(f"{dataset.name}: {next(iter(parameters))} is for rows of several turns")
+                raise ConfigurationError(f"{dataset.name}: {next(iter(parameters))} is only for rows of several turns")
             return EndpointTarget(target, mapping=_endpoint_mapping(own))
         if own:
             raise ConfigurationError(f"evaluator_config maps columns for 'target', and a {driver} takes whole rows")
         return drive(driver, target, parameters, trust)
     if user_agent is not None:
-        raise ConfigurationError("user_agent is sent to endpoints, and the target is not an endpoint")
+        raise ConfigurationError("user_agent is sent to endpoints, and the target is not an endpoint: leave it out")
     if target is None or isinstance(target, Target):
         if own:
             raise ConfigurationError("evaluator_config maps columns for 'target', and the target takes whole rows")

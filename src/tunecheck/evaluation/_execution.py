@@ -367,7 +367,7 @@ class _Work:
         if source is not None:
             accept = self.settings.accept_damage
             return recorded_results(source, manifest, notes, accept_damage=accept, by_row=False)
-        why = "is not read: another person's run names it, elsewhere" if elsewhere else "is no longer there"
+        why = "is not read: another person's run.json names it elsewhere" if elsewhere else "is no longer there"
         notes.append(f"run {manifest.parent}, from which this one reuses results, {why}")
         return None
 

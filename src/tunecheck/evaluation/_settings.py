@@ -159,12 +159,12 @@ class RunSettings:
     def __post_init__(self) -> None:
         self._check_numbers()
         if self.calls not in (None, "strict", "lenient"):
-            raise ConfigurationError(f"calls are strict or lenient, not {self.calls!r}")
+            raise ConfigurationError(f"calls must be strict or lenient, not {self.calls!r}")
         if self.name is not None and not isinstance(self.name, str):
             raise ConfigurationError(f"evaluation_name must be a text, not {self.name!r}")
         for name, value in (self.tags or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
-                raise ConfigurationError(f"tags are texts by name; {name!r} is {value!r}")
+                raise ConfigurationError(f"tags must be a dict of texts; {name!r} is {value!r}")
         if is_remote(os.fspath(self.results_dir)):
             raise ConfigurationError("results_dir must be a local folder; only --results-dir takes az://…")
         if self.resume is not None and self.reuse is not None:
@@ -194,13 +194,13 @@ class RunSettings:
                 raise ConfigurationError(f"{named[0]} is for until_decided=True; for complete runs, use compare()")
             return
         if (base is None) == (better is None):
-            raise ConfigurationError("until_decided needs one run to decide against: no_worse_than, or better_than")
+            raise ConfigurationError("until_decided needs one run to compare with: give no_worse_than or better_than")
         if (base is None) != (margin is None):
             raise ConfigurationError("no_worse_than and margin go together: margin is the accepted loss")
         if margin is not None and not 0 <= margin < math.inf:
-            raise ConfigurationError(f"a margin is 0 or more, not {margin!r}")
+            raise ConfigurationError(f"margin must be 0 or more, not {margin!r}")
         if not 0.5 <= self.confidence < 1:
-            raise ConfigurationError(f"a confidence lies between 0.5 and 1, not {self.confidence!r}")
+            raise ConfigurationError(f"confidence must be between 0.5 and 1, not {self.confidence!r}")
         if self.on is not None:
             raise ConfigurationError(
                 "--until-decided judges each row before it asks the next, and --on hands out rows in chunks: "

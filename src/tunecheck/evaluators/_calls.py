@@ -139,7 +139,7 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
     if reading.problem is not None:
         raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
     if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == text_of(value):
-        raise ValueError(f"the ground truth is data in which there is no call: {reading.text[:_MOST_DATA_SHOWN]}")
+        raise ValueError(f"the ground truth is JSON data without a call: {reading.text[:_MOST_DATA_SHOWN]}")
     return reading
 
 
@@ -408,7 +408,7 @@ class MatchEvaluator(CallEvaluator):
 
     def __init__(self, *, threshold: float = 0.75, format: str | Profile = AUTO, **policies: bool | float) -> None:
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
-            raise ConfigurationError(f"the threshold of match is a number from 0 to 1; not {threshold!r}")
+            raise ConfigurationError(f"the threshold of match must be a number from 0 to 1, not {threshold!r}")
         super().__init__(format=format, **policies)
         self._threshold = threshold
         self._arguments = {"threshold": threshold, **self._arguments}

@@ -209,7 +209,7 @@ class Budget:
                 return amount
             if not self._reserved:
                 spent = f"--max-cost {self.most:g}: {self.spent:.4g} is spent"
-                raise StopRunError(f"{spent}, the next call may cost {amount:.4g}")
+                raise StopRunError(f"{spent}, and the next call may cost {amount:.4g}")
             self._settled.clear()
             await self._settled.wait()
 
@@ -226,7 +226,7 @@ class Budget:
         """
         if self.most is not None and self.spent + self.set_aside > self.most * _ROUNDING:
             raise StopRunError(
-                f"--max-cost {self.most:g}: {self.spent:.4g} is spent, also on attempts without an answer"
+                f"--max-cost {self.most:g}: {self.spent:.4g} is spent, including attempts without an answer"
             )
 
     def count(self, cost: float | None) -> None:

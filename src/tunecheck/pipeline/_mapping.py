@@ -120,7 +120,9 @@ def read_layers(
     own = {str(name): _column_mapping(name, entry) for name, entry in (config or {}).items()}
     for name in own:
         if name not in names and name != "default":
-            raise ConfigurationError(f"evaluator_config names {name!r}{did_you_mean(name, [*names, 'default'])}")
+            raise ConfigurationError(
+                f"evaluator_config: unknown evaluator {name!r}{did_you_mean(name, [*names, 'default'])}"
+            )
     base = parse_mapping(declared, "the data set's column_mapping")
     base |= parse_mapping(own.get("default", {}), "evaluator_config['default']")
     layers = {

@@ -89,7 +89,7 @@ async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[P
     risky = [e.name for e in plan.evaluators if not is_shipped(_module(e)) and e.name not in known]
     if risky and isolate:
         tally.notes.append(
-            f"evaluators in this process, whose crash would end it: {', '.join(risky)}; "
+            f"evaluators that run in this process, so a crash of one ends the run: {', '.join(risky)}; "
             "workers=N (--workers N) runs those that can be sent there in processes"
         )
     return [executor for executor in executors if executor.evaluators]

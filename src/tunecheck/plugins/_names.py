@@ -127,7 +127,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
 def _load_plugin(point: EntryPoint) -> Plugin:
     plugin = point.load()
     if not isinstance(plugin, Plugin):
-        raise TypeError(f"{point.value} is {type(plugin).__name__}, not a tunecheck.plugins.Plugin")
+        raise TypeError(f"{point.value} is a {type(plugin).__name__}, not a tunecheck.plugins.Plugin")
     return plugin
 
 
@@ -443,7 +443,7 @@ def load_offer(path: Path) -> object:
         wanted = " or ".join(map(repr, names)) + (
             f", or set its kind = {path.stem!r}" if names[1] == "endpoint" else ""
         )
-        raise PluginError(f"{path} defines {len(own)} public classes and functions; call the one to use {wanted}")
+        raise PluginError(f"{path} defines {len(own)} public classes and functions; rename the one to use to {wanted}")
     return own[0]
 
 

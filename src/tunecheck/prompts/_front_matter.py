@@ -44,14 +44,14 @@ class PromptFolder:
             ValueError: the file is not in the folder, unreadable or too large, or the prompt has read too many files.
         """
         if self._path is None:
-            raise ValueError(f"{name!r} has no folder to be looked for in: the prompt was given as text")
+            raise ValueError(f"{name!r} cannot be found: a prompt that is given as text has no folder")
         if self._files_left == 0:
-            raise ValueError(f"{name!r} is one file too many: a prompt refers to at most {_MOST_FILES}")
+            raise ValueError(f"{name!r} is one file too many: a prompt may name at most {_MOST_FILES} files")
         content = _content(self._path, name, min(most, self._bytes_left) + 1)
         if len(content) > most:
             raise ValueError(f"{name!r} is larger than {most >> 10} KiB")
         if len(content) > self._bytes_left:
-            raise ValueError(f"{name!r} is too much: a prompt's files have at most {_MOST_BYTES >> 20} MB in all")
+            raise ValueError(f"{name!r} is too large: a prompt's files may have {_MOST_BYTES >> 20} MB in all")
         self._files_left -= 1
         self._bytes_left -= len(content)
         return content
@@ -188,7 +188,7 @@ def split(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
         raise PromptError(str(error)) from None
     data = {} if read.value is None else read.value
     if not isinstance(data, dict):
-        raise PromptError(f"{name}, line {above + 1}: the front matter is a mapping with `model:`, `inputs:` and more")
+        raise PromptError(f"{name}, line {above + 1}: the front matter must be a mapping with `model:` and more")
     bare = Front(data, read, folder)
     resolved = {key: _with_files(value, (key,), bare) for key, value in data.items()}
     return Front(resolved, read, folder), text[closing.end() + 1 :], text.count("\n", 0, closing.start()) + 1
@@ -246,7 +246,7 @@ def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> 
             refuse_secrets(front, *path, key, references=references)
     elif isinstance(value, str) and value.strip() and SECRET_FIELD.search(str(path[-1])):
         if not references:
-            raise front.error(path, "a secret has no place here: the model's configuration takes one")
+            raise front.error(path, "a secret is not allowed here: write it in the model's configuration")
         if not WHOLE_SECRET.match(value.strip()):
             raise front.error(path, WRITTEN_OUT)
 
@@ -258,7 +258,7 @@ _OF_THE_REPLY = ("stream", "stream_options", "n")
 def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> dict[str, JSON]:
     """Return the parameters of a request, without those for streams and several answers."""
     if "messages" in parameters:
-        raise front.error((*path, "messages"), "the messages are what the template renders to; leave it out")
+        raise front.error((*path, "messages"), "the template makes the messages: leave this key out")
     number = parameters.get("n")
     if number is not None and (type(number) is not int or number < 1):
         raise front.error((*path, "n"), f"must be a whole number from 1 on, not {shown_value(number)}")

@@ -187,7 +187,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     kind = front.filled_text(*path, "type") or implied
     if kind not in (AZURE, OPENAI):
         known = (AZURE, OPENAI)
-        raise front.error((*path, "type"), f"{kind!r} is none of {', '.join(known)}{did_you_mean(kind, known)}")
+        raise front.error((*path, "type"), f"{kind!r} is not one of {', '.join(known)}{did_you_mean(kind, known)}")
     # If only the model is given, Azure's loader reads the rest from the environment.
     prefix = "AZURE_OPENAI" if kind == AZURE else "OPENAI"
     bare = {name for name, value in given.items() if value} <= {"type", "azure_deployment", "model"}

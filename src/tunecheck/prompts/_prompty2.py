@@ -109,7 +109,7 @@ def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ..
     required, values = value.get("required"), value.get("enumValues")
     kind, branches = front.required_text(*path, "kind"), value.get("anyOf")
     if kind == "array" and value.get("items") is None:
-        raise front.error((*path, "items"), "is missing: what does the array hold?")
+        raise front.error((*path, "items"), "is missing: write the type of the array's items")
     return Property(
         name,
         kind,
@@ -197,7 +197,7 @@ def is_prompty2(front: Front) -> bool:
     marked = "kind" in front.data or isinstance(model, str) or isinstance(inputs, list) or kinds
     if older is not None and (marked or newer is not None):
         other = f"model.{newer}" if newer else "the rest"
-        raise front.error(("model", older), f"belongs to the older dialect of prompts, {other} to the newer one")
+        raise front.error(("model", older), f"is of the older prompt dialect, and {other} of the newer one: use one")
     # A file without keys of either dialect is newer, because readers of the older dialect refuse it.
     return marked or newer is not None or (model is None and not any(key in front.data for key in _PROMPTY1_KEYS))
 
@@ -224,7 +224,7 @@ def read_prompty2(file: PromptFile) -> Prompt:
         template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)
     for each in properties:
         if each.kind in _RICH and each.name in template.used:
-            raise front.error(("inputs",), f"{each.name} is no text: the template can only write {{{{ {each.name} }}}}")
+            raise front.error(("inputs",), f"{each.name} is not text: the template may only use {{{{ {each.name} }}}}")
     secrets = Redactor()
     declared = {each.name: _input(front, each, secrets) for each in properties}
     names = [name for name in sorted(template.names) if name not in declared]
@@ -315,7 +315,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     kind = front.filled_text("model", "connection", "kind") or ""
     known = ("key", "anonymous", "foundry")
     if kind not in known:
-        problem = f"{kind!r} is none of {', '.join(known)}{did_you_mean(kind, known)}"
+        problem = f"{kind!r} is not one of {', '.join(known)}{did_you_mean(kind, known)}"
         raise front.error(("model", "connection", "kind"), problem)
     provider = front.filled_text("model", "provider") or ("foundry" if kind == "foundry" else "openai")
     key, endpoint = (front.filled_text("model", "connection", name) for name in ("apiKey", "endpoint"))

@@ -224,7 +224,7 @@ def _open_with_plugins(path: Path, opened: OpenedRun | None) -> OpenedRun | None
 def _open_given(run: Mapping[str, object], name: str) -> OpenedRun:
     rows = run.get("rows")
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
-        raise ConfigurationError('a run as an object has "rows": what evaluate() returned')
+        raise ConfigurationError('a run given as an object must have "rows", as the result of evaluate() has')
     return OpenedRun(name, "rows", "memory", GivenRows(rows), answers=frozenset({"response"}))
 
 
@@ -267,7 +267,7 @@ def _calls_read(run: Run) -> CallsRead | None:
 def _end_problem(run: Run) -> str:
     status = run.status()
     if status == "finished":
-        return "is finished, and eval_results.jsonl is gone"
+        return "is finished, but eval_results.jsonl is missing"
     if status == "running":
         return "is still running"
     return f"is not finished ({status}); finish it with --resume {run.id}"

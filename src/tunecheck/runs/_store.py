@@ -113,9 +113,7 @@ class Run:
         """
         odd = odd_file(self.folder) if self.folder.is_dir() else None
         if odd is not None:
-            raise ConfigurationError(
-                f"run {self.id} cannot be used: {odd}; a run folder holds files only: put a copy there"
-            )
+            raise ConfigurationError(f"run {self.id} cannot be used: {odd}; replace it with a copy of the file")
         manifest = read_object(self.manifest_file, f"run {self.id} has no run.json")
         check_first_record(self.journal)
         for path in (self.metrics_file, self.upload_file):
@@ -150,7 +148,7 @@ class Run:
         if not self.results.is_file():
             if finished:
                 raise ConfigurationError(
-                    f"run {self.id} has no results: it is finished, and {self.results.name} is gone"
+                    f"run {self.id} is finished, but {self.results.name} is missing: put it back, or evaluate again"
                 )
             raise ConfigurationError(f"run {self.id} has no results yet: finish it with --resume {self.id}")
         with raise_as(ConfigurationError, self.results):
@@ -276,7 +274,7 @@ def _find(run: str | os.PathLike[str], results_dir: Path) -> Run:
         listed = ", ".join(known.id for known in matching[:5]) + (", …" if len(matching) > 5 else "")
         raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {listed}; give more of the id")
     if path.is_dir():
-        raise ConfigurationError(f"the folder {name} holds no run: it has no run.json")
+        raise ConfigurationError(f"the folder {name} is not a run: it has no run.json")
     is_whole = re.search(r"-\d{8}T\d", name) is not None  # an id is compared with ids, a name with names
     hint = did_you_mean(name, [known.id if is_whole else given_name(known.id) for known in runs])
     raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")
@@ -290,7 +288,7 @@ def given_name(run_id: str) -> str:
 def damage_error(run: Run, what: str) -> RunError:
     """Return the error for a run with damaged files."""
     return RunError(
-        f"run {run.id} is damaged: {what}. Put back whole files (`tunecheck runs {run.id} --verify` checks them), or "
+        f"run {run.id} is damaged: {what}; put back whole files (`tunecheck runs {run.id} --verify` checks them), or "
         "go on all the same with --accept-damage (accept_damage=True)"
     )
 
@@ -387,7 +385,7 @@ def open_mirror(address: str) -> MirrorLike:
     known = [each.name for each in plugins.discover("mirrors")]
     if scheme not in known:
         offered = ", ".join(f"{name}://" for name in known)
-        raise ConfigurationError(f"{scheme}://… was never tried as storage: give a folder, or an address of {offered}")
+        raise ConfigurationError(f"{scheme}://… is not supported as storage: give a folder, or an address of {offered}")
     return plugins.mirror(scheme)(address)
 
 

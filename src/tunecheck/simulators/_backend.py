@@ -218,7 +218,7 @@ class Backends:
     def constants(self) -> Mapping[str, JSON]:
         """Return the constants that extend the data of rows with long context."""
         if self._read_constants is None:
-            raise DataError("a row asks for long context, and nothing here has constants for it")
+            raise DataError("a row needs long context, and no benchmark here has its texts")
         return self._read_constants()
 
     def find(self, name: str) -> type[Simulator]:
@@ -260,7 +260,7 @@ def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
     if part is None:
         return {}
     if not isinstance(part, dict):
-        raise DataError(f"initial_config.{name} is a {type(part).__name__}; an object is needed")
+        raise DataError(f"initial_config.{name} must be an object, not a {type(part).__name__}")
     return part
 
 

@@ -22,7 +22,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     reached = 0.0
     for rank, (value, at) in enumerate(order):
         if not 0 <= value <= 1:
-            raise ValueError(f"a p-value lies between 0 and 1, not {value!r}")
+            raise ValueError(f"a p-value must be between 0 and 1, not {value!r}")
         reached = max(reached, min(1.0, (len(order) - rank) * value))
         adjusted[at] = reached
     return adjusted
@@ -44,7 +44,7 @@ def non_inferiority(difference: Estimate, margin: float, *, higher_is_better: bo
     """
     own = round((1 - difference.confidence) / 2, 12)
     if not 0 <= margin < math.inf:
-        raise ValueError(f"a margin is 0 or more, not {margin!r}")
+        raise ValueError(f"margin must be 0 or more, not {margin!r}")
     bound = difference.low if higher_is_better else difference.high
     if bound is None:
         return NonInferiority(None, None, margin, own, difference.remark or "the difference has no interval")
@@ -72,7 +72,7 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
     """
     alpha = round(1 - comparison.difference.confidence, 12)
     if not 0 < power < 1:
-        raise ValueError(f"a power lies between 0 and 1, not {power!r}")
+        raise ValueError(f"power must be between 0 and 1, not {power!r}")
     error = comparison.difference.standard_error
     value: float | None
     remark: str | None

@@ -304,7 +304,7 @@ def pass_hat_k(trials: Trials, k: int) -> float | None:
 
 def _mean_chance(trials: Trials, k: int, chance: Callable[[int, int], float]) -> float | None:
     if k < 1:
-        raise ValueError(f"k is 1 or more, not {k!r}")
+        raise ValueError(f"k must be 1 or more, not {k!r}")
     for at, (passed, count) in enumerate(trials):
         if not 0 <= passed <= count:
             raise ValueError(f"item {at}: {passed} of {count} trials cannot have passed")

@@ -63,7 +63,7 @@ def as_outcomes(values: Numbers) -> Floats:
     strange = ~((floats == 0) | (floats == 1))
     if strange.any():
         at = int(strange.argmax())
-        raise ValueError(f"a verdict is true or false, 1 or 0; number {at} is {float(floats[at])!r}")
+        raise ValueError(f"a verdict must be true or false, 1 or 0; number {at} is {float(floats[at])!r}")
     return floats
 
 

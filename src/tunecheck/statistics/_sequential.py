@@ -89,7 +89,7 @@ class EarlyTest:
         verdicts: bool = False,
     ) -> None:
         if margin is not None and not 0 <= margin < 1:
-            raise ValueError(f"a margin is 0 or more and below 1, not {margin!r}")
+            raise ValueError(f"margin must be 0 or more and below 1, not {margin!r}")
         self._margin, self._confidence = margin, confidence
         normal_quantile(confidence)  # raises an error for an invalid confidence
         # The logarithm of the capital at which a bet decides: 2 / alpha, because there are two directions.
@@ -114,7 +114,7 @@ class EarlyTest:
             ValueError: a score is not between 0 and 1.
         """
         if not (0 <= base <= 1 and 0 <= new <= 1):
-            raise ValueError(f"a score lies between 0 and 1; pair {self.pairs + 1} is ({base!r}, {new!r})")
+            raise ValueError(f"a score must be between 0 and 1; pair {self.pairs + 1} is ({base!r}, {new!r})")
         self._base.append(float(base))
         self._new.append(float(new))
         change = self._new[-1] - self._base[-1]

@@ -320,7 +320,7 @@ def read_conversation(row: Mapping[str, object], number: int) -> CheckedConversa
         as_list(turn, f"ground_truth[{at}]") for at, turn in enumerate(as_list(row.get("ground_truth"), "ground_truth"))
     ]
     if len(truth) != len(turns):
-        refuse(f"{len(turns)} turns and ground truth for {len(truth)}")
+        refuse(f"ground_truth has {len(truth)} turns, and turns {len(turns)}")
     held_out = held_out_of(row)
     functions = row.get("functions") if row.get("functions") is not None else row.get("tools")
     return CheckedConversation(

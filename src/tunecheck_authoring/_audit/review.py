@@ -139,9 +139,9 @@ def _edit(name: str, text: str) -> dict[str, JSON]:
     try:
         row = loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"row {name}: it is no JSON: {error}") from None
+        raise ConfigurationError(f"row {name} is not JSON: {error}") from None
     if not isinstance(row, dict):
-        raise ConfigurationError(f"row {name}: a row is an object")
+        raise ConfigurationError(f"row {name} must be an object")
     return row
 
 

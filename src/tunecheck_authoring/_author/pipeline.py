@@ -205,8 +205,8 @@ class AuthorPipeline:
         file = self._bench.content("world.yaml", WorldFile, inputs, lambda: describe_world(classes))
         if {*file.simulators} != {*classes}:
             raise ConfigurationError(
-                f"{self._plan.work / 'world.yaml'} is about {', '.join(file.simulators)}, and the command about "
-                f"{', '.join(classes)}: name the same, or delete the file"
+                f"{self._plan.work / 'world.yaml'} has the simulators {', '.join(file.simulators)}, and the command "
+                f"{', '.join(classes)}: name the same ones, or delete the file"
             )
         self._world = World.of(
             classes, file, {name: self._backends.find(name) for name in load_shipped().configurations}
@@ -272,7 +272,7 @@ class AuthorPipeline:
     def make_rows(self) -> None:
         plan, authored = self._plan, self._author_rows()
         if not authored.rows:
-            raise ConfigurationError(f"{plan.work}: no row holds; see rejected.jsonl and review.jsonl")
+            raise ConfigurationError(f"{plan.work}: no row is valid; see rejected.jsonl and review.jsonl")
         used = {row.task for row in authored.rows}
         for task in self._tasks:
             if f"{plan.name}-{task.id}" in used:

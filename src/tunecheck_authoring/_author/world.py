@@ -149,8 +149,8 @@ class World:
             raise
         except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
             raise ConfigurationError(
-                f"world.yaml: {' and '.join(simulators)} cannot start from what configurations says "
-                f"({type(error).__name__}: {error}); give it there what it needs"
+                f"world.yaml: {' and '.join(simulators)} cannot start from `configurations` "
+                f"({type(error).__name__}: {error}); complete their entries there"
             ) from None
 
     def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> TrialSession:

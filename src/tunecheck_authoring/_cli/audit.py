@@ -128,7 +128,7 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     from tunecheck_authoring._audit.audit import FEWEST_RUNS, audit as audit_rows
 
     if options.runs and len(options.runs) < FEWEST_RUNS:
-        raise ConfigurationError("--runs compares what runs answer: name another run, too")
+        raise ConfigurationError(f"--runs compares the answers of runs: name at least {FEWEST_RUNS}")
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
     done = audit_rows(
         checked_rows(dataset, (row.values for row in dataset.rows()), options),

@@ -89,7 +89,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
     name = options.name.replace("-", "_")
     path = Path("simulators") / f"{name}.py"
     if options.openapi is not None and options.mcp is not None:
-        raise ConfigurationError(f"--openapi and --mcp both make {path}: take one, and name its file with --simulator")
+        raise ConfigurationError(f"--openapi and --mcp both write {path}: give one, and the other file as --simulator")
     if options.openapi is not None:
         from tunecheck_authoring._service_file import write_simulator
 
@@ -131,12 +131,12 @@ def _plan(options: AuthorOptions, simulators: list[str], command: str) -> Author
     from tunecheck_authoring._author.writing import read_personas
 
     if not _NAME.fullmatch(options.name):
-        raise ConfigurationError(f"{options.name!r} is no name for a file: use letters, digits, - and _")
+        raise ConfigurationError(f"{options.name!r} is not a name for a file: use letters, digits, - and _")
     stage = next((known for known in STAGES if known == (options.stage or "rows")), None)
     if stage is None:
         raise ConfigurationError(f"there is no stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}")
     if not simulators:
-        raise ConfigurationError("say what the tasks are about: --simulator NAME, --openapi FILE, or --mcp COMMAND")
+        raise ConfigurationError("no simulator for the tasks: give --simulator NAME, --openapi FILE, or --mcp COMMAND")
     work = options.work or Path("authoring") / options.name
     return AuthorPlan(
         name=options.name,
@@ -161,7 +161,7 @@ def _models(options: AuthorOptions, work: Path) -> EndpointModels | None:
     if options.writer is None:
         for name, value in (("solver", options.solver), ("personas", options.personas), ("max-cost", options.max_cost)):
             if value is not None:
-                raise ConfigurationError(f"--{name} is about words by a model; name one with --writer")
+                raise ConfigurationError(f"--{name} needs a model that writes: name it with --writer")
         return None
     from tunecheck_authoring._author.writing import EndpointModels
 
@@ -175,7 +175,7 @@ def _simulator(given: str) -> str:
     if path.suffix != ".py":
         return given
     if path.resolve().parent != Path("simulators").resolve():
-        raise ConfigurationError(f"{path}: rows find simulators in this folder's simulators/; put a copy there")
+        raise ConfigurationError(f"{path}: rows load simulators only from the folder simulators/: put a copy there")
     return path.stem
 
 
@@ -183,9 +183,9 @@ def _turns(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", text)
     least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= least <= most:
-        raise ConfigurationError(f"--turns {text!r} must be a number or two of them, as 3 or 2-4")
+        raise ConfigurationError(f"--turns {text!r} must be a number or a range, such as 3 or 2-4")
     if least == 1 < most:
-        hint = f"conversations have two turns at least (--turns 2-{most}), single questions are --turns 1"
+        hint = f"conversations need at least two turns (--turns 2-{most}); for single questions, give --turns 1"
         raise ConfigurationError(f"--turns {text}: {hint}")
     return least, most
 

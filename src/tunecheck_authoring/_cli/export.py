@@ -84,11 +84,11 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
 
 def _check_test_set(options: ExportOptions, run_id: str) -> None:
     if options.leave_test_set is not None and options.no_test_set:
-        raise ConfigurationError("--leave-test-set and --no-test-set exclude each other")
+        raise ConfigurationError("--leave-test-set and --no-test-set exclude each other: give one of them")
     if options.leave_test_set is None and not options.no_test_set:
         raise ConfigurationError(
-            f"run {run_id} tested these rows, and a model trained on them is not tested by them any more: write the "
-            "test set without them with --leave-test-set FILE, or say --no-test-set if they are of none"
+            f"run {run_id} tested with these rows, and a model trained on them must not be tested with them: write the "
+            "test set without them with --leave-test-set FILE, or give --no-test-set if no test set has them"
         )
 
 

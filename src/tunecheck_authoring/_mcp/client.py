@@ -228,7 +228,7 @@ class _ServerProcess:
             line = self._lines.get(timeout=time_limit_s)
             if not line:
                 self._lines.put(line)  # the next message finds the end, too
-                raise ValueError("it ended; try the command by itself to see why")
+                raise ValueError("the server ended; run its command alone to see why")
             answer = _object(line.decode("utf-8", "replace").replace(_escape_path(self.folder), FOLDER))
             if answer.get("id") == message["id"] and "method" not in answer:
                 return answer

@@ -137,7 +137,7 @@ def recording_backends(server: str, name: str, backends: Backends) -> Iterator[B
     """
     found = backends.find(name)
     if not issubclass(found, Recorded):
-        raise ConfigurationError(f"simulators/{name}.py is not of an MCP server; choose another name, or delete it")
+        raise ConfigurationError(f"simulators/{name}.py simulates no MCP server; choose another name, or delete it")
     with _as_configuration_error():
         live = LiveServer(found, server)
         try:
@@ -229,8 +229,8 @@ class LiveServer:
             begun.state = self.recording.hold(holds)
             if begun.state != self.recording.start:
                 raise ServerGoneError(
-                    f"{self._shown}: it does not begin with what it held when it was recorded: {{folder}} in the "
-                    f"command is a new folder each time. Or it is another one by now: delete {self.recording.path}"
+                    f"{self._shown}: the server does not start in its recorded state: its command needs a new folder "
+                    f"each time, {{folder}}; if the server has changed, delete {self.recording.path}"
                 )
         return begun
 
@@ -248,7 +248,7 @@ class LiveServer:
                 begun.session.close()
                 text = canonical_text([FunctionCall(call.call, call.arguments)])
                 raise ServerGoneError(
-                    f"{self._shown}: {text} does not leave what it left before, as where it makes ids by chance: "
+                    f"{self._shown}: {text} leaves another state than recorded, such as with random ids: "
                     f"take {call.call} out of state_from or tools in {self._file}, and delete {self.recording.path}"
                 )
         return begun
@@ -283,8 +283,8 @@ class LiveServer:
         files = None if folder is None else files_in(folder)
         if files is None:
             raise ServerGoneError(
-                f"{self._shown}: its files cannot be its state: it has no folder, or holds more than a megabyte there, "
-                f"or a link: take {FILES} out of state_from in {self._file}"
+                f"{self._shown}: the server's files cannot be its state: it has no folder, or the folder has a link or "
+                f"more than a megabyte: take {FILES} out of state_from in {self._file}"
             )
         return self._redactor.answer(files)
 

@@ -47,7 +47,7 @@ class ApiDocument:
             raise ConfigurationError(f"{path}: not an OpenAPI file: it has no paths")
         version = str(content.get("openapi") or content.get("swagger") or "")
         if not version.startswith(("2.", "3.0", "3.1", "3.2")):
-            raise ConfigurationError(f"{path}: its version {version!r} is not known; 2.0, 3.0 and 3.1 are")
+            raise ConfigurationError(f"{path}: its version {version!r} is unknown; known: 2.0, 3.0, 3.1")
         self.root: Node = content
         self.is_swagger = version.startswith("2.")
 
@@ -75,7 +75,7 @@ class ApiDocument:
         """Return the value to which a reference leads."""
         if not reference.startswith("#"):
             raise ConfigurationError(
-                f"{self.path}: the reference {reference[:80]!r} leaves the file, and is not followed; bundle it first"
+                f"{self.path}: the reference {reference[:80]!r} points to another file: bundle the files first"
             )
         value: JSON = dict(self.root)
         for step in reference.removeprefix("#").split("/")[1:]:
@@ -85,7 +85,7 @@ class ApiDocument:
             elif isinstance(value, dict) and key in value:
                 value = value[key]
             else:
-                raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} leads nowhere")
+                raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} points to nothing")
         return value
 
     def schema(self, value: JSON | Node) -> Schema:

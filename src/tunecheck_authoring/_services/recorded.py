@@ -162,7 +162,7 @@ class Recorded(TableSimulator):
                 case {"name": str() as name, "arguments": dict() as arguments}:
                     self._first(name, arguments)
                 case _:
-                    raise DataError('initial_config: before is no list of calls: {"name": …, "arguments": {…}}')
+                    raise DataError('initial_config: before must be a list of calls: {"name": …, "arguments": {…}}')
 
     def _first(self, name: str, arguments: dict[str, JSON]) -> None:
         try:
@@ -201,7 +201,7 @@ class Recorded(TableSimulator):
 def _recording(path: Path) -> Recording:
     """Return a file's recording; an unchanged file is read only once."""
     if not path.is_file():
-        raise DataError(f"{path}: is not there; `tunecheck datasets author --mcp` writes the recording")
+        raise DataError(f"{path}: no such file; `tunecheck datasets author --mcp` writes the recording")
     status = path.stat()
     return _read(path, status.st_mtime_ns, status.st_size)
 

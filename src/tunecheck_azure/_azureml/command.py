@@ -102,11 +102,11 @@ def _evaluate_options(options: JobOptions) -> Options:
     given = evaluate.parse("tunecheck evaluate", options.arguments)
     wrong = next((name for name in _NOT_IN_A_JOB if name in given.given()), None)
     if wrong is not None:
-        raise ConfigurationError(f"--{wrong.replace('_', '-')}: a job makes a run of its own, in its own output")
+        raise ConfigurationError(f"--{wrong.replace('_', '-')}: a job always makes a new run: leave this option out")
     if options.wheel is not None and not options.wheel.is_file():
         raise ConfigurationError(f"--wheel {options.wheel}: there is no such file")
     if given.on is not None:
-        raise ConfigurationError("--on: give --instances N in front of the --")
+        raise ConfigurationError("--on: give --instances N before the `--`")
     return given
 
 
@@ -115,7 +115,7 @@ def _checked_data(dataset: str | None) -> str:
     from tunecheck.datasets import open_dataset, sidecar_path
 
     if dataset is None:
-        raise ConfigurationError("no data: give --dataset behind the --")
+        raise ConfigurationError("no data: give --dataset after the `--`")
     if not _is_remote(dataset):
         open_dataset(dataset)
     beside = sidecar_path(Path(dataset))
@@ -171,7 +171,7 @@ def _write(options: JobOptions, dataset: str, name: str) -> Path:
     folder = options.out or Path("azureml") / name
     file = folder / "job.yml"
     if file.exists() and not options.overwrite:
-        raise ConfigurationError(f"{file} is there already: give --overwrite to replace it, or another --name")
+        raise ConfigurationError(f"{file} exists; choose another --name, or replace it with --overwrite")
     text = _job_yaml(options, dataset, name, folder)
     environment = folder / "environment"
     environment.mkdir(parents=True, exist_ok=True)
@@ -305,7 +305,7 @@ def _submit_by_az(command: list[str]) -> str:
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         raise TunecheckError(
-            f"az did not take the job: {clean(said[-1] if said else f'exit {done.returncode}', 1_000)}"
+            f"az refused the job: {clean(said[-1] if said else f'exit {done.returncode}', 1_000)}"
         )
     return done.stdout.strip()
 
@@ -323,5 +323,5 @@ def _submit_by_package(job: Path, options: JobOptions) -> str:
     try:
         made = client.jobs.create_or_update(load_job(job))
     except AzureError as error:
-        raise TunecheckError(f"Azure ML did not take the job: {clean(error, 1_000)}") from None
+        raise TunecheckError(f"Azure ML refused the job: {clean(error, 1_000)}") from None
     return str(made.studio_url)

@@ -79,7 +79,7 @@ class HubUpload(RunUpload):
         address = value_at(reply.body, "properties", "mlFlowTrackingUri")
         host = urlsplit(address).netloc if isinstance(address, str) else ""
         if not host:
-            reason = f"the workspace has no MLflow address: is {self._project.project_name} a project?"
+            reason = f"the workspace has no MLflow address: check that {self._project.project_name} is a project"
             raise WORKSPACE.failed(reason, status=reply.status)
         return host
 

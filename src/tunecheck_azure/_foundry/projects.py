@@ -100,11 +100,11 @@ def read_project(value: object) -> Project:
             if len(parts) == len(_KEYS) and all(map(_PART.match, parts)):
                 keys = dict(zip(_KEYS, parts, strict=True))
     if not isinstance(keys, Mapping):
-        raise ConfigurationError(f"{where} must be {_SHOWN}; it is {value!r}")
+        raise ConfigurationError(f"{where} must be {_SHOWN}, not {value!r}")
     entries = {_OTHER_NAMES.get(str(key), str(key)): entry for key, entry in keys.items()}
     if "endpoint" in entries:
         if len(entries) > 1:
-            raise ConfigurationError(f"{where}: an endpoint stands alone; leave the other keys out")
+            raise ConfigurationError(f"{where}: an endpoint needs no other keys; leave them out")
         return FoundryProject(_endpoint(read_as(entries, FoundryProject, where).endpoint))
     hub = read_as(entries, HubProject, where)
     hub = msgspec.structs.replace(hub, resource_manager=hub.resource_manager.rstrip("/"))

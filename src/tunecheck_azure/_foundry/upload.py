@@ -45,7 +45,7 @@ class FoundryUploader(Uploader):
     ) -> None:
         self.project: Project = read_project(project)
         if api not in (None, EVALS):
-            raise ConfigurationError(f"there is no API {api!r} of Foundry to upload to; there is {EVALS!r}")
+            raise ConfigurationError(f"Foundry has no API {api!r} for uploads; known: {EVALS!r}")
         if api is not None and not isinstance(self.project, FoundryProject):
             raise ConfigurationError("a project in a hub has no evals API: give a Foundry project's endpoint")
         self._evals = api == EVALS

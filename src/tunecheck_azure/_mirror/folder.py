@@ -64,7 +64,7 @@ class BlobStore:
         parts = _PLACE.fullmatch(address)
         if parts is None:  # not shown, because text behind a question mark may be a secret
             raise ConfigurationError(
-                "storage is az://container/prefix, nothing behind it: credentials are read from AZURE_STORAGE_… "
+                "storage must be az://container/prefix and nothing more: credentials are read from AZURE_STORAGE_… "
                 "variables"
             )
         self.place = address.rstrip("/")

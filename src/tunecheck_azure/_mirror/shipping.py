@@ -160,8 +160,8 @@ class _Shipping(threading.Thread):
             raise RunError(str(error)) from None
         except RunError as error:
             raise RunError(
-                f"{error}; nothing is lost: it is in {self._mirror.folder}, and the next command with --results-dir "
-                f"{self._mirror.address} ships it"
+                f"{error}; nothing is lost: the files are in {self._mirror.folder}, and the next command with "
+                f"--results-dir {self._mirror.address} uploads them"
             ) from None
         for run in sorted(self._runs):
             self._tell(f"shipped to {self._mirror.address}/{run}")

@@ -42,7 +42,7 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
         return folder
     held = [each.name for each in folder.iterdir()] if folder.is_dir() else None
     if (held is None and (folder.exists() or folder.is_symlink())) or held not in (None, [], ["bfcl_eval"]):
-        raise ConfigurationError(f"{folder} holds something other than BFCL's data; name a new folder")
+        raise ConfigurationError(f"{folder} has files that are not BFCL's data; name a new folder")
     with raise_as(ConfigurationError, folder, "cannot be written"):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
@@ -56,7 +56,7 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
 def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
     wheel = _fetch(scratch / "fetched") if wheel is None else wheel
     if not wheel.is_file():
-        raise DataError(f"there is no wheel {wheel}; an unpacked copy or a clone is used where it is: --data FOLDER")
+        raise DataError(f"there is no wheel {wheel}; for an unpacked copy or a clone, give --data FOLDER")
     with wheel.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != WHEEL_SHA256:

@@ -38,7 +38,7 @@ def parse_file(path: Path) -> ast.Module:
     """
     with raise_as(DataError, path):
         if path.stat().st_size > MAX_BYTES:
-            raise DataError(f"{path}: is larger than {MAX_BYTES >> 20} MiB, which no file of constants is")
+            raise DataError(f"{path}: is larger than {MAX_BYTES >> 20} MiB, the limit for a file of constants")
         source = path.read_bytes()
     try:
         with warnings.catch_warnings():

@@ -82,7 +82,7 @@ class RowBuilder:
         turns = _turns(entry)
         truth = as_list(answer.get("ground_truth"), "ground_truth")
         if len(truth) != len(turns):
-            refuse(f"{len(turns)} turns and ground truth for {len(truth)}")
+            refuse(f"ground_truth has {len(truth)} turns, and the question {len(turns)}")
         classes = [
             as_text(name, "involved_classes") for name in as_list(entry.get("involved_classes"), "involved_classes")
         ]

@@ -204,9 +204,9 @@ class MatchPolicy:
 def _check(name: str, value: object, *, switch: bool) -> None:
     if switch:
         if not isinstance(value, bool):
-            raise ConfigurationError(f"the matching policy {name} is on or off, true or false; not {value!r}")
+            raise ConfigurationError(f"the matching policy {name} must be true or false, not {value!r}")
     elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise ConfigurationError(f"the matching policy {name} is a number of at least 0; not {value!r}")
+        raise ConfigurationError(f"the matching policy {name} must be a number of at least 0, not {value!r}")
 
 
 _MOST_STEPS = 1_000_000  # values compared in one comparison: hostile lists could require billions

@@ -65,7 +65,7 @@ def _make(
     )  # for a prompt file: the judge's class without the bound file
     if not inspect.isclass(kind):
         if settings:
-            raise ConfigurationError(f"set {name}.{next(iter(settings))}: {name!r} is a function and has no parameters")
+            raise ConfigurationError(f"--set {name}.{next(iter(settings))}: {name!r} is a function without parameters")
         return plugin
     assert callable(plugin)
     given = {"model_config": judge} if judge is not None and asks_models(kind) else {}
@@ -97,9 +97,9 @@ def _check(
         hints = get_type_hints(getattr(kind, "__init__"))  # noqa: B009 - a class's own, not an instance's
     for key, value in settings.items():
         if key in given or key == "model_config" or (given and key == "model"):
-            raise ConfigurationError(f"set {name}.{key}: the model of a judge is given by --judge")
+            raise ConfigurationError(f"--set {name}.{key}: name the model of a judge with --judge")
         if key not in named and not takes_any:
-            raise ConfigurationError(f"set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")
+            raise ConfigurationError(f"--set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")
         wanted = hints.get(key)
         choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
         if key in hints and all(choice in _PLAIN for choice in choices):
@@ -119,10 +119,10 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
     for name, value in entries.items():
         evaluator, dot, parameter = name.rpartition(".")
         if not dot or not evaluator or not parameter:
-            raise ConfigurationError(f"set {name!r}: write evaluator.parameter=value, e.g. bleu.threshold=0.4")
+            raise ConfigurationError(f"--set {name!r}: write evaluator.parameter=value, e.g. bleu.threshold=0.4")
         if evaluator not in known:
             raise ConfigurationError(
-                f"set {name!r}: this run has no evaluator {evaluator!r}{did_you_mean(evaluator, known)}"
+                f"--set {name!r}: this run has no evaluator {evaluator!r}{did_you_mean(evaluator, known)}"
             )
         settings.setdefault(evaluator, {})[parameter] = _used(name, value)
     return settings
@@ -135,14 +135,14 @@ def _used(name: str, value: JSON) -> JSON:
     if masking.storable_settings(literal) != literal or (
         masking.looks_secret(name.rpartition(".")[2]) and literal == value
     ):
-        raise ConfigurationError(f"set {name!r}: {masking.WRITTEN_OUT}")
+        raise ConfigurationError(f"--set {name!r}: {masking.WRITTEN_OUT}")
     used = masking.resolve(value, Place(Document("--set", value, {}), (name,)), masking.ALL_SECRETS, in_answers=True)
     for reference in masking.ENV_REFERENCE.finditer(written):
         if not reference[2]:
             secret = os.environ[reference[1]].strip()
             if len(secret) < masking.LEAST_ECHO:
-                plain = f"${{env:{reference[1]}:plain}}"
-                raise ConfigurationError(f"set {name!r}: {reference[0]} is too short to be masked: write {plain}")
+                plain = f"if it is no secret, write ${{env:{reference[1]}:plain}}"
+                raise ConfigurationError(f"--set {name!r}: {reference[0]} is too short to mask; {plain}")
             HIDDEN[secret] = f"{reference[0]} {masking.trace(secret)}"
     return used
 
@@ -155,9 +155,9 @@ def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> di
         layer, dot, parameter = name.rpartition(".")
         if dot and layer not in known:
             raise ConfigurationError(
-                f"mapping {name!r}: this run has no evaluator {layer!r}{did_you_mean(layer, known)}"
+                f"--mapping {name!r}: this run has no evaluator {layer!r}{did_you_mean(layer, known)}"
             )
         if not parameter:
-            raise ConfigurationError(f"mapping {name!r}: write parameter=value or evaluator.parameter=value")
+            raise ConfigurationError(f"--mapping {name!r}: write parameter=value or evaluator.parameter=value")
         layers.setdefault(layer or "default", {})[parameter] = value
     return layers

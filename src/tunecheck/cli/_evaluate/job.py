@@ -150,7 +150,7 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
     options = given if given.config is None else options_of_file(given, given.config, trust, invocation)
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
         raise ConfigurationError(
-            f"{given.config}: results_dir: storage is named on the command line: --results-dir az://…"
+            f"{given.config}: results_dir must be a local folder: give storage with --results-dir az://…"
         )
     if options.resume is not None and options.reuse is not None:
         raise ConfigurationError("--resume finishes a run in its own folder, --reuse makes a new one: give one of them")
@@ -316,7 +316,7 @@ def _job_on(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: 
 def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
     assert options.run is not None
     if options.endpoint is not None or options.response_column is not None:
-        raise ConfigurationError("score judges recorded answers: leave --endpoint and --response-column out")
+        raise ConfigurationError("`score` judges recorded answers: leave --endpoint and --response-column out")
     run = find_run(options.run, options.folder)
     manifest = run.manifest()
     at_home = run.folder.parent.resolve() == options.folder.resolve()
@@ -357,7 +357,7 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
     if begun != Options.command:
         how = "was not started from the command line" if begun is None else f"was started by `tunecheck {begun}`"
         names = ",".join(known) if begun else "a,b"
-        raise ConfigurationError(f"run {run.id} {how}: name the judges, --evaluators {names}")
+        raise ConfigurationError(f"run {run.id} {how}: name its evaluators with --evaluators {names}")
     before = options_of_run(options, run, trust, invocation, among=("set", "names", "mapping", "judge", "prices"))
     return options.over(replace(before, evaluators=list(known)))
 

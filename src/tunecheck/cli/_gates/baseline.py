@@ -163,7 +163,7 @@ def check_base(options: GateOptions, *, until_decided: bool) -> None:
             needed = "--no-worse-than RUN or --better-than RUN"
             raise ConfigurationError(f"{flag} needs {needed}: no other gate can be undecided")
     if base is not None and options.better_than is not None:
-        raise ConfigurationError("--no-worse-than and --better-than ask for two things: give one of them")
+        raise ConfigurationError("--no-worse-than and --better-than exclude each other: give one of them")
     if base is not None and margin is None:
         raise ConfigurationError(
             f"--no-worse-than {base} needs --margin: how much worse is still accepted, in its "
@@ -219,11 +219,9 @@ def read_base(
 
     table, asked = read_runs([name, rows], results_dir)
     if table.info.simulated and not options.allow_simulated:
-        raise _about(
-            flag, "its answers are simulated, so it says nothing of a model; --allow-simulated to try the gate"
-        )
+        raise _about(flag, "the run's answers are simulated, not a model's: give --allow-simulated to try the gate out")
     if resumed is not None and Path(table.info.place).resolve() == Path(resumed).resolve():
-        raise _about(flag, "that is the run itself; name another one")
+        raise _about(flag, "a run cannot be compared with itself; name another run")
     named = gated_metrics(gates, evaluators, table.columns)
     _check_evaluators(flag, table, named)
     primary = asked.primary or table.primary
@@ -268,7 +266,9 @@ def _check_evaluators(flag: str, table: RunTable, named: Mapping[str, str]) -> N
     known = list(table.evaluators)
     for each in named.values():
         if each not in known:
-            raise _about(flag, f"it has no evaluator {each!r}{did_you_mean(each, known)}; `tunecheck score` adds one")
+            raise _about(
+                flag, f"this run lacks evaluator {each!r}{did_you_mean(each, known)}; `tunecheck score` adds it"
+            )
 
 
 def _about(flag: str, what: str) -> ConfigurationError:

@@ -65,7 +65,7 @@ class Turns:
             ConversationError: there are no rows.
         """
         if not self._turn:
-            raise ConversationError("holds no turn of the assistant that answers anything")
+            raise ConversationError("has no assistant message after a user message")
         return self._rows
 
     def say(self, message: Record) -> None:
@@ -81,7 +81,7 @@ class Turns:
         else:
             found = next((key for key, called in self._waiting.items() if name in (None, called)), None)
         if found is None:
-            raise self.error("is a function's response that no call asked for")
+            raise self.error("is a function's response without a call")
         del self._waiting[found]
         text = content if isinstance(content, str) or _are_parts(content) else dumps(content).decode()
         self._add({"role": "tool", "tool_call_id": found, "content": "" if content is None else text})
@@ -98,7 +98,7 @@ class Turns:
             reading = read_calls(text, tools=self._definitions or None)
             calls, text = (reading.calls, reading.text.strip()) if reading.complete_calls else (calls, text)
         if not calls and not text:
-            raise self.error("the assistant says nothing")
+            raise self.error("the assistant's message has neither text nor calls")
         self._turn += self._asked
         if trained and self._asked:
             self._add_row(_answer(text, calls))

@@ -24,7 +24,7 @@ def _system_is_obeyed(answers: Answers) -> Diagnosis:
     if with_it != without and without is not None:
         shown = f"the model is shown it ({with_it} prompt tokens with it, {without} without)"
         return Diagnosis("warn", f"{shown}, and does not follow it: {evidence}")
-    advice = "the chat template may leave out the role system: put what it says before the user's first message"
+    advice = "the chat template may leave out the role system: put the system text before the user's first message"
     return Diagnosis("fail", evidence, advice)
 
 
@@ -35,7 +35,7 @@ _HIDDEN_TOKENS = 40
 def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
     leaked = next((answer for answer in answers.answered if answer.thinks_aloud), None)
     if leaked is not None:
-        advice = f"{answers.serving.advice('reasoning')}; Tunecheck tells it from the answer itself"
+        advice = f"{answers.serving.advice('reasoning')}; Tunecheck separates it from the answer itself"
         return Diagnosis("fail", f"the model's reasoning stands in its text: {clean(leaked.raw_text, 120)}", advice)
     swallowed = next((answer for answer in answers.answered if answer.is_all_reasoning), None)
     if swallowed is not None:
@@ -51,7 +51,7 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
         tokens = usage.output_tokens or usage.reasoning_tokens or 0
         uncounted = not answer.calls and tokens > length + _HIDDEN_TOKENS
         if uncounted or usage.reasoning_tokens:
-            advice = "turn its return on, where the service has it: it is paid for, and tells why an answer is wrong"
+            advice = "let the service return reasoning, if it can: you pay for it, and it shows why an answer is wrong"
             evidence = f"{tokens} output tokens for {length} characters: there is reasoning, and it is not given"
             return Diagnosis("warn", evidence, advice)
     return Diagnosis("pass", f"none is seen in {len(answers.answered)} answers")
@@ -66,7 +66,7 @@ def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
     text = answers["count"].text
     if str(questions.LAST_NUMBER) not in text:
         reason = answers["count"].completion.finish_reason
-        advice = "some servers cut off and say stop: check their limit of output tokens"
+        advice = "some servers report stop for a cut-off answer: check the server's limit of output tokens"
         return Diagnosis("warn", f"counting ends early, with finish_reason {reason}: …{clean(text[-60:])}", advice)
     return Diagnosis(
         "pass", f"{answers['count'].completion.usage.output_tokens or len(text) // 4} tokens in one answer"
@@ -196,7 +196,7 @@ def _parameters_are_taken(answers: Answers) -> Diagnosis:
     refused = [name for name in facts.parameters if name in given]
     sent = facts.parameters_of(given)
     if refused:
-        advice = "each run finds this out once, and leaves out or renames what is refused"
+        advice = "each run finds this out once, and leaves out or renames the refused parameters"
         return Diagnosis("warn", "; ".join(f"{name} is not taken" for name in refused), advice, {"parameters": sent})
     limit = output_limit(sent)
     longest = max((answer.completion.usage.output_tokens or 0 for answer in answers.answered), default=0)

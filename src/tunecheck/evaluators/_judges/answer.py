@@ -315,7 +315,7 @@ class AnswerForm:
         try:
             values = plain(dict(found))
         except TypeError as error:
-            raise JudgementError(f"it holds what cannot be kept: {error}") from None
+            raise JudgementError(f"it has a value that cannot be stored: {error}") from None
         assert isinstance(values, dict)
         reason = values.get(self._output.reason) if self._output.reason is not None else None
         words = reason if reason is None or isinstance(reason, str) else dumps(reason).decode()

@@ -73,7 +73,7 @@ class JudgeClient:
         if answer is not None:
             return Judgement(answer, (first, second))
         words = f"the judge's reply cannot be read: {problem}; when asked again: {still}"
-        error = JudgementError(f"{words}; it said: {shorten_reply(text) or '(nothing)'}")
+        error = JudgementError(f"{words}; the reply is: {shorten_reply(text) or '(nothing)'}")
         raise _unusable(error, second, reply_cause(second.columns()))
 
     async def _ask(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Completion:
@@ -195,7 +195,7 @@ class JudgeLoop:
         try:
             return future.result()
         except concurrent.futures.CancelledError:
-            raise EndpointError("the judge was closed while it was judging") from None
+            raise EndpointError("close() was called while judgements were running: wait for them first") from None
         except BaseException:  # noqa: BLE001 - Ctrl-C while waiting: the answer is no longer needed
             future.cancel()
             raise

@@ -74,7 +74,7 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
     own = None if prompt is None else prompt.model_definition()
     if own is None:
         raise ConfigurationError(
-            "it asks a model, and none is given: name one with --judge ENDPOINT (in Python model_config=…), "
+            "it needs a judge model: name one with --judge ENDPOINT (in Python model_config=…), "
             "or in its prompt's own model.configuration"
         )
     return load_endpoint(own, name=model_name_in(own))
@@ -140,5 +140,5 @@ def _identification(key: str | None, headers: Mapping[str, str]) -> tuple[str | 
 
 def _secret(text: str) -> Secret:
     if not text.isascii() or not text.isprintable():
-        raise ConfigurationError("model_config: a key or header holds characters that a header cannot carry")
+        raise ConfigurationError("model_config: a key or header has characters that a header cannot contain")
     return Secret(text)

@@ -103,7 +103,7 @@ def _json(value: object) -> str:
     try:
         return dumps(value).decode()
     except TypeError as error:
-        raise ValueError(f"a value has no form that a judge could be shown: {error}") from None
+        raise ValueError(f"a value cannot be shown to a judge: {error}") from None
 
 
 _MARK = "data_mark"
@@ -167,7 +167,7 @@ class PromptyEvaluator(Evaluator):
         parameters: Mapping[str, JSON] | None = None,
     ) -> None:
         if model is not None and model_config is not None:
-            raise ConfigurationError("model and model_config are two names of the same: leave one of them out")
+            raise ConfigurationError("model and model_config are the same parameter: leave one of them out")
         self._prompt = load_prompt(prompty)
         self.endpoint: Endpoint = judge_endpoint(model if model_config is None else model_config, self._prompt)
         wanted = output if isinstance(output, JudgeOutput) else JudgeOutput(metric=output)

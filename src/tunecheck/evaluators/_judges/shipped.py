@@ -115,7 +115,7 @@ class GroundednessEvaluator(ShippedJudge):
     ) -> Mapping[str, object] | VerdictWithoutModel:
         support = input_text(context)
         if not support.strip():
-            raise ValueError("there is no context that could support the response")
+            raise ValueError("there is no context to check the response against")
         said = input_text(response, tool_definitions)
         return {
             "response": said,
