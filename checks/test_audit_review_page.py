@@ -122,7 +122,7 @@ def test_an_edit_that_is_no_json_says_so_and_stays_open(browser: Browser, addres
     page.keyboard.press("e")
     page.get_by_label("Row a as JSON").fill("{")
     page.get_by_role("button", name="Keep this row").click()
-    assert "is no JSON" in page.get_by_role("status").inner_text()
+    assert "is not JSON" in page.get_by_role("status").inner_text()
     assert page.get_by_label("Row a as JSON").is_visible()
 
 
