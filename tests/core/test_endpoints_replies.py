@@ -177,7 +177,7 @@ class TestLongWaits:
             endpoint,
             server,
         ):
-            with pytest.raises(ThrottledError, match=r"asks to wait 86,400 s, and a call waits 120 s at most"):
+            with pytest.raises(ThrottledError, match=r"asks to wait 86,400 s, more than 120 s"):
                 await endpoint.complete(HELLO)
         assert (len(server.requests), clock.waits) == (1, [])
 

@@ -216,7 +216,7 @@ def test_a_thread_that_the_template_does_not_place_comes_last() -> None:
 
 @pytest.mark.parametrize("use", ["{{ talk | upper }}", "{% for m in talk %}{% endfor %}", "{% set x = talk %}"])
 def test_a_thread_is_written_and_nothing_else_is_done_with_it(use: str) -> None:
-    with pytest.raises(PromptError, match=r"^p\.prompty, line 3: .* the template can only write \{\{ talk \}\}"):
+    with pytest.raises(PromptError, match=r"^p\.prompty, line 3: .* the template may only use \{\{ talk \}\}"):
         _prompt("model: m\ninputs: [{name: talk, kind: thread}]", f"{{% if talk %}}{{{{ talk }}}}{{% endif %}}{use}")
 
 
