@@ -304,9 +304,7 @@ def _submit_by_az(command: list[str]) -> str:
     )
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
-        raise TunecheckError(
-            f"az refused the job: {clean(said[-1] if said else f'exit {done.returncode}', 1_000)}"
-        )
+        raise TunecheckError(f"az refused the job: {clean(said[-1] if said else f'exit {done.returncode}', 1_000)}")
     return done.stdout.strip()
 
 
