@@ -20,9 +20,9 @@ PLUGIN = Plugin(
     },
     commands={
         "init": Extension("tunecheck.cli._workspace:init", "Make a workspace with folders and example files."),
-        "check": Extension("tunecheck.cli._check:check", "Check a data set or an endpoint: will a run work?"),
+        "check": Extension("tunecheck.cli._check:check", "Check a data set or an endpoint before a run."),
         "evaluate": Extension(
-            "tunecheck.cli._evaluate.command:evaluate", "Ask an endpoint every row of a data set and judge its answers."
+            "tunecheck.cli._evaluate.command:evaluate", "Send a data set's rows to an endpoint and judge its answers."
         ),
         "compare": Extension("tunecheck.cli._compare:compare", "Compare runs row by row: better, worse, how sure."),
         "report": Extension("tunecheck.cli._report:report", "Write a run's report: one self-contained HTML file."),
@@ -32,8 +32,8 @@ PLUGIN = Plugin(
             "tunecheck.cli._evaluate.command:score", "Judge a finished run's answers with other evaluators."
         ),
         "runs": Extension("tunecheck.cli._runs:runs", "List, show, verify or remove runs."),
-        "plugins": Extension("tunecheck.cli._workspace:plugins", "List plug-ins and what they bring."),
-        "trust": Extension("tunecheck.cli._workspace:trust", "Approve files that data or others' runs name."),
+        "plugins": Extension("tunecheck.cli._workspace:plugins", "List plug-ins and their extensions."),
+        "trust": Extension("tunecheck.cli._workspace:trust", "Approve files that data or other people's runs name."),
         "endpoints list": Extension("tunecheck.cli._named_endpoints:list_endpoints", "List the workspace's endpoints."),
         "datasets convert": Extension(
             "tunecheck.cli._datasets:convert", "Convert training files and evals to a data set."
@@ -45,7 +45,7 @@ PLUGIN = Plugin(
     converters={"openai": Extension("tunecheck.datasets._training.forms:OPENAI", "Chat training files, TRL's, too.")},
     targets={
         "conversation": Extension(
-            "tunecheck.episodes._target:ConversationTarget", "Have each row's conversation with an endpoint."
+            "tunecheck.episodes._target:ConversationTarget", "Hold each row's conversation with an endpoint."
         )
     },
     evaluators={

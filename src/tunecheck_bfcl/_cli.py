@@ -170,7 +170,7 @@ class LeaderboardScoreOptions(JsonOptions, NamesOptions):
 
 @command(LeaderboardScoreOptions)
 def score(options: LeaderboardScoreOptions, invocation: Invocation) -> int:
-    """Score result files of BFCL, the leaderboard's or ours.
+    """Score result files of BFCL, from the leaderboard or `tunecheck bfcl run`.
 
     Writes `<category>.verdicts.jsonl`, one line for every row, and `summary.json`; with several models, into one
     folder each.

@@ -11,13 +11,11 @@ PLUGIN = Plugin(
     commands={
         "bfcl get": Extension("tunecheck_bfcl._cli:get", "Fetch BFCL's data from the package index."),
         "bfcl run": Extension("tunecheck_bfcl._cli:run", "Run BFCL V3 against an endpoint."),
-        "bfcl score": Extension("tunecheck_bfcl._cli:score", "Score BFCL result files, the leaderboard's or ours."),
+        "bfcl score": Extension("tunecheck_bfcl._cli:score", "Score BFCL result files."),
         "bfcl show": Extension("tunecheck_bfcl._cli:show", "Show the ground truth of entries as a conversation."),
     },
     datasets={"bfcl": Extension("tunecheck_bfcl._data.loader:load_bfcl", "BFCL V3: `bfcl:CATEGORY`.")},
-    dialects={
-        "bfcl": Extension("tunecheck_bfcl._dialect:BfclDialect", "The leaderboard's conversations, to the letter.")
-    },
+    dialects={"bfcl": Extension("tunecheck_bfcl._dialect:BfclDialect", "Conversations exactly as in the leaderboard.")},
     evaluators={
         "call_check": Extension("tunecheck_bfcl._call_check:CallCheckEvaluator", "BFCL's verdict on single-turn rows.")
     },

@@ -68,7 +68,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         "The agent; kind memory_agent has a memory of its own.", "FILE", _TESTING, acts="asks"
     )
     max_prompt_size: int | None = option(
-        "Send the agent the newest N tokens at most; may change with --resume.", "N", _TESTING, least=1, fixed=False
+        "Send at most the newest N tokens; may change with --resume.", "N", _TESTING, least=1, fixed=False
     )
     judge: str | None = option(
         "Model that scores answers that word rules cannot judge; may change with --resume.",

@@ -183,7 +183,7 @@ class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )
     accept_damage: bool = flag(
-        "Continue a run with damaged or missing records, and ask those rows again.", RUNNING, recorded=False
+        "Continue a run with damaged or missing records, and repeat their calls.", RUNNING, recorded=False
     )
     quiet: bool = flag("Print only the run's folder.", SHOWING, recorded=False)
 
@@ -207,7 +207,7 @@ class ModelOptions(CommandOptions):
     """Options of commands that make paid model calls."""
 
     judge: str | None = option("Model of LLM judges: a definition or its name.", "FILE", SCORING, acts="asks")
-    prices: str | None = option("YAML file with prices of a million tokens by model.", "FILE", RUNNING)
+    prices: str | None = option("YAML file with each model's prices per million tokens.", "FILE", RUNNING)
     max_cost: float | None = option("Stop before calls cost more than this.", "AMOUNT", RUNNING, least=0, fixed=False)
 
 

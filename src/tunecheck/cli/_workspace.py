@@ -82,7 +82,7 @@ def _write_new(path: Path, content: bytes) -> bool:
 
 @command(JsonOptions)
 def plugins(options: JsonOptions, invocation: Invocation) -> int:
-    """List plug-ins, what they bring, and the files of this workspace."""
+    """List plug-ins, their extensions, and the files of this workspace."""
     from tunecheck.plugins import absent_plugins
 
     origins = _extensions_by_origin()

@@ -121,7 +121,8 @@ class AuditOptions(DataCheckOptions, ResultsOptions):
 def audit(options: AuditOptions, invocation: Invocation) -> int:
     """Find probable mistakes in a data set, with evidence: what `check` finds, and what only looks wrong.
 
-    Worst first: certain, likely, worth a look. Turns count from 0. Exit code 3: something is certain or likely.
+    Findings are listed in this order: sure, likely, worth a look. Turns count from 0. Exit code 3: there are sure
+    or likely findings.
     """
     from tunecheck import find_run
     from tunecheck.datasets import open_dataset

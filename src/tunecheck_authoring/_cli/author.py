@@ -55,7 +55,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
     work: Path | None = option("Folder for the files of the stages; by default authoring/NAME.", "DIR", _SET)
     stage: str | None = option("Stop after this stage: world, graph, tasks or variants.", "STAGE", _SET)
     draw: Path | None = option("Write the graph of functions as a Mermaid diagram.", "FILE.mmd", _SET)
-    overwrite: bool = flag("Replace the data set if it is there.", _SET)
+    overwrite: bool = flag("Replace an existing data set.", _SET)
     writer: str | None = option(
         "Model that words the requests: a definition file, or its name in endpoints/.", "FILE", _WORDS
     )

@@ -38,7 +38,7 @@ _AMLIGNORE = b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
 class JobOptions(JsonOptions):
     arguments: list[str] = argument("Arguments of `tunecheck evaluate`, after --.", "-- --dataset FILE …")
     compute: str = option("Compute that runs the job.", "NAME", _WHERE)
-    name: str | None = option("The job's name and its folder's; by default the data set's.", "NAME")
+    name: str | None = option("Name of the job and its folder; by default the data set's.", "NAME")
     out: Path | None = option("The folder to write; by default azureml/ and the name.", "DIR")
     experiment: str = option("Experiment that lists the job.", "NAME", _WHERE, default="tunecheck")
     identity: str | None = option(
@@ -48,21 +48,21 @@ class JobOptions(JsonOptions):
         _WHERE,
     )
     output: str | None = option(
-        "Where results are kept: azureml://datastores/NAME/paths/evals/, or az://container/prefix; by default with the "
+        "Place of the results: azureml://datastores/NAME/paths/evals/, or az://container/prefix; by default with the "
         "job.",
         "PATH",
         _WHERE,
     )
-    instances: int = option("Machines to use; more than one are a Ray cluster.", "N", _WHERE, default=1, least=1)
+    instances: int = option("Machines to use; several form a Ray cluster.", "N", _WHERE, default=1, least=1)
     image: str | None = option("The image of the environment; by default Python's.", "IMAGE")
     install: list[str] | None = option("Another package for the environment (repeatable).", "REQUIREMENT")
     wheel: Path | None = option("A wheel of tunecheck, in place of the published one.", "FILE")
     env: list[str] | None = option("A variable of the job; no secrets (repeatable).", "NAME=VALUE")
-    overwrite: bool = flag("Replace files that are there.")
-    submit: bool = flag("Submit it, with az or azure-ai-ml.", _WHERE)
+    overwrite: bool = flag("Replace existing files.")
+    submit: bool = flag("Submit the job, with az or azure-ai-ml.", _WHERE)
     workspace: str | None = option("The Azure ML workspace.", "NAME", _WHERE)
-    resource_group: str | None = option("Its resource group.", "NAME", _WHERE)
-    subscription: str | None = option("Its subscription.", "ID", _WHERE)
+    resource_group: str | None = option("The workspace's resource group.", "NAME", _WHERE)
+    subscription: str | None = option("The workspace's subscription.", "ID", _WHERE)
 
 
 @command(JobOptions)

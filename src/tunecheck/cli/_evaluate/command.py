@@ -7,7 +7,7 @@ from tunecheck.plugins import added_options
 
 @command(with_added(Options, added_options()))
 def evaluate(options: Options, invocation: Invocation) -> int:
-    """Ask an endpoint every row of a data set, and judge its answers.
+    """Send every row of a data set to an endpoint, and judge its answers.
 
     Exit codes:
     0 done
@@ -16,7 +16,7 @@ def evaluate(options: Options, invocation: Invocation) -> int:
     3 done, but a gate was not met
     4 done, and a gate could not be decided with these rows
 
-    Ctrl-C stops cleanly and prints the command that resumes; a second one leaves at once.
+    Ctrl-C stops cleanly and prints the command that resumes; a second Ctrl-C stops at once.
     """
     from tunecheck.cli._evaluate.run import run_job
 

@@ -71,16 +71,16 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
     limit: int | None = option("Use only the first N rows.", "N", _DATA, least=1)
     number_ids: bool = flag("Accept repeated ids: later rows become id@7.", _DATA)
     repeat: int | None = option(
-        "Ask each row K times; adds pass@k and pass^k.", "K", _DATA, least=1, most=1_000, acts="speeds"
+        "Run each row K times; adds pass@k and pass^k.", "K", _DATA, least=1, most=1_000, acts="speeds"
     )
     seed: int | None = option("Seed of simulated answers and of the order of --until-decided.", "N", _DATA, least=0)
-    until_decided: bool = flag("Ask rows in random order; stop once the gate against a run is decided.", GATING)
-    all: bool = flag("With --resume: also ask the rows that --until-decided left out.", RUNNING, recorded=False)
+    until_decided: bool = flag("Run rows in random order; stop once the gate against a run is decided.", GATING)
+    all: bool = flag("With --resume: also run the rows that --until-decided left out.", RUNNING, recorded=False)
     reuse: str | None = option("New run with RUN's options and its unchanged answers.", "RUN", RUNNING, recorded=False)
     on: str | None = option(
         "Run rows elsewhere: ray (this machine) or ray:ADDRESS (a cluster).", "WHERE", RUNNING, recorded=False
     )
-    dry_run: bool = flag("Check everything and estimate calls and cost; ask nothing.", SHOWING, recorded=False)
+    dry_run: bool = flag("Check everything and estimate calls and cost; make no call.", SHOWING, recorded=False)
 
     @classmethod
     def of_score(cls, options: ScoreOptions) -> Self:
