@@ -142,6 +142,6 @@ def test_the_help_of_all_options_has_those_that_the_short_one_leaves_out(capsys:
 
 def test_a_page_of_help_has_whole_sentences_and_no_type_beside_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
     said = here(capsys, "judge", "calibrate", "--help").out
-    assert "journaled, resumed with --resume." in said, "no line breaks off where the source does"
+    assert "the kinds of mistakes and the rows that" in said, "no line breaks off where the source does"
     (flag,) = (line for line in said.splitlines() if "--json" in line)
     assert "bool" not in flag.lower()

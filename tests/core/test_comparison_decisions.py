@@ -262,7 +262,7 @@ def test_rows_that_failed_for_serving_in_the_base_alone_leave_it_uncompare(tmp_p
 
     found = compare(run("a", 30), run("b", 0)).decision
     assert (found.decision, found.objections[0].code) == ("undecided", "serving_changed")
-    assert "get a verdict for every row" in str(found.next)
+    assert "mend how the endpoints are served" in str(found.next)
 
 
 def test_if_nothing_is_found_it_is_said_what_was_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,9 +133,11 @@ class UnusableRows:
     @property
     def line(self) -> str:
         """Return the problem with the number of rows, and the first of them, on one line."""
+        if self.is_remark:
+            return clean(f"note: all {plural(len(self.rows), 'row')}: {self.problem}", 600)
         first = ", ".join(islice(self.rows.values(), _MOST_PLACES))
         more = f" and {len(self.rows) - _MOST_PLACES:,} more" * (len(self.rows) > _MOST_PLACES)
-        return clean(f"{'note: ' * self.is_remark}{plural(len(self.rows), 'row')} ({first}{more}): {self.problem}", 600)
+        return clean(f"{plural(len(self.rows), 'row')} ({first}{more}): {self.problem}", 600)
 
 
 def find_unusable_rows(dataset: Dataset) -> list[UnusableRows]:

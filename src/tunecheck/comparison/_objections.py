@@ -403,6 +403,8 @@ class _Weighed:
             score = f"tunecheck score {base} --evaluators {self.metric.evaluator}"
             return f"`{score}`, and the same for {new}, scores both runs alike"
         if codes & _NOT_KNOWN:
+            if "serving_changed" in codes:
+                return "mend how the endpoints are served (`tunecheck check ENDPOINT`), then evaluate again"
             return f"get a verdict for every row of {new}, then compare again"
         for name, (metric, found) in self._guarded.items() if codes == {"guard_open"} else ():
             if found == "open":

@@ -108,6 +108,20 @@ class EndpointTarget(EndpointTargetBase):
                     columns[UNPARSED] = COMPLETE if reading.complete_calls else BEGUN
         return columns
 
+    def check_columns(self, columns: frozenset[str]) -> None:
+        """Check that rows with these columns can have messages.
+
+        Raises:
+            ConfigurationError: they cannot; the text says how to name the column.
+        """
+        names = [str(path[0]) for path in self._paths["messages"]]
+        if not self.endpoint.depends_on_row and columns.isdisjoint(names):
+            known = ", ".join(f"${{data.{column}}}" for column in sorted(columns)[:12])
+            raise ConfigurationError(
+                f"no messages to send: the data has no column {' or '.join(names)}; name the column, "
+                f"e.g. --mapping target.messages='${{data.…}}'; the data has {known}"
+            )
+
     def request(self, row: Row, idempotency_key: str | None = None) -> ChatRequest:
         """Return the request of a row.
 

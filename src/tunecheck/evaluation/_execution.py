@@ -22,7 +22,7 @@ from tunecheck._progress import ProgressCallback, progress_of
 from tunecheck._targets import Target
 from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.datasets._reading import Dataset, Scan
-from tunecheck.endpoints._target import EndpointTargetBase
+from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase
 from tunecheck.evaluation._ending import EndpointFacts, EvaluationResult, now, stopped_by
 from tunecheck.evaluation._loop import Closable, run_engine
 from tunecheck.evaluation._settings import RunsElsewhere, RunSettings
@@ -164,6 +164,8 @@ class Execution:
             check_binding(
                 each.signature, layers[each.name], name, columns=columns, target_columns=answered, has_target=has_target
             )
+        if isinstance(target, EndpointTarget):
+            target.check_columns(columns)
         if isinstance(target, CallableTarget):
             mapping = layers["target"]
             check_binding(

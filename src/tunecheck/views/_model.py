@@ -125,7 +125,7 @@ _STYLES: Mapping[Style, str] = {
     "bad": "bold red",
     "warn": "bold yellow",
 }
-_BETWEEN, _INDENT = 2, 6
+_BETWEEN, _INDENT, _LEAST = 2, 6, 8
 _NARROW = 32
 """Columns of text may become this narrow before a table is split or an identifier is cut."""
 
@@ -201,12 +201,7 @@ def _sizes(table: Table) -> list[int]:
 
 
 def _is_list_of_identifiers(table: Table) -> bool:
-    return not any(map(text_of, table.heads)) and _has_identifiers(table, 0)
-
-
-def _has_identifiers(table: Table, column: int) -> bool:
-    """Return whether no cell below the head of this column has several words: such cells are never wrapped."""
-    return not any(" " in text_of(cells[column]).strip() for cells in table.rows if column < len(cells))
+    return not any(map(text_of, table.heads)) and not any(" " in text_of(row[0]).strip() for row in table.rows)
 
 
 def _columns_that_fit(sizes: Sequence[int], width: int) -> Iterator[list[int]]:
@@ -226,26 +221,44 @@ def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) ->
     from rich.table import Table as Grid
 
     grid = Grid.grid(padding=(0, _BETWEEN))
-    room: dict[int, int] = {}
-    for at in columns:
-        if whole := _has_identifiers(table, at):
-            others = [
-                sizes[other] if table.alignment(other) == "right" else min(sizes[other], _NARROW)
-                for other in columns
-                if other != at
-            ]
-            room[at] = max(_NARROW // 2, width - sum(others))
-        grid.add_column(justify=table.alignment(at), overflow="fold", no_wrap=whole)
+    widths = _widths(table, columns, sizes, width)
+    for at, room in zip(columns, widths, strict=True):
+        grid.add_column(justify=table.alignment(at), overflow="fold", width=room)
     if any(map(text_of, table.heads)):
         grid.add_row(*(_head(table.heads[at]) for at in columns))
     for cells in table.rows:
-        grid.add_row(*(_cut(cells[at] if at < len(cells) else "", room.get(at)) for at in columns))
+        shown = (cells[at] if at < len(cells) else "" for at in columns)
+        grid.add_row(*(_cut(cell, room) for cell, room in zip(shown, widths, strict=True)))
     return grid
 
 
-def _cut(cell: Sentence, most: int | None) -> Line:
-    """Return a cell, cut in the middle if it is longer than `most`."""
-    if most is None or len(text_of(cell)) <= most:
+def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) -> list[int]:
+    """Return widths that fit: columns of text shrink to their longest word, and if that is not enough, any column."""
+    widths = [sizes[at] - _BETWEEN for at in columns]
+    words = [
+        widths[place]
+        if at and table.alignment(at) == "right"
+        else max(
+            len(word)
+            for row in (table.heads, *table.rows)
+            for word in (text_of(row[at]).split() if at < len(row) else ()) or [""]
+        )
+        for place, at in enumerate(columns)
+    ]
+    for least in (words, [_LEAST] * len(words)):
+        while sum(widths) + _BETWEEN * (len(widths) - 1) > width:
+            room, place = max(
+                (has - needs, place) for place, (has, needs) in enumerate(zip(widths, least, strict=True))
+            )
+            if room <= 0:
+                break
+            widths[place] -= 1
+    return widths
+
+
+def _cut(cell: Sentence, most: int) -> Line:
+    """Return a cell; an identifier longer than `most` loses its middle."""
+    if len(text_of(cell)) <= most or " " in text_of(cell).strip():
         return _line(cell)
     return _line(Words(cut_middle(text_of(cell), most), next(words_of(cell)).style))
 
