@@ -8,8 +8,8 @@ from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
 from tunecheck.calls._model import plain_name, tool_name
 from tunecheck.calls._strict_json import arguments_problem
-from tunecheck.endpoints._doctor import questions
 from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, Status
+from tunecheck.endpoints._doctor.questions import RIGHT
 from tunecheck.formats._families import server_parsers
 from tunecheck.formats._reading import AUTO, choose_profile
 
@@ -146,8 +146,9 @@ def _functions(answer: DoctorAnswer) -> list[Mapping[str, JSON]]:
 _MODEL_OR_PARSER = "if the raw text is right, the tool parser is wrong; if not, the chat template or the model is"
 
 
-def calls_as(question: str, name: str, wanted: Mapping[str, JSON]) -> Callable[[Answers], Diagnosis]:
-    """Return a check that the answer to a question has this call."""
+def calls_as(question: str) -> Callable[[Answers], Diagnosis]:
+    """Return a check that the answer to a question has the right call."""
+    name, wanted = RIGHT[question].function, RIGHT[question].arguments
 
     def check(answers: Answers) -> Diagnosis:
         answer = answers[question]
@@ -194,12 +195,12 @@ def calls_in_parallel(answers: Answers) -> Diagnosis:
 
 def results_are_understood(answers: Answers) -> Diagnosis:
     answer = answers["result"]
-    if str(questions.TEMPERATURE) in answer.text:
+    if RIGHT["result"].text in answer.text:
         return Diagnosis("pass", answer.shown())
     if answer.calls:
         advice = "the chat template leaves out messages of the role tool: the model does not see results"
         return Diagnosis("fail", f"it asks again for what it was given: {answer.shown()}", advice)
-    return Diagnosis("fail", f"the result ({questions.TEMPERATURE}) is not in the answer: {answer.shown()}")
+    return Diagnosis("fail", f"the result ({RIGHT['result'].text}) is not in the answer: {answer.shown()}")
 
 
 def no_needless_call(answers: Answers) -> Diagnosis:

@@ -10,16 +10,17 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import output_limit
-from tunecheck.endpoints._doctor import call_checks, questions
+from tunecheck.endpoints._doctor import call_checks
 from tunecheck.endpoints._doctor.answers import Answers, Diagnosis, DoctorAnswer, advice_on
 from tunecheck.endpoints._doctor.call_checks import calls_as
+from tunecheck.endpoints._doctor.questions import RIGHT
 
 
 def _system_is_obeyed(answers: Answers) -> Diagnosis:
-    answer = answers["system"]
-    if questions.CODE_WORD.lower() in answer.text.lower():
+    answer, word = answers["system"], RIGHT["system"].text
+    if word.lower() in answer.text.lower():
         return Diagnosis("pass", answer.shown())
-    evidence = f"{questions.CODE_WORD} is not in the answer: {answer.shown()}"
+    evidence = f"{word} is not in the answer: {answer.shown()}"
     with_it, without = answer.completion.usage.input_tokens, answers["systemless"].completion.usage.input_tokens
     if with_it != without and without is not None:
         shown = f"the model is shown it ({with_it} prompt tokens with it, {without} without)"
@@ -64,7 +65,7 @@ def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
     if cut:
         return _cut_off(answers, cut[0])
     text = answers["count"].text
-    if str(questions.LAST_NUMBER) not in text:
+    if RIGHT["count"].text not in text:
         reason = answers["count"].completion.finish_reason
         advice = "some servers report stop for a cut-off answer: check the server's limit of output tokens"
         return Diagnosis("warn", f"counting ends early, with finish_reason {reason}: …{clean(text[-60:])}", advice)
@@ -242,18 +243,16 @@ class DoctorCheck:
 
 _NO_RESULTS = "the chat template has no place for the role tool: conversations cannot run with tools (--mode text)"
 
-_MESSAGE = {"text": questions.QUOTED}
-
 CHECKS = (
     DoctorCheck("tools are shown to the model", (), call_checks.tools_are_shown, "answers"),
     DoctorCheck("calls are parsed", ("call",), call_checks.calls_are_parsed, "tools"),
     DoctorCheck("arguments are JSON", ("call",), call_checks.arguments_are_json),
     DoctorCheck("names are kept", ("call",), call_checks.names_are_kept),
     DoctorCheck("enums are obeyed", ("call",), call_checks.enum_is_obeyed, whole=True),
-    DoctorCheck("types are kept", ("typed",), calls_as("typed", "set_thermostat", questions.SETTINGS), whole=True),
-    DoctorCheck("nested arguments", ("nested",), calls_as("nested", "create_event", questions.EVENT), whole=True),
-    DoctorCheck("quotes and scripts", ("quoted",), calls_as("quoted", "send_message", _MESSAGE), whole=True),
-    DoctorCheck("long lists of tools", ("long",), calls_as("long", *questions.MANY_CALL), whole=True),
+    DoctorCheck("types are kept", ("typed",), calls_as("typed"), whole=True),
+    DoctorCheck("nested arguments", ("nested",), calls_as("nested"), whole=True),
+    DoctorCheck("quotes and scripts", ("quoted",), calls_as("quoted"), whole=True),
+    DoctorCheck("long lists of tools", ("long",), calls_as("long"), whole=True),
     DoctorCheck("parallel calls", ("parallel",), call_checks.calls_in_parallel, whole=True),
     DoctorCheck(
         "tool results are understood",
