@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,6 +39,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return get_bfcl(to=tmp_path_factory.mktemp("bfcl") / "data", source=reference_wheel())
 
 
+@lru_cache
 def _rows(names: str, folder: Path) -> list[dict[str, Any]]:
     return [dict(row.values) for row in load_bfcl(f"{names}?data={folder}").rows()]
 

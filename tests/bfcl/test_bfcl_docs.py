@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.bfcl_reference import reference_wheel
-from tests.cli_parts import ROOT, Said, command, environment
+from tests.cli_parts import ROOT, Said, environment, inside
 from tests.conversation_parts import Answer, Values, serving
 
 PAGE = (ROOT / "docs" / "bfcl.md").read_text("utf-8")
@@ -75,27 +75,21 @@ def workspace(tmp_path: Path, shared_data: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def run(workspace: Path) -> Run:
+def run(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command of the page in the folder; the data come from a wheel that is here already."""
+    monkeypatch.delenv("TUNECHECK_BFCL", raising=False)
 
     def run_line(line: str) -> Said:
         program, *arguments = shlex.split(line, comments=True)
-        if arguments == ["datasets", "get", "bfcl"]:
-            arguments += ["--from", str(reference_wheel())]
-        argv = command(*arguments) if program == "tunecheck" else [sys.executable, str(ROOT / arguments[0])]
-        argv += [] if program == "tunecheck" else arguments[1:]
-        return process(workspace, argv)
+        if program == "tunecheck":
+            own = ["--from", str(reference_wheel())] if arguments == ["datasets", "get", "bfcl"] else []
+            return inside(workspace, *arguments, *own, XDG_CACHE_HOME=str(workspace / "cache"))
+        argv = [sys.executable, str(ROOT / arguments[0]), *arguments[1:]]
+        variables = environment(XDG_CACHE_HOME=str(workspace / "cache"))
+        done = subprocess.run(argv, cwd=workspace, env=variables, capture_output=True, text=True, timeout=200)
+        return Said(done.returncode, done.stdout, done.stderr)
 
     return run_line
-
-
-def process(folder: Path, argv: list[str]) -> Said:
-    variables = environment(XDG_CACHE_HOME=str(folder / "cache"))
-    variables.pop("TUNECHECK_BFCL", None)
-    done = subprocess.run(
-        argv, cwd=folder, env=variables, capture_output=True, text=True, timeout=200, stdin=subprocess.DEVNULL
-    )
-    return Said(done.returncode, done.stdout, done.stderr)
 
 
 def plain(text: str, folder: Path) -> list[str]:

@@ -54,7 +54,7 @@ HOSTILE = [
     "[f(x=__import__('os').system('touch pwned'))]",
     "[f(x=().__class__.__bases__[0].__subclasses__())]",
     "f" * 2_000_000,
-    "[" + "f(), " * 100_000 + "]",
+    "[" + "f(), " * 20_000 + "]",
 ]
 
 

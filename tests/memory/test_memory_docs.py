@@ -192,7 +192,7 @@ def new_events(folder: Path, before: set[str]) -> Iterator[Path]:
 
 def test_a_run_that_broke_off_goes_on_as_the_page_says(tmp_path: Path) -> None:
     assert inside(tmp_path, "init", ".").code == 0
-    with serving_agent("--latency-ms", "20") as url:
+    with serving_agent("--latency-ms", "8") as url:
         write_files(tmp_path, url)
         killed = cut_off(tmp_path)
         (line,) = "".join(blocks("sh")).splitlines()
