@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
-from tests.judge_parts import Asked, JudgeServer, Scripted, Step
+from tests.fault_server import Step
+from tests.judge_parts import Asked, JudgeServer, Scripted
 from tests.reference_environments import AZURE, said_by
 
 from tunecheck import JudgeOutput, PromptyEvaluator

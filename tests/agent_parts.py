@@ -1,7 +1,5 @@
 """Shared parts of the tests of memory agents: tokens that are words, a time, and an agent over any server."""
 
-from __future__ import annotations
-
 import random
 import re
 import subprocess

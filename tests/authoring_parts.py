@@ -1,7 +1,5 @@
 """Shared parts of the tests of `datasets author`: a small service, and a workspace in which sets are authored."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Sequence

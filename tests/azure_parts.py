@@ -1,7 +1,5 @@
 """Shared parts of the tests of `tunecheck_azure`: a file of rows, and evaluate() that keeps its run folder below it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Mapping

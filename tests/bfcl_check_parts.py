@@ -1,7 +1,5 @@
 """Shared parts of the tests of BFCL's checks: the data, results from its ground truth, a light switch as simulator."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Iterator, Mapping, Sequence

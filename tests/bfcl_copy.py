@@ -1,15 +1,11 @@
 """A whole copy of BFCL for tests, unpacked from its wheel as `tunecheck bfcl get` does, and kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from filelock import lock_descriptor
 from tests.bfcl_reference import reference_wheel
 
 from tunecheck_bfcl import get_bfcl
-
-__all__ = ["bfcl_copy"]
 
 
 def bfcl_copy() -> Path:

@@ -1,7 +1,5 @@
 """A tiny copy of BFCL with made-up entries in the real layout, for tests that need no download."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -10,8 +8,6 @@ from typing import Any
 
 from tunecheck_bfcl import CATEGORIES
 from tunecheck_bfcl._data.files import FUNCTION_DOCS, HINTS, LONG_CONTEXT, PROMPTS, TOOL_HINTS
-
-__all__ = ["document", "make_tree", "make_wheel", "question", "write_lines"]
 
 PROMPT_FILE = """\
 import nothing_like_this

@@ -8,8 +8,6 @@
 Both are kept in the test cache, safe under pytest-xdist, and skip the test where the package index is out of reach.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
@@ -20,8 +18,6 @@ from pathlib import Path
 import pytest
 from filelock import lock_descriptor
 from tests.reference_environments import make_environment
-
-__all__ = ["VERSION", "reference_data", "reference_python", "reference_wheel"]
 
 VERSION = "2026.3.23"
 

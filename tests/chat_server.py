@@ -6,8 +6,6 @@ Each request is a line `<key> <question> <time>` of LOG, written when it arrives
 monotonic clock; the answer, SECONDS later, repeats the question.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

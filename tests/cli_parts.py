@@ -1,7 +1,5 @@
 """Shared parts of the tests of the command line: a small workspace, and commands in it."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Shared parts of the tests of comparisons: run folders made by hand, so that every figure can be counted."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence

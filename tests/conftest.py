@@ -1,7 +1,5 @@
 """Fixtures shared by all tests: real inputs and environments for the reference implementations."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -41,6 +39,13 @@ def compiled_regex_strategy() -> None:
 def own_configuration_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the tests' trusted files and signing key apart from the user's."""
     os.environ["TUNECHECK_CONFIG_DIR"] = str(tmp_path_factory.mktemp("configuration"))
+
+
+@pytest.fixture
+def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, which is a new one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

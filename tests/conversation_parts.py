@@ -1,7 +1,5 @@
 """Shared parts of the tests of conversations: a scripted model server on loopback, a simulator of their own, rows."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence

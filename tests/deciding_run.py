@@ -3,8 +3,6 @@
 python -m tests.deciding_run RESULTS BASE ROWS_ANSWERED
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import sys

@@ -1,7 +1,5 @@
 """A model that is served right: it answers all of the doctor's questions; and servers that it is served by."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Shared parts of the tests of endpoints: definitions in a line, a clock turned by hand, rows."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence

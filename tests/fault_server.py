@@ -4,8 +4,6 @@ with FaultServer(lambda seen, attempt: busy(retry_after="1") if attempt == 0 els
     ...  # server.url, server.requests, server.answered
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import ssl
@@ -14,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal
+from typing import Literal, Self
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class FaultServer:
     def url(self) -> str:
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/score"
 
-    def __enter__(self) -> FaultServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         assert self._ready.wait(10)
         return self

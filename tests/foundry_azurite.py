@@ -1,7 +1,5 @@
 """Azurite, the real blob store of the upload's tests: installed once into the environments' cache, run on loopback."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -14,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import lock_descriptor
-
-__all__ = ["ACCOUNT", "KEY", "azurite", "azurite_program", "free_port"]
 
 VERSION = "3.35.0"
 ACCOUNT = "devstoreaccount1"

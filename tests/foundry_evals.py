@@ -1,7 +1,5 @@
 """The evals API of a Foundry project, as far as uploads need it: keeps evaluations, and runs their Python graders."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

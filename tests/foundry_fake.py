@@ -3,8 +3,6 @@
 Blobs go through to a real Azurite, MLflow's calls to a real server where there is one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import ipaddress
@@ -28,8 +26,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.foundry_azurite import ACCOUNT, KEY
 from tests.foundry_evals import KEYS, STEPS, EvalsService
-
-__all__ = ["FAILURES", "SCOPE", "Asked", "Failure", "Fake", "certificate", "serving"]
 
 SCOPE = "/subscriptions/sub-1/resourceGroups/group-1/providers/Microsoft.MachineLearningServices/workspaces/project-1"
 PROJECT = "/api/projects/project-1"

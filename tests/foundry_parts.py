@@ -1,7 +1,5 @@
 """Shared parts of the tests of uploads: a finished run, a credential, services on loopback, names that resolve."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Shared parts of the tests of judges: a server with scripted replies, an endpoint for it, prompts in a line."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -12,21 +10,6 @@ from typing import Any
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Usage, load_endpoint
-
-__all__ = [
-    "QUALITY",
-    "Asked",
-    "Credential",
-    "JudgeServer",
-    "Reply",
-    "Scripted",
-    "Step",
-    "chat",
-    "format_of",
-    "judgement",
-    "plain_prompt",
-    "prompt_file",
-]
 
 Asked = dict[str, Any]
 """The body of a request."""
@@ -104,10 +87,6 @@ class JudgeServer(FaultServer):
             rest = iter(reply)
             self._reply_to = lambda asked: next(rest, failing(418, "nobody expected this request"))
         super().__init__(self._step)
-
-    def __enter__(self) -> JudgeServer:
-        super().__enter__()
-        return self
 
     def _step(self, request: Request, attempt: int) -> Step:
         made = self._reply_to(json.loads(request.body))

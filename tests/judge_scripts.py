@@ -1,7 +1,5 @@
 """Shared parts of the tests of scripted judges: a workspace with a judge on a real server, in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,8 +10,6 @@ from typing import Any
 from tests.cli_parts import Said, inside, write_lines
 from tests.pipeline_parts import strict_json, strict_lines
 from tests.scripted_server import scripted
-
-__all__ = ["KEY", "JudgedWorkspace", "health", "serving"]
 
 KEY = "sk-judge-0123456789-abcdef"
 KEY_VARIABLE = "JUDGE_KEY"

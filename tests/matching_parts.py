@@ -1,7 +1,5 @@
 """Shared parts of the tests of matching: calls in a line, and whether a match is a full one."""
 
-from __future__ import annotations
-
 from tunecheck.calls import FunctionCall, ToolDefinitions
 from tunecheck.calls.matching import Match, MatchPolicy, match_calls
 from tunecheck.plugins import JSON

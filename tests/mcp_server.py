@@ -4,8 +4,6 @@ Run as a program, it takes a folder for the books, and their form: `files` (nowh
 when it begins, and written), or `untold` (as `files`, and no tool tells of them).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Shared parts of the tests of the scheduler: small kinds, a tokenizer that counts words, and complete courses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

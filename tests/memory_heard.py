@@ -1,7 +1,5 @@
 """An agent over HTTP that notes what it hears, and kills who asks it where a test wants that."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

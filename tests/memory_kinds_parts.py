@@ -1,7 +1,5 @@
 """Shared parts of the tests of memory kinds: making tests from a seed, and an agent that knows the answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Shared parts of the tests of restaurant visits: scripted guests, judged by recorded replies or a judge."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -22,10 +20,6 @@ from tunecheck_memory import (
     Wait,
     load_wording,
 )
-
-__all__ = [
-    "GUEST_WORDS", "Visit", "dish", "drink", "nothing", "order", "ordered", "reference_replays", "said_yes", "visit"
-]  # fmt: skip
 
 GUEST_WORDS = (
     "Of course.",

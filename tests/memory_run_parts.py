@@ -1,7 +1,5 @@
 """Memory runs for tests: names tell parts of the plan from parts of the run."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

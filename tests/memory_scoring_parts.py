@@ -1,7 +1,5 @@
 """Shared parts of the tests of memory scoring: recorded rows, and tests put together in a line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +8,6 @@ from typing import Any
 from checks.goodai_rules import score_as_benchmark
 
 from tunecheck_memory import FinishedTest, Score, judge_by_words
-
-__all__ = ["ROUTE", "by_rule", "recorded", "score", "told", "verdict_of"]
 
 ROUTE = """(One way of several)
 From Bakery, go 4km East to Cinema.

@@ -1,7 +1,5 @@
 """Shared parts of the tests of memory sessions: a few tests, an agent in the same process, a session."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Shared parts of the tests of the pipeline: runs in a temporary folder, and reading what they leave strictly."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

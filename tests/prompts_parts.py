@@ -1,13 +1,9 @@
 """Shared parts of the tests of prompts: a prompt from its parts, and the lines that random templates are made of."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 
 from tunecheck.prompts import Prompt, load_prompt
-
-__all__ = ["FRONT", "LINES", "SAMPLES", "make", "messages", "random_template"]
 
 FRONT = "---\nname: a test\nmodel:\n  api: chat\n  parameters:\n    temperature: 0\n"
 

@@ -1,7 +1,5 @@
 """Environments for reference implementations, because their pins conflict with Tunecheck's; kept in a cache."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -14,8 +12,6 @@ from typing import Any
 
 from filelock import lock_descriptor
 from tests.source_path import source_path
-
-__all__ = ["AZURE", "make_environment", "said_by"]
 
 AZURE = (
     "azure-ai-evaluation==1.18.10",

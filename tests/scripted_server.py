@@ -1,7 +1,5 @@
 """A server of scripted answers as a process of its own: what tests put in a model's place."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import re
@@ -14,8 +12,6 @@ from tests.cli_parts import ROOT, environment
 from tests.scripted_rules import ScriptedServer, ScriptSource, read_script
 
 from tunecheck_serve import ServerOptions, key_from, parse_faults, run_server
-
-__all__ = ["main", "scripted"]
 
 
 @contextmanager

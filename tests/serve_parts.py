@@ -1,7 +1,5 @@
 """Parts for testing `tunecheck serve`: recorded answers, a source that counts, and a server started for a test."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

@@ -1,14 +1,10 @@
 """Running a checkout from its source: its packages on the path, with the entry points that an installer would write."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile
 import tomllib
 from pathlib import Path
-
-__all__ = ["source_path"]
 
 
 def source_path(checkout: Path) -> str:

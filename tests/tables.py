@@ -1,7 +1,5 @@
 """Tables of cases: a JSON Lines file for each area, whose lines hold a case, its id and the sentence of its test."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import lru_cache

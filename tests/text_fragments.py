@@ -1,10 +1,6 @@
 """Texts made of what tokenisers stumble over, for property tests."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
-
-__all__ = ["ascii_texts", "international_texts"]
 
 _WORDS = (
     "Hello world the The He I a A s t not can No St said cannot Gotta gonna wanna lemme d'ye more'n 'tis 'twas don't "

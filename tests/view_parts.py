@@ -1,7 +1,5 @@
 """A server of `tunecheck view`, in a process of its own."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import subprocess

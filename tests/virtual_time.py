@@ -1,7 +1,5 @@
 """An event loop with a clock that jumps to the next timer: hours of waiting pass at once, and the same each time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """`datasets author`: rows that hold, made in stages; a person may edit the files of each stage."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """MCP servers as services: their answers recorded while a set is authored, and given again without the server."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys
@@ -27,10 +25,7 @@ STDIO = shlex.join([sys.executable, "-S", "-E", str(Path(mcp_server.__file__))])
 FILED = f"{STDIO} {{folder}} files"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("cwd")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +54,6 @@ def add(title: str) -> FunctionCall:
 LIST = FunctionCall("list_books", {})
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_set_authored_from_a_server_is_scored_without_it(capsys: pytest.CaptureFixture[str]) -> None:
     with mcp_server.served() as address:
         command = ["datasets", "author", "shelf", "--mcp", address, "--tasks", "4", "--variants", "none"]
@@ -125,8 +119,8 @@ def test_annotations_say_what_writes_and_trying_shows_what_tells_of_it(url: str)
     assert simulator.state_from == {"list_books": {}}
 
 
-def test_without_a_tool_that_tells_of_it_the_state_is_what_was_written(url: str, folder: Path) -> None:
-    path = folder / "simulators" / "shelf.tables.json"
+def test_without_a_tool_that_tells_of_it_the_state_is_what_was_written(url: str, cwd: Path) -> None:
+    path = cwd / "simulators" / "shelf.tables.json"
     write_recorded(url, path.with_name("shelf.py"))
     path.write_text(json.dumps({**json.loads(path.read_text()), "state_from": {}}))
     live = LiveServer(recorded(url), url)

@@ -1,7 +1,5 @@
 """The files in an MCP server's folder: shown as the state of a service."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

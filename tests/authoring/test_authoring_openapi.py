@@ -1,7 +1,5 @@
 """OpenAPI files as simulators: functions, what they do to records, and files that try to become code."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -23,10 +21,9 @@ CLINIC = Path(__file__).with_name("clinic.yaml").read_text("utf-8")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "clinic.yaml").write_text(CLINIC)
-    yield tmp_path
+def folder(cwd: Path) -> Iterator[Path]:
+    (cwd / "clinic.yaml").write_text(CLINIC)
+    yield cwd
 
 
 def service(folder: Path, content: str | dict[str, Any] = CLINIC, name: str = "clinic") -> Backend:

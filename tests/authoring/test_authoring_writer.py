@@ -4,8 +4,6 @@ Writer and solver are one scripted model behind `tunecheck serve`'s server: rule
 request, and which calls it makes for the words that it is given.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`datasets audit`: what is probably wrong with a data set; each kind of finding on a row that has it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

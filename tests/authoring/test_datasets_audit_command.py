@@ -1,7 +1,5 @@
 """`tunecheck datasets audit` as a person at a terminal sees it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

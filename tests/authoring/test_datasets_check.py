@@ -1,7 +1,5 @@
 """`check`: what is wrong with a multi-turn data set is found by replaying its ground truth."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
@@ -274,12 +272,11 @@ class Shelf(Simulator):
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(cwd: Path) -> Path:
     """A workspace with a simulator of its own."""
-    (tmp_path / "simulators").mkdir()
-    (tmp_path / "simulators" / "Shelf.py").write_text(SIMULATOR)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    (cwd / "simulators").mkdir()
+    (cwd / "simulators" / "Shelf.py").write_text(SIMULATOR)
+    return cwd
 
 
 def _write(folder: Path, *calls: str, **columns: Any) -> Path:

@@ -1,7 +1,5 @@
 """`datasets export`: failed rows as training examples that the formats' readers take back as the same calls."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -192,9 +190,8 @@ def test_mistakes_that_were_made_up_are_not_exported(tmp_path: Path, capsys: pyt
 
 @cases("authoring")
 def test_what_cannot_be_done_is_one_line(
-    options: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: list[str], says: str, cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     result = made(Path(), {"Oslo": call("Lom")})
     assert main(["datasets", "export", str(result.run_dir), *options]) == 2
     assert says in capsys.readouterr().err

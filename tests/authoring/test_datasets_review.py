@@ -1,7 +1,5 @@
 """`datasets audit --review`: only a decision in the browser is written, and to a new file."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Training files as rows: the forms of OpenAI, Azure OpenAI, TRL, ShareGPT and xLAM, converted or unchanged."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path
@@ -292,11 +290,8 @@ def test_a_conversation_nested_too_deeply_is_told_with_its_line(tmp_path: Path) 
 # -- datasets convert
 
 
-def test_a_file_is_converted_into_the_folder_of_data_sets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, CHAT, {"messages": [ASK]})
+def test_a_file_is_converted_into_the_folder_of_data_sets(cwd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(cwd, CHAT, {"messages": [ASK]})
     assert main(["datasets", "convert", "train.jsonl", "--from", "openai"]) == 0
     said = capsys.readouterr().out
     assert "1 of 2 conversations: 2 rows, 1 with 2 function calls" in said

@@ -1,7 +1,5 @@
 """`datasets export` of conversations: the right calls with the results on which the next ones depend."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

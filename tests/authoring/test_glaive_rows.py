@@ -1,7 +1,5 @@
 """One raw Glaive conversation into rows: what becomes messages, answers and tools, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The main job on the converted Glaive sample with a judge: its table, its rows, and the judge compared with labels."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

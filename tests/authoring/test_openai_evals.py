@@ -1,7 +1,5 @@
 """`datasets convert --from openai-evals`: exported items and graders become rows and evaluators that do the same."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -39,10 +37,7 @@ SCORE = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("cwd")
 
 
 def convert(*graders: dict[str, Any], items: list[Any] = ITEMS, **definition: Any) -> int:
@@ -118,12 +113,12 @@ def test_model_graders_become_judges_with_their_labels_ranges_and_thresholds() -
     assert asked[1]["temperature"] == 0
 
 
-def test_python_graders_are_not_run_before_somebody_deletes_the_line_that_refuses(workspace: Path) -> None:
+def test_python_graders_are_not_run_before_somebody_deletes_the_line_that_refuses(cwd: Path) -> None:
     source = "open('ran', 'w')\ndef grade(sample, item):\n    return float(sample['output_text'] == item['answer'])\n"
     assert convert({"type": "python", "name": "own", "source": source}) == 0
     with pytest.raises(PluginError, match="read the file, then delete this line"):
         find("evaluators", "own")
-    assert not (workspace / "ran").exists()
+    assert not (cwd / "ran").exists()
     stub = Path("evaluators/own.py")
     stub.write_text("".join(line for line in stub.open() if not line.startswith("raise")))
     own: Any = find("evaluators", "own")

@@ -1,7 +1,5 @@
 """Parts that only Azure AI Evaluation has: its own classes by our names, which raise our exception."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from importlib import import_module

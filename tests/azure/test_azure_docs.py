@@ -1,7 +1,5 @@
 """docs/azure.md: each difference that its tables name is one, as seen from here; checks/ see it from there."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

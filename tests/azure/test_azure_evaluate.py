@@ -1,7 +1,5 @@
 """`tunecheck_azure.evaluate`: rows, metrics, mappings, targets and files as the documentation of Azure's has them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """`tunecheck_azure`'s evaluators: names, inputs, output keys and thresholds as Azure's have them."""
 
-from __future__ import annotations
-
 import gc
 import inspect
 import json

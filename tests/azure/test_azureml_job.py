@@ -1,7 +1,5 @@
 """`tunecheck azureml job`: an evaluation as a job of Azure Machine Learning."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

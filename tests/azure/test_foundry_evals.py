@@ -1,7 +1,5 @@
 """A run in a Foundry project's evals API: what the service makes of it, how it is repeated, and every step failing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

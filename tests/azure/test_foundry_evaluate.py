@@ -1,7 +1,5 @@
 """An evaluation that ends with its upload: in Python by `azure_ai_project`, on the command line by `--upload`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

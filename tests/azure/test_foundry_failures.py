@@ -1,22 +1,17 @@
 """Every step fails in every way: the error says which and why, and a repeat ends with one run in the portal."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.foundry_fake import FAILURES, Failure, Fake
 from tests.foundry_parts import certificates, fake, finished_run, run, uploader
 
+from tunecheck import Run
 from tunecheck.cli import main
 from tunecheck_azure._foundry import service as foundry_service
 from tunecheck_upload import UploadError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tunecheck import Run
 
 __all__ = ["certificates", "fake", "run"]
 

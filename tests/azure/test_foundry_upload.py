@@ -1,7 +1,5 @@
 """Runs go to both kinds of project: the calls, the files, the figures, and what a second upload does."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Why a conversation failed: what the model did otherwise than the ground truth in the turn that failed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One conversation against its ground truth, on a lamp: the state after every turn, results, error types."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

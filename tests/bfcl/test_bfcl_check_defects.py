@@ -1,10 +1,10 @@
 """Defects of the leaderboard's checker of conversations, one by one: the strict mode has none of them."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.bfcl_check_parts import (
@@ -24,16 +24,10 @@ from tests.bfcl_check_parts import (
 from tests.tables import cases
 
 from tunecheck.calls import FunctionCall
-from tunecheck.episodes import Attempt, Episode, GroundTruth, Services
+from tunecheck.episodes import Attempt, Episode, GroundTruth, RowVerdict, Services
 from tunecheck_bfcl._data.prompts import read_long_context
 from tunecheck_bfcl._scoring import CheckRow
 from tunecheck_bfcl._summary import verdict_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from tunecheck.episodes import RowVerdict
 
 LAMPS = Services({"Lamp": Lamp})
 
@@ -85,10 +79,7 @@ def wrong(row: CheckRow, mode: str = "tools") -> list[object]:
 
 @pytest.mark.parametrize("compat", [True, False])
 @pytest.mark.parametrize("mode", ["tools", "text"])
-def test_nothing_that_a_model_writes_is_run(
-    mode: Any, compat: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_nothing_that_a_model_writes_is_run(mode: Any, compat: bool, cwd: Path) -> None:
     code = "__import__('os').system('touch CANARY')"
     written: list[Any] = [f"[{code}]", f"[look({code})]", f"[note(text={code})]", f"[note(text=1 + {code})]", code]
     data: list[Any] = [
@@ -99,7 +90,7 @@ def test_nothing_that_a_model_writes_is_run(
     ]
     for step in written if mode == "text" else data:
         assert not judged(lamp_row(["switch(on=True)"]), [[step]], compat=compat, mode=mode).valid
-    assert not list(tmp_path.iterdir())
+    assert not list(cwd.iterdir())
 
 
 @pytest.mark.parametrize("compat", [True, False])

@@ -1,8 +1,7 @@
 """Groups of questions and conversations, such as `bfcl:all`: each evaluator leaves the other's rows alone."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.bfcl_data_parts import make_tree
@@ -10,23 +9,17 @@ from tests.pipeline_parts import column, metrics_of, rows_of
 
 from tunecheck import EvaluationResult, MultiTurnStateEvaluator, evaluate
 from tunecheck.datasets import open_dataset
-from tunecheck.endpoints import load_endpoint
+from tunecheck.endpoints import Endpoint, load_endpoint
+from tunecheck.episodes import CallMode
 from tunecheck_bfcl import CallCheckEvaluator
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tunecheck.endpoints import Endpoint
-    from tunecheck.episodes import CallMode
 
 CONVERSATION, QUESTION = "multi_turn_state", "call_check"
 
 
 @pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TUNECHECK_BFCL", str(make_tree(tmp_path).parent))
-    return tmp_path
+def workspace(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TUNECHECK_BFCL", str(make_tree(cwd).parent))
+    return cwd
 
 
 def simulated(**rates: float) -> Endpoint:

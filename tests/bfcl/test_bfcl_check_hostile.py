@@ -1,7 +1,5 @@
 """Answers and rows of any shape, judged: always a verdict, never an exception."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`tunecheck bfcl score`: the published scores, rows of any shape, and trees of any layout."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Fetching BFCL's data: from the index, a wheel, a tree or a clone; nothing of it is run, nothing lands elsewhere."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """Constants in a Python file are read as data: nothing in the file is ever run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,11 +1,10 @@
 """BFCL as a data set: names and groups, rows of every category, functions as the reference shows them to a model."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.bfcl_data_parts import document, make_tree, question, write_lines
@@ -14,17 +13,13 @@ from tests.tables import cases
 
 from tunecheck import DataError
 from tunecheck.datasets import open_dataset
+from tunecheck.plugins import JSON
 from tunecheck_bfcl import CATEGORIES, get_bfcl
 from tunecheck_bfcl._data.categories import GROUPS, Language, named_categories
 from tunecheck_bfcl._data.files import HINTS, TOOL_HINTS
 from tunecheck_bfcl._data.loader import load_bfcl
 from tunecheck_bfcl._data.prompts import PromptWording
 from tunecheck_bfcl._data.rows import to_tools, with_hints
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tunecheck.plugins import JSON
 
 SINGLE_TURN = {"id", "category", "check", "language", "messages", "tools", "functions", "ground_truth"}
 MULTI_TURN = {

@@ -1,7 +1,5 @@
 """Conversations in the leaderboard's dialect: its decoding, its wording, its endings."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The page about BFCL does what it shows: its files are written, its commands run, and their output is the page's."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
@@ -84,12 +82,15 @@ def run(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         if program == "tunecheck":
             own = ["--from", str(reference_wheel())] if arguments == ["datasets", "get", "bfcl"] else []
             return inside(workspace, *arguments, *own, XDG_CACHE_HOME=str(workspace / "cache"))
-        argv = [sys.executable, str(ROOT / arguments[0]), *arguments[1:]]
-        variables = environment(XDG_CACHE_HOME=str(workspace / "cache"))
-        done = subprocess.run(argv, cwd=workspace, env=variables, capture_output=True, text=True, timeout=200)
-        return Said(done.returncode, done.stdout, done.stderr)
+        return process(workspace, [sys.executable, str(ROOT / arguments[0]), *arguments[1:]])
 
     return run_line
+
+
+def process(folder: Path, argv: list[str]) -> Said:
+    variables = environment(XDG_CACHE_HOME=str(folder / "cache"))
+    done = subprocess.run(argv, cwd=folder, env=variables, capture_output=True, text=True, timeout=200)
+    return Said(done.returncode, done.stdout, done.stderr)
 
 
 def plain(text: str, folder: Path) -> list[str]:

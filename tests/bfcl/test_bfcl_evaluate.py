@@ -1,7 +1,5 @@
 """BFCL through `evaluate.py`: a recorded run as an endpoint has the verdicts that scoring its result files gives."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

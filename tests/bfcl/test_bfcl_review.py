@@ -1,7 +1,5 @@
 """Odd result files, hostile arithmetic, and the places where a run, its verdicts and its scores must agree."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`tunecheck bfcl run`: a run of the pipeline that leaves the leaderboard's files and shows its table."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
@@ -23,12 +21,11 @@ from tunecheck_bfcl import run_bfcl, score_results
 
 
 @pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TUNECHECK_BFCL", str(bfcl_copy()))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "endpoints").mkdir()
-    (tmp_path / "endpoints" / "right.yaml").write_text("kind: simulated\nrates: {}\n", "utf-8")
-    return tmp_path
+    (cwd / "endpoints").mkdir()
+    (cwd / "endpoints" / "right.yaml").write_text("kind: simulated\nrates: {}\n", "utf-8")
+    return cwd
 
 
 def run(folder: Path, *arguments: str) -> Any:
@@ -78,16 +75,8 @@ def test_the_command_shows_a_table_and_leaves_result_files_and_verdicts(workspac
 
 
 def test_the_log_s_options_reach_the_result_file(workspace: Path) -> None:
-    options = (
-        "--categories",
-        "multi_turn_base",
-        "--limit",
-        "1",
-        "--include-input-log",
-        "--exclude-state-log",
-        "--quiet",
-    )
-    said = run(workspace, "--endpoint", "right", *options)
+    options = "--categories multi_turn_base --limit 1 --include-input-log --exclude-state-log --quiet"
+    said = run(workspace, "--endpoint", "right", *options.split())
     assert said.code == 0, said.err
     (line,) = result_lines(workspace / said.out.strip(), "right", "multi_turn_base")
     assert {type(entry) for entry in line["inference_log"]} == {dict}
@@ -183,19 +172,8 @@ def test_a_run_goes_on_only_as_it_was_begun_and_only_by_this_command(workspace: 
 
 def test_a_run_of_another_command_is_not_finished_by_this_one(workspace: Path) -> None:
     (workspace / "data.jsonl").write_text('{"query": "hi", "answer": "hello"}\n')
-    assert (
-        inside(
-            workspace,
-            "evaluate",
-            "--dataset",
-            "data.jsonl",
-            "--evaluators",
-            "f1_score",
-            "--mapping",
-            "ground_truth=${data.answer}",
-        ).code
-        == 0
-    )
+    evaluate = "evaluate --dataset data.jsonl --evaluators f1_score --mapping ground_truth=${data.answer}"
+    assert inside(workspace, *evaluate.split()).code == 0
     said = run(workspace, "--resume", "last")
     assert said.code == 2
     assert "was not started by `tunecheck bfcl run`" in said.err

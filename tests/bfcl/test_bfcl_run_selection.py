@@ -1,7 +1,5 @@
 """Which rows a run of BFCL asks, and the result files it leaves."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Result files of the leaderboard's layout, as our conversations are written to them and read back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

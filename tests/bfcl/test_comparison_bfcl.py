@@ -1,7 +1,5 @@
 """The two published runs of the leaderboard, row by row; accuracies are those of its own score files."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -6,8 +6,6 @@ A line has a service, its configuration, calls, and parts of the state after the
 part of its text; {"pick": [key, values]}: that key of each item.
 """
 
-from __future__ import annotations
-
 import copy
 import decimal
 import json

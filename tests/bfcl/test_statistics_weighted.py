@@ -1,7 +1,5 @@
 """Differences of figures that weigh parts: against the formulae by hand, and coverage where parts are unequal."""
 
-from __future__ import annotations
-
 import math
 
 import numpy

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from tests.cli_parts import ROOT, inside
-from tests.judge_parts import QUALITY, Asked, JudgeServer, Step, chat, judgement, prompt_file
+from tests.fault_server import Step
+from tests.judge_parts import QUALITY, Asked, JudgeServer, chat, judgement, prompt_file
 from tests.pipeline_parts import column, metrics_of, records, rows_of, run
 
 from tunecheck import DifferenceEvaluator, PromptyEvaluator, RelevanceEvaluator, RunError

@@ -1,7 +1,5 @@
 """Two memory runs compared: a difference of the tests comes first, then each data set with its spread and span."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,7 @@ from tests.memory_run_parts import run_benchmark
 from tunecheck import Run, select
 from tunecheck.cli import main
 
-
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("cwd")
 
 
 def run(name: str, span: int, **more: object) -> str:

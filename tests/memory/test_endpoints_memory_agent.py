@@ -1,7 +1,5 @@
 """The endpoint kind `memory_agent`: the requests on the wire, and the results of every sort of answer."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any

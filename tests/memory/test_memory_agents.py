@@ -1,7 +1,5 @@
 """A model as a memory agent: the window of each prompt, and the results of every sort of answer."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Sequence

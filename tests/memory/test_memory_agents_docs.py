@@ -1,7 +1,5 @@
 """The page about memory agents does what it shows: its requests get its answers, and its own agent works."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Configurations: the published ones, unchanged, and errors that name the line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

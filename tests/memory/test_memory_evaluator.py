@@ -1,7 +1,5 @@
 """The evaluator of memory tests: words first, then a judge, else not applicable with a reason."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from pathlib import Path
@@ -176,9 +174,8 @@ def test_it_can_be_pickled_and_names_its_arguments() -> None:
     assert judge.arguments["threshold"] == 0.7
 
 
-def test_another_prompt_in_the_workspace_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "prompty"
+def test_another_prompt_in_the_workspace_is_taken(cwd: Path) -> None:
+    folder = cwd / "prompty"
     folder.mkdir()
     before = MemoryEvaluator(Scripted()).arguments["judges"]
     own = Path(load_prompt_file("recall")).read_text(encoding="utf-8").replace("Is the reply right?", "Well?")

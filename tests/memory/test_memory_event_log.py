@@ -1,7 +1,5 @@
 """The event log of a session: recorded events are read back exactly, torn or not, and damage is reported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A model as the judge of tests at work: real requests to a real server, by prompt files, replies of any sort."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path
@@ -144,10 +142,9 @@ Is this a haiku?
 """
 
 
-def test_a_workspaces_prompt_answers_a_question_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "prompty").mkdir()
-    (tmp_path / "prompty" / "memory_haiku.prompty").write_text(OWN)
+def test_a_workspaces_prompt_answers_a_question_of_ones_own(cwd: Path) -> None:
+    (cwd / "prompty").mkdir()
+    (cwd / "prompty" / "memory_haiku.prompty").write_text(OWN)
     model = Scripted('{"is_haiku": true}')
     assert ask(EndpointJudge(model), AskJudge("haiku", {"poem": ["an old pond", "a frog"], "other": 3})) == {
         "is_haiku": True

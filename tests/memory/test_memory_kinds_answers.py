@@ -1,7 +1,5 @@
 """Expected answers, worked out again from nothing but the lines that are said to the agent."""
 
-from __future__ import annotations
-
 import calendar
 import datetime
 import json

@@ -1,7 +1,5 @@
 """Chapter breaks, made of the user's own books and passages: nothing is lost, one option is right."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

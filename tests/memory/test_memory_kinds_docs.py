@@ -1,7 +1,5 @@
 """The page about user-written memory tests: its files make the tests that it says, which run and are scored."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -48,16 +46,15 @@ def named_blocks() -> dict[str, str]:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(cwd: Path) -> Path:
     """A folder with the page's files in it."""
     for name, content in named_blocks().items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(content, "utf-8")
+        (cwd / name).parent.mkdir(exist_ok=True)
+        (cwd / name).write_text(content, "utf-8")
     (prompt,) = re.findall(r"^```prompty\n(.*?)^```$", PAGE, re.S | re.M)
-    (tmp_path / "prompty").mkdir()
-    (tmp_path / "prompty" / "memory_limerick.prompty").write_text(prompt, "utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    (cwd / "prompty").mkdir()
+    (cwd / "prompty" / "memory_limerick.prompty").write_text(prompt, "utf-8")
+    return cwd
 
 
 @pytest.fixture

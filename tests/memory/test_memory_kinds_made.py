@@ -1,7 +1,5 @@
 """Tests of every kind, made from any seed: whole, repeatable, and scored full marks when answered as expected."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """User-written kinds: a class in a file, and what goes wrong with it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Faulty user-written kinds: one line names the problem and its owner; a stopped run can be resumed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -60,10 +58,9 @@ class Noting(Endpoint):
 
 
 @pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.yml").write_text(CONFIG, "utf-8")
-    return tmp_path
+def workspace(cwd: Path) -> Path:
+    (cwd / "own.yml").write_text(CONFIG, "utf-8")
+    return cwd
 
 
 def write(init: str = "pass", definitions: str = "pass", steps: str | None = None, more: str = "") -> None:

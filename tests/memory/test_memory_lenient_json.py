@@ -1,7 +1,5 @@
 """JSON as models write it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Definitions: made from a configuration, kept next to it, reused, and made anew only on request."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """checks/goodai_replay.py: what it says, how it exits, and where it takes the memory span from."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The published runs, replayed: our events are theirs, to the letter; and what is not the same is found."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace

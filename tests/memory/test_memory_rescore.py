@@ -1,7 +1,5 @@
 """checks/goodai_rescore.py: recorded rows scored again, each written as it was with our score behind it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A visit to the restaurant: what the waiter says, when it waits, what ends it, and what it is worth."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

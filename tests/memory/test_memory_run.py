@@ -1,7 +1,5 @@
 """A run of the memory benchmark from a configuration to its files, which replay identically."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -80,10 +78,9 @@ class Counting(Uncounted):
 
 
 @pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.yml").write_text(CONFIG, "utf-8")
-    return tmp_path
+def workspace(cwd: Path) -> Path:
+    (cwd / "small.yml").write_text(CONFIG, "utf-8")
+    return cwd
 
 
 def had(endpoint: Endpoint | None = None, **more: Any) -> MemoryOutcome:

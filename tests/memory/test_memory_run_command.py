@@ -1,7 +1,5 @@
 """`tunecheck memory run`: from a configuration and an endpoint to scores, and on from where it was cut off."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
@@ -33,13 +31,12 @@ def agent() -> Iterator[Agent]:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: Agent) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.yml").write_text(CONFIG, "utf-8")
-    (tmp_path / "endpoints").mkdir()
+def workspace(cwd: Path, agent: Agent) -> Path:
+    (cwd / "small.yml").write_text(CONFIG, "utf-8")
+    (cwd / "endpoints").mkdir()
     definition = {"kind": "memory_agent", "url": f"http://127.0.0.1:{agent.port}/agent", "auth": {"type": "none"}}
-    (tmp_path / "endpoints" / "agent.yaml").write_text(json.dumps(definition), "utf-8")
-    return tmp_path
+    (cwd / "endpoints" / "agent.yaml").write_text(json.dumps(definition), "utf-8")
+    return cwd
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Said:

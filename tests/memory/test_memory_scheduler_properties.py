@@ -1,7 +1,5 @@
 """Properties of any tests, for all their waits and any agent."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

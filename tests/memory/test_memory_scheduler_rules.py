@@ -1,7 +1,5 @@
 """How tests are interleaved, by sums done by hand: words count as tokens, every reply is "ok"."""
 
-from __future__ import annotations
-
 import pytest
 from tests.memory_core_parts import SECOND, START_US, Words, begun, kind, made_test, run, said, settings
 

@@ -1,7 +1,5 @@
 """For any content of a test, its rules give a score or a reason: they never fail, and never take long."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Recorded scores of the GoodAI LTM benchmark: the compatible mode equals them, the default one but for defects."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

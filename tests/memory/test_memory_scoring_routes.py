@@ -1,7 +1,5 @@
 """Routes in words: steps, sentences, arrows, tables; whether they lead to the destination."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -4,8 +4,6 @@
 its defects; `sure` where the rule is about that.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

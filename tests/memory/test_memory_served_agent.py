@@ -1,7 +1,5 @@
 """The served memory agent: what it remembers, what it never remembers twice, and how far its memory goes."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import io

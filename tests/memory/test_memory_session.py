@@ -1,7 +1,5 @@
 """A session: a request is journaled before it is sent, and a cut-off session goes on as if never interrupted."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from pathlib import Path

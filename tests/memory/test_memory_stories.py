@@ -1,7 +1,5 @@
 """Sally-Anne stories, with beliefs worked out by a solver that reads nothing but the story's lines."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from random import Random

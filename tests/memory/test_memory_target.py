@@ -1,7 +1,5 @@
 """The memory target in a run of the pipeline: rows of one conversation, its cost, its end, and going on with it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path

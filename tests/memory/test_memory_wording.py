@@ -1,7 +1,5 @@
 """The wording: what the session itself says comes from a file, and what the file leaves out from ours."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Embedding similarity by an embeddings endpoint: on the wire, in a run, and when the service misbehaves."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json
@@ -180,12 +178,9 @@ def test_a_full_azure_address_is_taken_as_it_is(server: FaultServer) -> None:
     assert server.requests[0].path == "/openai/deployments/ada/embeddings?api-version=v"
 
 
-def test_a_definition_file_can_be_given_as_the_model(
-    server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "endpoints").mkdir()
-    (tmp_path / "endpoints" / "ada.yaml").write_text(f"kind: openai\nurl: {base(server)}\nmodel: m\n", "utf-8")
-    monkeypatch.chdir(tmp_path)
+def test_a_definition_file_can_be_given_as_the_model(server: FaultServer, cwd: Path) -> None:
+    (cwd / "endpoints").mkdir()
+    (cwd / "endpoints" / "ada.yaml").write_text(f"kind: openai\nurl: {base(server)}\nmodel: m\n", "utf-8")
     for name in ("ada", "ada.yaml", "endpoints/ada.yaml"):
         assert score_of(EmbeddingSimilarityEvaluator(name), "east", "north") == 0
 

@@ -1,7 +1,5 @@
 """`tunecheck serve` over real HTTP: scoring calls, keys, faults, idempotency, starting and stopping."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

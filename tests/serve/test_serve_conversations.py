@@ -1,7 +1,5 @@
 """`tunecheck serve` answers conversations: the messages identify the row, turn and step."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -21,9 +19,8 @@ from tunecheck_serve import RowAnswers
 
 
 @pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def workspace(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUNECHECK_BFCL", str(bfcl_copy()))
-    monkeypatch.chdir(tmp_path)
 
 
 def result_files(endpoint: Endpoint, category: str, mode: Any = "tools") -> Path:

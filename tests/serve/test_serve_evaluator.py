@@ -1,7 +1,5 @@
 """`tunecheck serve --evaluator`: rows as Foundry's endpoint-based evaluators send them, and what they get back."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -51,15 +49,14 @@ async def test_a_row_is_scored_as_the_contract_has_it(start: Starter) -> None:
 
 
 async def test_an_error_does_not_show_a_setting_from_the_environment(
-    start: Starter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Starter, cwd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "evaluators").mkdir()
-    (tmp_path / "evaluators" / "caller.py").write_text(
+    (cwd / "evaluators").mkdir()
+    (cwd / "evaluators" / "caller.py").write_text(
         "class Caller:\n"
         "    def __init__(self, token: str): self.token = token\n"
         "    def __call__(self, *, response: str): raise RuntimeError(f'401: {self.token}')\n"
     )
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MY_TOKEN", "a-token-of-mine-1234")
     settings = settings_by_evaluator({"caller.token": "${env:MY_TOKEN}"}, ["caller"])
     url = await start(ServedEvaluator("caller", make_evaluators(["caller"], settings)["caller"]))
@@ -88,12 +85,11 @@ async def test_a_row_that_cannot_be_scored_says_why(start: Starter) -> None:
 
 
 async def test_an_evaluator_of_the_workspace_that_ends_its_process_costs_that_row_only(
-    start: Starter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Starter, cwd: Path
 ) -> None:
-    (tmp_path / "evaluators").mkdir()
+    (cwd / "evaluators").mkdir()
     source = "import os\ndef ends(response: str):\n    return 1 if response == 'Rome' else os._exit(3)\n"
-    (tmp_path / "evaluators" / "ends.py").write_text(source)
-    monkeypatch.chdir(tmp_path)
+    (cwd / "evaluators" / "ends.py").write_text(source)
     url = await start(ServedEvaluator("ends", make_evaluators(["ends"], {}, None, Trust())["ends"]))
     _, failed = await evaluated(url, row({"response": "Oslo"}))
     assert "ended its worker process: exit code 3" in failed["reason"]
