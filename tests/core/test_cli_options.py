@@ -1,4 +1,4 @@
-"""A command's options are described once: what is made of one field."""
+"""Options of a command: described once, given on the command line, in a file or by a recorded run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, Run
 from tunecheck.cli import (
@@ -20,10 +22,12 @@ from tunecheck.cli import (
     flag,
     option,
     recorded_options,
+    settings_by_evaluator,
 )
-from tunecheck.cli._options import option_fields
+from tunecheck.cli._evaluate.evaluator_choice import mapping_layers
+from tunecheck.cli._options import option_fields, parse_assignments, parse_names
 from tunecheck.cli._stored_options import as_recorded, merge_resumed_options, read_config
-from tunecheck.plugins import JSON
+from tunecheck.plugins import JSON, dumps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,3 +99,170 @@ def test_a_fixed_option_is_refused_with_another_value() -> None:
 def test_every_option_of_evaluate_has_a_help() -> None:
     described = option_fields(Options).values()
     assert [each.name for each in described if not each.description.hidden and not each.description.help] == []
+
+
+EVERYTHING = """\
+dataset: val.jsonl
+endpoint: prod
+evaluators: [bleu, match]
+set: {bleu: {threshold: 0.4}, match.ordered: true}
+mapping:
+  response: ${target.text}
+  bleu: {response: "${data.x}"}
+name: it-7
+limit: 5
+concurrency: 2
+workers: 0
+group-by: [city, length]
+seed: 0
+fail-under: match>=0.5
+max_error_rate: 0
+allow-simulated: true
+results-dir: out
+dry-run: true
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "eval.yaml").write_text(text, "utf-8")
+    return str(folder / "eval.yaml")
+
+
+def test_every_option_can_stand_in_a_file_with_dashes_or_underscores(tmp_path: Path) -> None:
+    assert read_config(Options, written(tmp_path, EVERYTHING)) == Options(
+        dataset="val.jsonl",
+        endpoint="prod",
+        evaluators=["bleu", "match"],
+        set={"bleu.threshold": 0.4, "match.ordered": True},
+        mapping={"response": "${target.text}", "bleu.response": "${data.x}"},
+        name="it-7",
+        limit=5,
+        concurrency=2,
+        workers=0,
+        group_by=["city", "length"],
+        seed=0,
+        fail_under=["match>=0.5"],
+        max_error_rate=0.0,
+        allow_simulated=True,
+        results_dir="out",
+        dry_run=True,
+    )
+
+
+def test_names_may_stand_between_commas_as_on_the_command_line(tmp_path: Path) -> None:
+    assert read_config(Options, written(tmp_path, "evaluators: bleu, match\n")).evaluators == ["bleu", "match"]
+
+
+def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
+    assert read_config(Options, written(tmp_path, "# nothing yet\n")) == Options()
+
+
+@cases("cli")
+def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        read_config(Options, written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"nope\.yaml: cannot be read"):
+        read_config(Options, str(tmp_path / "nope.yaml"))
+
+
+def test_what_a_run_records_is_read_back_as_it_was() -> None:
+    options = Options(dataset="d", set={"bleu.threshold": 0.4}, group_by=["a"], max_error_rate=0.5, workers=0, seed=3)
+    assert recorded_options(Options, "r", options.recorded()) == options
+
+
+def test_a_record_of_another_version_is_refused_by_name() -> None:
+    with pytest.raises(
+        ConfigurationError, match="Object contains unknown field `jury`; known: allow_changed_evaluator, "
+    ):
+        recorded_options(Options, "r", {"jury": "gpt"})
+
+
+def test_names_stand_between_commas() -> None:
+    assert parse_names("bleu, match,", "--evaluators") == ["bleu", "match"]
+
+
+def test_a_name_given_twice_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="names 'bleu' twice"):
+        parse_names("bleu,match,bleu", "--evaluators")
+
+
+def test_no_name_at_all_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="names nothing"):
+        parse_names(" , ", "--evaluators")
+
+
+@cases("cli")
+def test_a_value_is_json_where_it_reads_as_json_and_text_elsewhere(text: str, value: object) -> None:
+    assert parse_assignments([f"e.p={text}"], "--set") == {"e.p": value}
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))
+def test_any_json_value_comes_through_as_it_is(value: object) -> None:
+    assert parse_assignments([f"e.p={dumps(value).decode()}"], "--set") == {"e.p": value}
+
+
+def test_an_assignment_without_an_equals_sign_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"--set 'bleu\.threshold': write name=value"):
+        parse_assignments(["bleu.threshold"], "--set")
+
+
+def test_the_same_name_twice_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"gives 'a\.b' twice"):
+        parse_assignments(["a.b=1", "a.b=2"], "--set")
+
+
+def test_settings_are_sorted_by_evaluator() -> None:
+    entries = {"bleu.threshold": 0.4, "match.ordered": True, "bleu.render_calls": False}
+    assert settings_by_evaluator(entries, ["bleu", "match"]) == {
+        "bleu": {"threshold": 0.4, "render_calls": False},
+        "match": {"ordered": True},
+    }
+
+
+def test_a_setting_of_an_evaluator_that_takes_no_part_is_told_which_was_meant() -> None:
+    with pytest.raises(ConfigurationError, match="this run has no evaluator 'blue'; did you mean 'bleu'"):
+        settings_by_evaluator({"blue.threshold": 1}, ["bleu"])
+
+
+def test_a_setting_without_an_evaluator_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"write evaluator\.parameter=value"):
+        settings_by_evaluator({"threshold": 1}, ["bleu"])
+
+
+def test_a_mapping_without_a_dot_belongs_to_the_default_layer() -> None:
+    entries = {"response": "${target.text}", "bleu.response": "${data.a}", "target.messages": "${data.prompt}"}
+    assert mapping_layers(entries, ["bleu"]) == {
+        "default": {"response": "${target.text}"},
+        "bleu": {"response": "${data.a}"},
+        "target": {"messages": "${data.prompt}"},
+    }
+
+
+def test_a_mapping_of_an_unknown_evaluator_is_told_which_was_meant() -> None:
+    with pytest.raises(ConfigurationError, match="this run has no evaluator 'blue'; did you mean 'bleu'"):
+        mapping_layers({"blue.response": "x"}, ["bleu"])
+
+
+def test_a_zero_is_given_and_a_flag_that_is_not_set_is_not() -> None:
+    options = Options.of_command_line({"workers": 0, "seed": 0, "max_error_rate": 0.0, "quiet": False, "set": []})
+    assert options == Options(workers=0, seed=0, max_error_rate=0.0)
+
+
+def test_options_given_win_over_those_below_and_entries_are_merged() -> None:
+    upper = Options(limit=3, set={"bleu.threshold": 0.4})
+    lower = Options(limit=9, name="x", set={"bleu.threshold": 0.1, "match.ordered": True})
+    merged = upper.over(lower)
+    assert (merged.limit, merged.name, merged.set) == (3, "x", {"bleu.threshold": 0.4, "match.ordered": True})
+
+
+def test_a_response_column_given_does_away_with_an_endpoint_below() -> None:
+    merged = Options(response_column="answer").over(Options(endpoint="prod", dataset="d.jsonl"))
+    assert (merged.endpoint, merged.response_column, merged.dataset) == (None, "answer", "d.jsonl")
+
+
+def test_what_belongs_to_one_start_only_is_not_recorded() -> None:
+    options = Options(dataset="d.jsonl", quiet=True, json=True, debug=True, resume="r", results_dir="x", workers=0)
+    assert options.recorded() == {"dataset": "d.jsonl", "workers": 0}

@@ -1,14 +1,29 @@
-"""The report of a run on a terminal."""
+"""The report of a run on a terminal: figures, reasons counted by the codes of their faults, gates and notes."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from typing import Any
 
-from tunecheck.cli._evaluate.summary import RunPage, run_view
+import pytest
+from hypothesis import given, strategies as st
+from tests.tables import cases
+
+from tunecheck import BleuScoreEvaluator
+from tunecheck.cli._evaluate.summary import RunPage, lines_of, run_view
 from tunecheck.cli._gates.gates import GateOutcome
-from tunecheck.pipeline import FailureGroup, Failures
-from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry
+from tunecheck.pipeline import (
+    FailureGroup,
+    Failures,
+    VerdictReader,
+    _finished_rows as failures_module,
+    counted_metric,
+    counted_metrics,
+    read_failures,
+)
+from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, RunFile, read_fitting
+from tunecheck.results import main_figure_of
 from tunecheck.views import console, print_view
 
 CALLS = EvaluatorEntry(primary="calls", metrics=[MetricEntry("calls", "binary")])
@@ -123,3 +138,195 @@ def test_what_the_calls_came_to_stands_in_a_table() -> None:
     found = lines(summary(usage={"difference": spent, "target": {**spent, "cost": None, "currency": None}}))
     assert "difference 1,200 345,000 6,000 1.2500 EUR" in found
     assert "target 1,200 345,000 6,000 no price" in found
+
+
+STRANGE = EvaluatorEntry()
+
+
+def counts(name: str, scored: int, not_applicable: int = 0, errors: int = 0) -> dict[str, JSON]:
+    return {
+        f"{name}.scored_count": scored,
+        f"{name}.not_applicable_count": not_applicable,
+        f"{name}.error_count": errors,
+    }
+
+
+@cases("cli")
+def test_an_evaluators_figures_stand_in_these_lines(
+    name: str, primary: str | None, kind: str | None, groups: list[dict[str, JSON]], lines: list[list[str]]
+) -> None:
+    metrics = [MetricEntry(primary, kind)] if primary and kind else []
+    found = lines_of(name, EvaluatorEntry(primary=primary, metrics=metrics), groups)
+    assert [[line.label, *line.cells] for line in found] == lines
+
+
+def test_the_main_figure_is_the_pass_rate_else_the_mean() -> None:
+    assert main_figure_of("calls", CALLS, {"calls.binary_aggregate": 0.5, **counts("calls", 2)}).text == "50.0%"
+    assert main_figure_of("mine", STRANGE, {"mine.mine": 7.0, **counts("mine", 2)}).text == "7.000"
+    assert main_figure_of("calls", CALLS, {"calls.binary_aggregate": None, **counts("calls", 0)}).text == "–"
+
+
+def test_what_a_manifest_declares_is_read_and_what_is_damaged_in_it_is_passed_over() -> None:
+    metrics: list[JSON] = [{"name": "a", "kind": "binary"}, "rubbish"]
+    manifest: dict[str, JSON] = {"evaluators": {"good": {"primary": "a", "metrics": metrics}, "bad": 5}}
+    assert read_fitting(manifest, RunFile, "run.json").evaluators == {
+        "good": EvaluatorEntry(primary="a", metrics=[MetricEntry("a", "binary")])
+    }
+
+
+def row(row_id: str, name: str, verdict: dict[str, JSON], **more: JSON) -> dict[str, JSON]:
+    return {"row_id": row_id, **{f"outputs.{name}.{key}": value for key, value in verdict.items()}, **more}
+
+
+def failed(row_id: str, *codes: str, reason: str | None = None, **more: JSON) -> dict[str, JSON]:
+    faults: list[JSON] = [{"code": code} for code in codes]
+    verdict: dict[str, JSON] = {"m_result": "fail", "m_reason": reason, "m_properties": {"faults": faults}, **more}
+    return row(row_id, "e", verdict)
+
+
+def titles(*rows: dict[str, JSON], primary: str | None = "m") -> dict[str, int]:
+    groups = read_failures(rows, {"e": primary}).faults.get("e", {})
+    return {group.title: group.rows for group in groups.values()}
+
+
+def test_rows_are_counted_by_the_codes_of_their_faults() -> None:
+    rows = [failed("a", "missing_call"), failed("b", "wrong_argument.number_as_text"), failed("c", "missing_call")]
+    assert titles(*rows) == {"missing call": 2, "wrong argument: number as text": 1}
+
+
+def test_a_row_counts_once_for_each_code_it_has() -> None:
+    found = read_failures([failed("a", "missing_call", "missing_call", "extra_call")], {"e": "m"})
+    assert {group.title: group.rows for group in found.faults["e"].values()} == {"missing call": 1, "extra call": 1}
+
+
+def test_an_evaluators_own_code_is_its_own_name() -> None:
+    assert titles(failed("a", "too_rude"), failed("b", "too_rude")) == {"too rude": 2}
+
+
+def test_an_own_reason_in_words_like_ours_is_not_taken_for_ours() -> None:
+    words = "missing call to action in the e-mail"
+    (group,) = read_failures([failed("a", reason=words)], {"e": "m"}).faults["e"].values()
+    assert group == FailureGroup(words, 1, "a", words)
+    rows = [failed("a", "missing_call"), failed("b", reason="missing_call")]
+    assert [group.rows for group in read_failures(rows, {"e": "m"}).faults["e"].values()] == [1, 1]
+
+
+def test_own_reasons_are_grouped_by_their_first_line() -> None:
+    rows = [failed("a", reason="too long\nby 3 words"), failed("b", "own", reason="too long\nby 9 words")]
+    assert titles(*rows) == {"too long": 2}
+
+
+def test_a_failure_without_any_word_says_that_no_reason_was_given() -> None:
+    assert titles(failed("a")) == {"no reason given by the evaluator": 1}
+
+
+def test_a_score_below_its_threshold_is_a_code_and_not_told_alone() -> None:
+    verdict = BleuScoreEvaluator()(response="Nothing alike", ground_truth="It is booked.")
+    found = read_failures([row("r", "bleu", verdict)], {"bleu": "bleu"})
+    assert list(found.faults["bleu"]) == ["below_threshold"]
+    assert found.reasons == {}
+
+
+def test_a_row_without_a_cause_counts_once_under_its_first_evaluators_reason() -> None:
+    both = failed("a", "too_rude") | row("a", "f", {"m_result": "fail", "m_reason": "too long"})
+    known = failed("b", "too_rude", cause="refusal") | {"cause": "refusal"}
+    found = read_failures([both, known], {"e": "m", "f": "m"})
+    assert [(group.title, group.rows) for group in found.reasons.values()] == [("e: too rude", 1)]
+    assert list(found.causes) == ["refusal"]
+
+
+def test_faults_of_another_shape_are_left_out() -> None:
+    hostile: list[JSON] = [{"code": 7}, "missing_call", None, {"code": "extra_call", "call": "f"}, {"path": "x"}]
+    rows = [row("a", "e", {"m_result": "fail", "m_properties": {"faults": hostile}})]
+    assert titles(*rows) == {"extra call": 1}
+    assert titles(row("a", "e", {"m_result": "fail", "m_reason": "x", "m_properties": {"faults": 3}})) == {"x": 1}
+
+
+@given(st.text())
+def test_any_reason_gives_a_printable_title(reason: str) -> None:
+    assert all(title.isprintable() and len(title) <= 120 for title in titles(failed("a", reason=reason)))
+
+
+def test_a_judges_differences_are_counted_by_kind() -> None:
+    def judged(number: int, *kinds: str) -> dict[str, Any]:
+        return {
+            "row_id": f"r{number}",
+            "outputs.difference.difference_result": "fail",
+            "outputs.difference.difference_reason": f"words of the judge, number {number}",
+            "outputs.difference.difference_differences": [{"kind": kind, "expected": "a"} for kind in kinds],
+        }
+
+    rows = [judged(1, "argument", "date format"), judged(2, "argument", "argument"), judged(3)]
+    found = read_failures(rows, {"difference": "difference"}).faults["difference"]
+    assert (found["argument"].rows, found["date format"].rows) == (2, 1)
+
+
+def test_errors_that_differ_in_numbers_and_row_ids_are_one_group_with_an_example() -> None:
+    rows: list[dict[str, JSON]] = [
+        {"row_id": f"row-{n}", "error.target": {"type": "TimedOutError", "message": f"row row-{n}: nothing in {n} s"}}
+        for n in range(10, 15)
+    ]
+    (group,) = read_failures(rows, {}).errors["target"].values()
+    assert (group.rows, group.example, group.words) == (5, "row-10", "TimedOutError: row row-10: nothing in 10 s")
+
+
+def test_errors_that_differ_in_what_they_quote_and_in_ids_of_letters_are_one_group_named_without_these() -> None:
+    rows: list[dict[str, JSON]] = [
+        {"row_id": name, "error.e": {"type": "ValueError", "message": f"{name}: no column 'of {name}' in 1,024 rows"}}
+        for name in ("alpha", "beta", "gamma")
+    ]
+    (group,) = read_failures(rows, {}).errors["e"].values()
+    assert (group.title, group.rows) == ("ValueError: …: no column … in … rows", 3)
+
+
+def test_answers_that_no_model_gave_are_counted() -> None:
+    rows: list[dict[str, JSON]] = [{"row_id": "a", "outputs.simulated": True}, {"row_id": "b"}]
+    assert read_failures(rows, {}).simulated_answers == 1
+
+
+def test_rows_that_pass_or_do_not_apply_have_no_fault() -> None:
+    rows = [row("a", "e", {"m_result": "pass", "m_reason": "x"}), row("b", "e", {"m_result": "not_applicable"})]
+    assert read_failures(rows, {"e": "m"}).faults == {}
+
+
+def test_memory_is_bounded_where_every_reason_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures_module, "MAX_FAILURE_GROUPS", 3)
+
+    def failing() -> Iterator[dict[str, JSON]]:
+        for letter in "abcdefgh":
+            yield failed(letter, reason=f"because of {letter}")
+
+    found = read_failures([*failing()], {"e": "m"}).faults["e"]
+    assert len(found) == 4
+    assert [(each.title, each.rows) for each in found.values()][-1] == ("other reasons", 5)
+
+
+@cases("cli")
+def test_the_declared_metric_counts_then_the_namesake_then_the_first(
+    metrics: list[str], name: str, primary: str | None, counted: str | None
+) -> None:
+    assert counted_metric(metrics, name, primary) == counted
+
+
+def test_one_metric_counts_in_all_rows_of_a_run() -> None:
+    rows = [
+        row("a", "e", {"tone_result": "fail", "style_result": "pass"}),
+        row("b", "e", {"style_result": "fail", "tone_result": "pass"}),
+        row("c", "e", {"style_result": "fail"}),
+    ]
+    assert counted_metrics(rows, {"e": None}) == {"e": "tone"}
+    assert list(read_failures(rows, {"e": None}).faults) == ["e"]
+    assert [VerdictReader("e", "tone").word(each) for each in rows] == ["fail", "pass", "scored"]
+
+
+def test_only_as_many_rows_are_read_as_it_takes_to_know_the_metric() -> None:
+    rows = iter([row("a", "e", {"m_result": "pass"}), row("b", "e", {"m_result": "pass"})])
+    assert counted_metrics(rows, {"e": "m"}) == {"e": "m"}
+    assert next(rows)["row_id"] == "b"
+
+
+def test_an_evaluator_without_a_key_in_a_row_ended_in_an_error() -> None:
+    reader = VerdictReader("e", "m")
+    assert reader.read({"row_id": "a", "error.e": {"type": "ValueError"}}).word == "error"
+    assert reader.read(row("a", "e", {"m": 0.5})).word == "scored"
+    assert reader.read(row("a", "e", {"m_result": "not applicable"})).word == "not_applicable"

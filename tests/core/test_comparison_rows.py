@@ -1,12 +1,23 @@
-"""The rows behind a difference: regressed, fixed and changed, with what changed in their reasons."""
+"""Rows of compared runs: changed sides, causes, clusters, and several iterations."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy
+import pytest
+from tests.cli_parts import here, inside
 from tests.comparison_parts import declares, passes, row, verdict, write_run
+from tests.report_parts import data_of
+from tests.tables import cases
 
-from tunecheck import compare
+from tunecheck import Comparison, ConfigurationError, Run, compare, evaluate, select, write_report
+from tunecheck.comparison._selection import OUTCOMES, row_histories
 
 
 def run(folder: Path, name: str, verdicts: list[tuple[bool, str | None]]) -> Path:
@@ -141,3 +152,232 @@ def test_several_runs_are_each_compared_with_the_first_over_rows_that_all_have(t
     (history,) = found.history
     assert [each.value for each in history.values] == [0, 10 / 18, 1]
     assert {each.n for each in history.values} == {18}
+
+
+def run_with(folder: Path, name: str, *causes: str | None, **more: str) -> Path:
+    rows = [
+        row(number, verdict("match", cause is None), {"cause": cause} | ({"cause_evidence": more} if cause else {}))
+        for number, cause in enumerate(causes)
+    ]
+    return write_run(folder, name, rows, declares("match"))
+
+
+def test_causes_are_counted_over_the_rows_of_both_runs(tmp_path: Path) -> None:
+    base = run_with(tmp_path, "a", "cut_off", "cut_off", "refusal", "refusal", None)
+    new = run_with(tmp_path, "b", "cut_off", "refusal", "refusal", None, "refusal", "loop", message="again")
+    found = {each.cause: each for each in compare(base, new).against[-1].causes}
+    assert list(found) == ["refusal", "cut_off"]  # the row of the loop is in the new run only
+    refusal, cut_off = found.values()
+    assert (refusal.base, refusal.new, refusal.only_base, refusal.only_new) == (2, 3, 1, 2)
+    assert (cut_off.base, cut_off.new, cut_off.only_base, cut_off.only_new) == (2, 1, 1, 0)
+    assert (refusal.side, cut_off.side) == ("model", "serving")
+
+
+def test_a_run_that_tells_of_no_causes_is_compared_without_them(tmp_path: Path) -> None:
+    old = write_run(tmp_path, "old", [row(0, verdict("match", False))], declares("match"))
+    assert compare(old, run_with(tmp_path, "new", "refusal")).against[-1].causes == ()
+
+
+def test_trials_of_one_row_have_the_causes_of_all_of_them(tmp_path: Path) -> None:
+    def trials(name: str, *causes: str | None) -> Path:
+        rows = [
+            row(
+                number,
+                verdict("match", cause is None),
+                {"cause": cause, "row_id": f"q#{number}"},
+                source_id="q",
+                trial=number,
+            )
+            for number, cause in enumerate(causes)
+        ]
+        return write_run(tmp_path, name, rows, declares("match"))
+
+    found = compare(trials("a", None, "cut_off"), trials("b", "refusal", "cut_off"), pair_by="id").against[-1].causes
+    assert [(each.cause, each.base, each.new) for each in found] == [("refusal", 0, 1), ("cut_off", 1, 1)]
+
+
+def test_the_causes_that_grew_come_first(tmp_path: Path) -> None:
+    base, new = run_with(tmp_path, "a", "cut_off", None), run_with(tmp_path, "b", "refusal", "refusal")
+    said = inside(tmp_path, "compare", str(base), str(new), "--markdown", "out.md", "--details")
+    assert said.code == 0, said
+    assert said.out.index("why rows failed") < said.out.index("refused") < said.out.index("cut off at the token limit")
+    page = (tmp_path / "out.md").read_text("utf-8")
+    first, second = ("| refused | 0 | 2 | +2 | 0 | 2 |", "| cut off at the token limit | 1 | 0 | -1 | 1 | 0 |")
+    assert re.search(f"{re.escape(first)} .*\n{re.escape(second)} .* serving \\|", page)
+
+
+Columns = Callable[[int], Mapping[str, object]]
+
+
+def two_runs(folder: Path, columns: Columns, **dataset: object) -> tuple[Path, Path]:
+    """Runs over 120 rows with these columns; the second fails each of the first twelve."""
+    base, new = (
+        write_run(
+            folder,
+            name,
+            [row(n, verdict("match", n >= lost), **columns(n)) for n in range(120)],
+            declares("match"),
+            dataset=dataset,
+        )
+        for name, lost in (("a", 0), ("b", 12))
+    )
+    return base, new
+
+
+def taken(found: Comparison) -> tuple[str | None, int | None]:
+    return found.pairs.cluster, found.pairs.clusters
+
+
+def test_rows_of_a_column_that_the_data_declares_are_not_independent(tmp_path: Path) -> None:
+    runs = two_runs(tmp_path, lambda n: {"scenario": f"s{n // 4}"}, cluster="scenario")
+    found = compare(*runs)
+    assert taken(found) == ("scenario", 30)
+    assert found.metrics["match"].difference.clusters == 30
+    start = "30 clusters by scenario, as the data says: the rows of one are not independent"
+    for notes in (found.notes, select(*runs).notes):
+        assert f"{start}; --cluster none takes them to be" in notes
+
+
+def test_a_column_of_ids_that_repeat_is_found(tmp_path: Path) -> None:
+    found = compare(*two_runs(tmp_path, lambda n: {"conversation_id": f"c{n // 3}", "user_id": n // 2}))
+    assert taken(found) == ("conversation_id", 40)
+    assert any(note.startswith("40 clusters by conversation_id, whose values repeat") for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        lambda n: {"category": f"c{n // 4}"},  # no id
+        lambda n: {"annotator_id": n % 5},  # few values: who wrote the rows
+        lambda n: {"ticket_id": n},  # none repeats
+    ],
+    ids=["a category", "few values", "all different"],
+)
+def test_categories_few_values_and_ids_of_one_row_are_no_clusters(tmp_path: Path, columns: Columns) -> None:
+    assert taken(compare(*two_runs(tmp_path, columns))) == (None, None)
+
+
+def test_another_column_can_be_named_or_none(tmp_path: Path) -> None:
+    runs = two_runs(tmp_path, lambda n: {"scenario": n // 4, "topic": n // 10}, cluster="scenario")
+    assert taken(compare(*runs, cluster="topic")) == ("topic", 12)
+    alone = compare(*runs, cluster="none")
+    assert taken(alone) == (None, None)
+    assert alone.metrics["match"].p_value == pytest.approx(1 / 2**12)
+    assert select(*runs, cluster="none").clusters is None
+
+
+def test_a_run_says_of_itself_which_rows_are_not_independent(tmp_path: Path) -> None:
+    """And gates and reports, which read runs as compare does, take that."""
+    data = [{"conversation_id": f"c{n // 2}", "n": n} for n in range(40)]
+
+    def run(name: str, cluster: str | None) -> Path:
+        keeping: dict[str, Any] = {"evaluation_name": name, "results_dir": tmp_path, "cluster": cluster}
+        return evaluate(data=data, evaluators={"even": lambda n: {"even": n % 2}}, progress=False, **keeping).run_dir
+
+    found, alone = [run(name, None) for name in "ab"], [run(name, "none") for name in "cd"]
+    assert taken(compare(*found)) == ("conversation_id", 20)
+    assert taken(compare(*alone)) == (None, None)
+    with pytest.raises(ConfigurationError, match="cluster: there is no column 'conversation'; did you mean"):
+        run("e", "conversation")
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> list[Path]:
+    """The first run fails 40 of 150 rows, the second none, the third seven."""
+    return [
+        passes(tmp_path, name, [n not in failed for n in range(150)])
+        for name, failed in (("ck1", range(40)), ("ck6", ()), ("ck8", (3, 50, 70, 90, 120, 130, 149)))
+    ]
+
+
+def test_a_checkpoint_that_lost_what_an_earlier_one_had_is_not_praised(
+    checkpoints: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = " ".join(here(capsys, "compare", *map(str, checkpoints), "--details").out.split())
+    regressed = "ck8 regressed since ck6: match 100.0% → 95.3%, −4.7 points"
+    assert said.index(regressed) < said.index("Ship ck6. match: better, 73.3% → 100.0%")
+    assert "ck8 against ck1: match: better, 73.3% → 95.3%" in said
+    assert checkpoints[0].name in said
+
+
+def test_the_json_and_the_markdown_of_a_comparison_say_what_select_says(
+    checkpoints: list[Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page = tmp_path / "c.md"
+    told = here(capsys, "compare", *map(str, checkpoints), "--json", "--markdown", str(page)).json()["best"]
+    assert (told["decision"]["candidate"], told["regressed_since"]) == (checkpoints[1].name, checkpoints[1].name)
+    chosen = json.loads(json.dumps(select(*checkpoints).to_json()))
+    assert told == chosen
+    assert "regressed since ck6" in page.read_text("utf-8")
+
+
+def test_of_two_runs_nothing_is_best(checkpoints: list[Path]) -> None:
+    assert compare(*checkpoints[:2]).best is None
+
+
+def test_what_became_of_each_row_over_all_runs(checkpoints: list[Path]) -> None:
+    found = select(*checkpoints).rows_over_runs
+    assert found is not None
+    # Rows 0 to 39 were fixed by ck6, but for row 3, which ck8 fails again; six others went the other way.
+    assert found.counts == {"right": 104, "never right": 0, "fixed": 39, "broken": 6, "back and forth": 1, "flaky": 0}
+    assert found.broken_since == {checkpoints[2].name: 6}
+    rows = {each.row_id: each for each in found.rows}
+    assert (rows["q50"].outcome, rows["q50"].since) == ("broken", checkpoints[2].name)
+    assert (rows["q3"].outcome, rows["q3"].passed) == ("back and forth", (0, 1, 0))
+    assert Counter(each.outcome for each in found.rows) == {"fixed": 39, "broken": 6, "back and forth": 1}
+
+
+@cases("comparison")
+def test_a_row_changed_where_all_its_trials_agree_that_it_did(passed: list[float], outcome: str, since: int) -> None:
+    found = row_histories(numpy.array([passed]))
+    assert (OUTCOMES[found.outcomes[0]], found.since[0]) == (outcome, since)
+
+
+def test_a_row_is_in_the_part_of_each_of_its_tags(tmp_path: Path) -> None:
+    def run(name: str, failed: set[int]) -> Path:
+        tags: tuple[list[str], ...] = (["dates"], ["dates", "long"], ["long"], [])
+        rows = [row(n, verdict("match", n not in failed), tags=tags[n % 4]) for n in range(80)]
+        return write_run(tmp_path, name, rows, declares("match"), group_by=["tags"])
+
+    new = run("new", {1, 5, 9})  # dates and long
+    found = compare(run("base", set()), new)
+    parts = {part.value: part for part in found.against[-1].parts if part.column == "tags"}
+    assert {value: part.difference.n for value, part in parts.items()} == {"dates": 40, "long": 40, "[]": 20}
+    assert (parts["dates"].new.value, parts["[]"].new.value) == (37 / 40, 1)
+    (new / "metrics.json").write_text('{"metrics": {}}')
+    write_report(Run(new), tmp_path / "report.html")
+    shown = data_of(tmp_path / "report.html", "head")["summary"]["groups"]
+    assert {group["value"]: group["rows"] for group in shown if group["column"] == "tags"} == {
+        "dates": 40, "long": 40, "[]": 20,
+    }  # fmt: skip
+
+
+def test_parts_say_where_and_are_corrected_among_themselves(tmp_path: Path) -> None:
+    def run(name: str, failed: set[int]) -> Path:
+        rows = [
+            row(n, verdict("match", n not in failed), topic="abcdef"[n % 6])
+            | {"row_kind": "call" if n % 2 else "answer"}
+            for n in range(240)
+        ]
+        return write_run(tmp_path, name, rows, declares("match"), group_by=["topic"])
+
+    lost = {6 * n for n in range(8)}  # eight rows of topic a, all of them answers
+    found = compare(run("base", {7}), run("new", lost | {13}))  # and in topic b one lost, one won
+    parts = {(part.column, part.value): part for part in found.against[-1].parts}
+    assert {value for column, value in parts if column == "topic"} == set("abcdef")
+    # Mid-p of eight rows on one side is 1 / 2 ** 8; only topics a and b moved, so that two are tested.
+    assert parts["topic", "a"].p_adjusted == pytest.approx(2 / 2**8)
+    assert (parts["topic", "a"].verdict, parts["row_kind", "answer"].verdict) == ("worse", "worse")
+    assert (parts["topic", "c"].moved, parts["topic", "c"].p_adjusted) == (False, 1)
+    # Eight of nine against, one for: 2 · P(0 or 1 of 10 heads) less P(1 of 10), of ten changed rows.
+    assert found.metrics["match"].p_adjusted == pytest.approx((2 * (1 + 10) - 10) / 2**10)
+
+
+def test_what_the_runs_share_is_said_before_any_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = (
+        write_run(tmp_path, name, [row(n, verdict("match", n % 5 > 0)) for n in rows], declares("match"))
+        for name, rows in (("a", range(100)), ("b", range(40, 120)))
+    )
+    said = " ".join(here(capsys, "compare", str(a), str(b)).out.split())
+    shared = f"60 of 100 rows of {a.name} and of 80 of {b.name} are the same, and only they are compared"
+    assert said.index(shared) < said.index("match: no difference shown")

@@ -1,14 +1,16 @@
-"""Run the commands of docs/gates.md and of the example pipelines."""
+"""Gates in pytest and in the pages on them."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.cli_parts import here, replay, rows, workspace
+from tests.cli_parts import call, environment, here, replay, rows, workspace, write_lines
 
 from tunecheck.cli import Options
 
@@ -67,3 +69,81 @@ def test_what_unchanged_rows_show_is_as_the_page_says(count: int, points: float)
     assert low is not None
     assert round(-100 * low, 1) == points
     assert f"{count:,} rows" in PAGE
+
+
+TEST = """\
+from tunecheck._pytest_plugin import assert_no_regression
+
+def test_same(assert_no_regression):
+    found = assert_no_regression("same", "base", metric="function_call_match", margin=0.2)
+    assert found.metrics["function_call_match"].base.value == 1
+
+def test_same_without_a_margin():
+    assert_no_regression("same", "base", metric="function_call_match")
+
+def test_worse():
+    assert_no_regression("worse", "base", metric="function_call_match", margin=0.1)
+
+def test_worse_without_a_margin():
+    assert_no_regression("worse", "base", metric="function_call_match")
+
+def test_worse_within_a_large_margin():
+    assert_no_regression("worse", "base", metric="function_call_match", margin=0.6)
+
+def test_an_unchanged_score_within_a_margin():
+    found = assert_no_regression("same", "base", metric="match.match", margin=0.2)
+    assert found.metric("match.match").kind == "score"
+
+def test_an_evaluator_means_its_pass_rate():
+    found = assert_no_regression("same", "base", metric="match", margin=0.2)
+    assert found.metric("match").key == "match.binary_aggregate"
+
+def test_a_slice():
+    found = assert_no_regression("worse", "base", metric="match[row_kind=answer]", margin=0.3)
+    assert found.metric("match[row_kind=answer]").difference.value == 0
+
+def test_rows_of_other_content():
+    assert_no_regression("other", "base", metric="match", margin=0.2, pair_by="id")
+"""
+
+
+def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments],
+        cwd=folder, env=environment(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_a_regression_fails_a_test_and_names_figures_and_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(workspace(tmp_path, rows(60)))
+    right: dict[str, object] = {str(row["id"]): row["answer"] for row in rows(60)}
+    evaluate = ("evaluate", "--dataset", "small.jsonl")
+    wrong = {f"r{at}": call(name="cancel") for at in range(0, 30, 2)}
+    for name, answers in (("base", right), ("same", right), ("worse", {**right, **wrong})):
+        replay(tmp_path, answers, name)
+        endpoint = f"endpoints/{name}.yaml"
+        assert here(capsys, *evaluate, "--endpoint", endpoint, "--name", name).code == 0
+    write_lines(tmp_path / "datasets" / "small.jsonl", rows(60, source="second edition"))
+    assert here(capsys, *evaluate, "--endpoint", "endpoints/base.yaml", "--name", "other").code == 0
+    (tmp_path / "test_regression.py").write_text(TEST)
+    said = pytest_in(tmp_path)
+    assert "3 failed, 6 passed" in said.stdout, said.stdout + said.stderr
+    assert "FAILED test_regression.py::test_worse " in said.stdout
+    assert "FAILED test_regression.py::test_worse_without_a_margin" in said.stdout
+    assert "function_call_match: worse, 100.0% → 75.0%" in said.stdout
+    assert "NOT shown to be at most 10.0 points worse" in said.stdout
+    assert "regressed: r0, r2, r4, r6, r8 and 10 more" in said.stdout
+
+
+def test_starting_pytest_imports_nothing_heavy(tmp_path: Path) -> None:
+    (tmp_path / "test_nothing.py").write_text(
+        "import sys\n\ndef test_nothing():\n"
+        "    assert 'tunecheck._pytest_plugin' in sys.modules\n"
+        "    heavy = {'numpy', 'nltk', 'aiohttp', 'rouge_score', 'pandas', 'msgspec', 'tunecheck.comparison',\n"
+        "             'tunecheck.statistics', 'tunecheck.evaluation._evaluate'}\n"
+        "    assert not heavy & set(sys.modules)\n"
+    )
+    said = pytest_in(tmp_path)
+    assert said.returncode == 0, said.stdout + said.stderr

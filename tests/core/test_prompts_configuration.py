@@ -1,12 +1,14 @@
-"""The model configuration of a prompt: an endpoint definition, without a secret anywhere."""
+"""The model that a prompt configures, and the page on prompts."""
 
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
-from tests.prompts_parts import write
+from tests.conftest import ROOT
+from tests.prompts_parts import messages, write
 from tests.tables import cases
 
 from tunecheck import PromptError
@@ -131,3 +133,22 @@ def test_a_prompt_does_not_change() -> None:
     prompt = _prompt("{}")
     with pytest.raises(AttributeError):
         prompt.name = "other"  # type: ignore[misc]
+
+
+PAGE = (ROOT / "docs" / "prompt-files.md").read_text("utf-8")
+
+
+def test_the_pages_conversation_becomes_messages() -> None:
+    [body] = re.findall(r"```jinja\n(.*?)```", PAGE, re.DOTALL)
+    history = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    roles = [role for role, _ in messages(body, chat_history=history, question="And?")]
+    assert roles == ["system", "user", "assistant", "user"]
+    line_by_line = body.replace("{{ item.role }}:\n{{ item.content }}", "{{ item.role }}: {{ item.content }}")
+    assert [role for role, _ in messages(line_by_line, chat_history=history, question="And?")] == ["system", "user"]
+
+
+def test_the_page_names_every_language_of_templates_and_every_input_that_is_no_text() -> None:
+    from tunecheck.prompts._prompty2 import _LANGUAGES, _RICH
+
+    for name in {*_LANGUAGES.values(), *_RICH} - {"jinja2"}:
+        assert name in PAGE
