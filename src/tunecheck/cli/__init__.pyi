@@ -5,7 +5,6 @@ from ._check import (
     CheckResult as CheckResult,
     DataCheck as DataCheck,
     DataCheckOptions as DataCheckOptions,
-    UnusableRows as UnusableRows,
     find_unusable_rows as find_unusable_rows,
 )
 from ._console import print_json as print_json, print_path as print_path, skill_text as skill_text

@@ -122,29 +122,12 @@ def _finding_lines(found: Examination) -> Iterator[str]:
             yield f"      {verdict.advice}"
 
 
-@dataclass(frozen=True, slots=True)
-class UnusableRows:
-    """Rows with one problem, each id with its place; a remark if a run may still use them."""
+def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """Return the rows without messages, without a column for an evaluator, or with misspelt tool definitions.
 
-    problem: str
-    rows: Mapping[str, str]
-    is_remark: bool
-
-    @property
-    def line(self) -> str:
-        """Return the problem with the number of rows, and the first of them, on one line."""
-        if self.is_remark:
-            return clean(f"note: all {plural(len(self.rows), 'row')}: {self.problem}", 600)
-        first = ", ".join(islice(self.rows.values(), _MOST_PLACES))
-        more = f" and {len(self.rows) - _MOST_PLACES:,} more" * (len(self.rows) > _MOST_PLACES)
-        return clean(f"{plural(len(self.rows), 'row')} ({first}{more}): {self.problem}", 600)
-
-
-def find_unusable_rows(dataset: Dataset) -> list[UnusableRows]:
-    """Return the rows without messages, without a column that an evaluator needs, or with misspelt tool definitions.
-
-    Rows of conversations have their own check. If no row has messages, or no evaluator was chosen for rows that all
-    lack a column, this is a remark: the rows may be for another target or for other evaluators.
+    The result has the place of each row by problem and id, and a line for each problem. Rows of conversations have
+    their own check. If no row has messages, or all rows lack a column and no evaluator was chosen, the line is only a
+    note: the rows may be for another target or for other evaluators.
     """
     from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
     from tunecheck.endpoints._base import SOME_COLUMNS, Completion
@@ -181,8 +164,16 @@ def find_unusable_rows(dataset: Dataset) -> list[UnusableRows]:
             problems |= {f"a tool definition has the key {each}" for each in definitions.misspelt_keys()}
         for problem in problems:
             found[problem][row.id] = place
-    asked = {problem for problem in found if problem.endswith(_MAP) or not defaults.evaluators}
-    return [UnusableRows(problem, rows, len(rows) == count and problem in asked) for problem, rows in found.items()]
+    lines = []
+    for problem, rows in [*found.items()]:
+        first = ", ".join(islice(rows.values(), _MOST_PLACES))
+        more = f" and {len(rows) - _MOST_PLACES:,} more" * (len(rows) > _MOST_PLACES)
+        where = f"{plural(len(rows), 'row')} ({first}{more})"
+        if len(rows) == count and (problem.endswith(_MAP) or not defaults.evaluators):
+            where = f"note: all {plural(count, 'row')}"
+            del found[problem]
+        lines.append(clean(f"{where}: {problem}", 600))
+    return found, lines
 
 
 def _check_data(name: str, options: CheckOptions) -> CheckResult:
@@ -192,10 +183,9 @@ def _check_data(name: str, options: CheckOptions) -> CheckResult:
     dataset = open_dataset(name, limit=options.limit, number_ids=True)
     checks = [cast("DataCheck", find("data_checks", each.name)) for each in discover("data_checks")]
     if not checks:
-        rows, unusable = sum(1 for _ in dataset.rows()), find_unusable_rows(dataset)
-        problems = sum(len(each.rows) for each in unusable if not each.is_remark)
-        lines = [*(each.line for each in unusable), f"read {plural(rows, 'row')}"]
-        return CheckResult(not problems, lines, {"rows": rows, "problems": problems, "findings": []})
+        rows, (unusable, lines) = sum(1 for _ in dataset.rows()), find_unusable_rows(dataset)
+        facts: dict[str, JSON] = {"rows": rows, "problems": sum(map(len, unusable.values())), "findings": []}
+        return CheckResult(not unusable, [*lines, f"read {plural(rows, 'row')}"], facts)
     found = [check(dataset, options) for check in checks]
     lines = [line for each in found for line in each.lines]
     facts = {key: value for each in found for key, value in each.facts.items()}

@@ -1,6 +1,6 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._first_screen import LONGEST_NAME as LONGEST_NAME, FirstScreen as FirstScreen, first_screen as first_screen
+from ._first_screen import FirstScreen as FirstScreen, first_screen as first_screen
 from ._opening import (
     AboutToRun as AboutToRun,
     OpenedRun as OpenedRun,

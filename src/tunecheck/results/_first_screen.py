@@ -18,9 +18,6 @@ from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 8, 4, 20
 
-LONGEST_NAME = 60
-"""Names of evaluators and causes are cut to this many characters in the table."""
-
 Metrics = Mapping[str, JSON]
 
 
@@ -169,7 +166,7 @@ def _earlier(run: Run, manifest: RunFile) -> Iterator[Run]:
 def _table(figures: Mapping[str, Sequence[MainFigure]], causes: Sequence[str], groups: Sequence[_Group]) -> Table:
     rows: list[list[Sentence]] = []
     for name, (own, *others) in [*figures.items()][:_MOST_EVALUATORS]:
-        label = clean(name, LONGEST_NAME) + ", uncalibrated" * own.is_uncalibrated
+        label = clean(name, 60) + ", uncalibrated" * own.is_uncalibrated
         scored = _count(groups[0].metrics.get(f"{name}.scored_count"))
         counts = f"{round(own.value * scored):,} of {scored:,}  " if own.is_rate and own.value is not None else ""
         rows.append([Words(label, "strong", foreign=True), counts + own.text, *(each.text for each in others)])
@@ -177,7 +174,7 @@ def _table(figures: Mapping[str, Sequence[MainFigure]], causes: Sequence[str], g
     if causes:
         rows.append(["failed rows", *(f"{sum(of.values()):,}" for of in by_cause)])
     for code in causes[:_MOST_CAUSES]:
-        title = f"  {clean(cause_named(code).title, LONGEST_NAME)}"
+        title = f"  {clean(cause_named(code).title, 60)}"
         rows.append([Words(title, "dim"), *(Words(f"{of[code]:,}", "dim") for of in by_cause)])
     left = {"evaluators": len(figures) - _MOST_EVALUATORS, "causes of failures": len(causes) - _MOST_CAUSES}
     more = " and ".join(f"{count} more {what}" for what, count in left.items() if count > 0)

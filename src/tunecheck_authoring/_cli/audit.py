@@ -17,7 +17,6 @@ from tunecheck.cli import (
     DataCheckOptions,
     Invocation,
     ResultsOptions,
-    UnusableRows,
     argument,
     command,
     find_unusable_rows,
@@ -42,17 +41,17 @@ def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
     for row in checked_rows(dataset, (row.values for row in dataset.rows()), options):
         rows += 1
         listed += row.findings
-    unusable = find_unusable_rows(dataset)
+    unusable, lines = find_unusable_rows(dataset)
     problems = sum(not finding.is_remark for finding in listed)
-    problems += sum(len(each.rows) for each in unusable if not each.is_remark)
+    problems += sum(map(len, unusable.values()))
     findings: list[JSON] = [asdict(finding) for finding in listed]
     findings += [
-        {"entry": name, "problem": "unusable", "text": each.problem, "place": place}
-        for each in unusable
-        for name, place in each.rows.items()
-        if not each.is_remark
+        {"entry": name, "problem": "unusable", "text": problem, "place": place}
+        for problem, of in unusable.items()
+        for name, place in of.items()
     ]
-    lines = [*(each.line for each in unusable), *_lines(listed, unusable, rows, problems, remarks=options.remarks)]
+    unusable_ids = {name for of in unusable.values() for name in of}
+    lines += _lines(listed, unusable_ids, rows, problems, remarks=options.remarks)
     return CheckResult(not problems, lines, {"rows": rows, "problems": problems, "findings": findings})
 
 
@@ -80,15 +79,14 @@ def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
 
 
 def _lines(
-    findings: Sequence[Finding], unusable: Sequence[UnusableRows], rows: int, problems: int, *, remarks: bool
+    findings: Sequence[Finding], unusable: set[str], rows: int, problems: int, *, remarks: bool
 ) -> Iterator[str]:
     for entry, group in groupby(findings, key=lambda finding: finding.entry):
         shown = [finding for finding in group if remarks or not finding.is_remark]
         if shown:
             yield clean(entry)
             yield from (f"  {clean(_line(finding))}" for finding in shown)
-    entries = {finding.entry for finding in findings if not finding.is_remark}
-    entries.update(*(each.rows for each in unusable if not each.is_remark))
+    entries = unusable | {finding.entry for finding in findings if not finding.is_remark}
     noted = sum(finding.is_remark for finding in findings)
     hint = "" if remarks else " (--remarks lists them)"
     found = f"{plural(problems, 'problem')} in {len(entries):,} of them" if problems else "no problems"

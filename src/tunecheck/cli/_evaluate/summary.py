@@ -15,7 +15,7 @@ from tunecheck.cli._gates.gates import End, GateOutcome, end_of
 from tunecheck.cli._running import failures_table, usage_table
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import REPEATED, Failures
-from tunecheck.results import LONGEST_NAME, main_figure_of, number_text
+from tunecheck.results import main_figure_of, number_text
 from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words, text_of
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
     cells = [{text_of(row[0]): row[1] for row in screen.table.rows} for screen in screens]
     labels = dict.fromkeys(label for of in cells for label in of)
     for page, of in zip(pages, cells, strict=True):  # causes that are frequent in another run only
-        counts = {f"  {clean(group.title, LONGEST_NAME)}": group.rows for group in page.failures.causes.values()}
+        counts = {f"  {clean(group.title, 60)}": group.rows for group in page.failures.causes.values()}
         of |= {each: f"{counts.get(each, 0):,}" for each in labels if each.startswith(" ") and each not in of}
     rows = [[each, *(of.get(each, "") for of in cells)] for each in labels]
     table = Table(["", *(clean(name, 30) for name in names)], rows)
