@@ -341,7 +341,7 @@ def test_a_base_without_any_of_the_evaluators_is_refused(tunecheck: Tunecheck) -
     tunecheck(*evaluate("--evaluators", "match"))
     said = tunecheck(*evaluate(*no_worse("last"), "--evaluators", "function_call_match"))
     assert said.code == 2
-    assert "it has none of the evaluators function_call_match; its own: match" in said.err
+    assert "it has none of the evaluators function_call_match, only match" in said.err
 
 
 def test_simulated_runs_are_refused_on_either_side(tunecheck: Tunecheck) -> None:

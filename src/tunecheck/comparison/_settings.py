@@ -22,14 +22,14 @@ def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSe
 
 def _check(settings: ComparisonSettings) -> None:
     if not 0.5 <= settings.confidence < 1:
-        raise ConfigurationError(f"a confidence lies between 0.5 and 1, not {settings.confidence!r}")
+        raise ConfigurationError(f"confidence must be between 0.5 and 1, not {settings.confidence!r}")
     if settings.margin is not None and not 0 <= settings.margin < math.inf:
-        raise ConfigurationError(f"a margin is 0 or more, not {settings.margin!r}")
+        raise ConfigurationError(f"margin must be 0 or more, not {settings.margin!r}")
     if settings.rows is not None and settings.rows < 0:
-        raise ConfigurationError(f"rows is 0 or more, not {settings.rows!r}")
+        raise ConfigurationError(f"rows must be 0 or more, not {settings.rows!r}")
     for name, accepted in settings.guards.items():
         if not 0 <= accepted < math.inf:
-            raise ConfigurationError(f"guard {name!r}: a margin is 0 or more, not {accepted!r}")
+            raise ConfigurationError(f"guard {name!r}: the margin must be 0 or more, not {accepted!r}")
     how = settings.pair_by
     if how not in PAIR_BY:
         raise ConfigurationError(f"pair_by must be {' or '.join(PAIR_BY)}, not {how!r}{did_you_mean(how, PAIR_BY)}")
