@@ -20,8 +20,18 @@ from tunecheck.calls._strict_json import UnreadableError
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import Skeleton
 from tunecheck.prompts._front_matter import Front, file_value, read_judge, refuse_secrets, request_parameters
-from tunecheck.prompts._images import ImageFiles, find_images
-from tunecheck.prompts._prompt import AZURE, OPENAI, OPENAI_URL, Prompt, PromptFile, PromptInput, definition_of, digest
+from tunecheck.prompts._prompt import (
+    AZURE,
+    OPENAI,
+    OPENAI_URL,
+    ImageFiles,
+    Prompt,
+    PromptFile,
+    PromptInput,
+    definition_of,
+    digest,
+    find_images,
+)
 from tunecheck.prompts._template import Template
 
 _ROLES = ("system", "user", "assistant", "function")

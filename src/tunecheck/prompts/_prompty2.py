@@ -20,8 +20,18 @@ from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import SECRET_FIELD, Redactor
 from tunecheck.prompts._fragments import ROLES, Inserted, Skeleton
 from tunecheck.prompts._front_matter import Front, read_judge, refuse_secrets, request_parameters
-from tunecheck.prompts._images import ImageFiles, is_url
-from tunecheck.prompts._prompt import AZURE, OPENAI, OPENAI_URL, Prompt, PromptFile, PromptInput, definition_of, digest
+from tunecheck.prompts._prompt import (
+    AZURE,
+    OPENAI,
+    OPENAI_URL,
+    ImageFiles,
+    Prompt,
+    PromptFile,
+    PromptInput,
+    definition_of,
+    digest,
+    is_url,
+)
 from tunecheck.prompts._template import LanguageName, Template
 
 # -- properties: descriptions of inputs, outputs and tool parameters

@@ -1,13 +1,17 @@
-"""Prepares and runs one job of `evaluate` or `score`: completes the options, checks them, and applies the gates."""
+"""Prepares and runs one job of `evaluate` or `score`: completes the options, checks them, and applies the gates.
+
+With `--on`, tasks compute the rows elsewhere and rebuild the execution there from the command's options.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
@@ -28,6 +32,7 @@ from tunecheck.cli._options import Invocation, parse_names
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._shared_options import ModelOptions
 from tunecheck.cli._stored_options import merge_resumed_options, options_of_file, options_of_run
+from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.runs._store import Run, command_of, find_run, is_remote
 
 if TYPE_CHECKING:
@@ -36,7 +41,60 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint, Prices
     from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.evaluation._execution import Execution
+    from tunecheck.evaluation._settings import RunsElsewhere
     from tunecheck.results import AboutToRun
+
+_DRIVER_ONLY = (
+    "on", "repeat", "limit", "resume", "reuse", "junit", "markdown", "no_worse_than", "better_than", "config",
+)  # fmt: skip
+"""Options that only the driver uses."""
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """Makes the execution of a run's tasks from the command's options. It is pickled and holds no secrets.
+
+    `columns`, `defaults`, `name` and `path` describe the data set, because tasks get rows instead of the file.
+    """
+
+    options: Options
+    columns: tuple[str, ...]
+    defaults: DatasetDefaults
+    name: str
+    path: Path | None
+    allowed: tuple[Path, ...]
+
+    def __call__(self) -> Execution:
+        """Create endpoint, evaluators and mapping in this process.
+
+        Raises:
+            TunecheckError: something that the options name is missing on this machine.
+        """
+        from tunecheck.datasets._reading import described_dataset
+
+        dataset = described_dataset(self.columns, self.defaults, self.name, self.path)
+        return task_execution(self.options, dataset, Trust(allowed=self.allowed))
+
+
+def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsElsewhere | None:
+    """Return the runner named by `--on`, or None.
+
+    Raises:
+        ConfigurationError: there is no such runner.
+    """
+    if options.on is None:
+        return None
+    name, colon, address = options.on.partition(":")
+    open_runner = plugins.runner(name)
+    values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(Options)}
+    given = Options(**{**values, **dict.fromkeys(_DRIVER_ONLY), "quiet": True})
+    path = None if dataset.path is None else dataset.path.resolve()
+    inside = path is not None and trust.has(path)
+    shown = path.relative_to(trust.workspace) if path is not None and inside else path
+    recipe = TaskOptions(given, tuple(dataset.scan().columns), dataset.defaults, dataset.name, shown, trust.allowed)
+    found: RunsElsewhere = open_runner(address if colon else None, options, recipe)
+    return found
+
 
 R = TypeVar("R")
 
@@ -92,11 +150,7 @@ class PreparedRun:
 
         options = self.options
         if self.source is not None:
-            on = None
-            if options.on is not None:
-                from tunecheck.cli._evaluate.elsewhere import runs_elsewhere
-
-                on = runs_elsewhere(options, self.source.dataset, self.trust, task_execution)
+            on = _runs_elsewhere(options, self.source.dataset, self.trust)
             run = partial(result_or_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
             return self._start(self._for_source(run, self.source), self.source.dataset.name)
         assert self.recorded is not None
