@@ -317,3 +317,9 @@ def test_an_open_guard_says_how_many_of_its_own_rows_would_decide_it(tmp_path: P
     assert decision.decision == "undecided"
     assert decision.next is not None
     assert decision.next.startswith("match[domain=refund]: about ")
+
+
+def test_a_slice_that_collapsed_keeps_the_base_though_another_slice_decides(tmp_path: Path) -> None:
+    decision = compare(*collapsed_slice(tmp_path), metrics="match[domain=order]").decision
+    assert decision.decision == "keep"
+    assert "match[domain=refund] is worse" in decision.objections[0].text

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._messages import clean, plural
-from tunecheck.comparison._common_metrics import choose_metrics
+from tunecheck.comparison._common_metrics import choose_metrics, split_slice
 from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
 from tunecheck.comparison._families import correct_by_holm
 from tunecheck.comparison._judged import assumption_of
@@ -218,7 +218,8 @@ class _Weighed:
             if self._is_worse(part.difference, p_adjusted, up=metric.higher_is_better):
                 text = difference_of(metric.kind, part.base, part.new, part.difference)
                 where = f"{clean(part.column, 40)}={clean(part.value, 40)}"
-                yield Objection("slice_worse", f"{clean(metric.name, 60)}[{where}] is worse: {text}", "keep")
+                name = clean(split_slice(metric.name)[0], 60)
+                yield Objection("slice_worse", f"{name}[{where}] is worse: {text}", "keep")
         alpha = 1 - pair.settings.confidence
         for cause in self.causes:
             if cause.new > cause.base and cause.p_adjusted < alpha:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunecheck import plugins
+from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import MetricComparison, Part
 from tunecheck.comparison._families import correct_by_holm
 from tunecheck.comparison._measuring import compare_pairs, shown_verdict
@@ -28,11 +29,12 @@ _DRAWS = 2_000
 def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     """Compare the metric on the rows of each value of each column, first of columns that the runs were grouped by.
 
-    Columns that the runs were not grouped by give slices only for values with enough rows.
+    If the metric is itself a slice, all other slices are compared, too. Columns that the runs were not grouped by give
+    slices only for values with enough rows.
     """
     if metric.judge == "different":
         return ()
-    sides = pair.sides(metric.key)
+    sides = pair.sides(split_slice(metric.key)[0])
     found: list[Part] = []
     seen: set[bytes] = set()
     named = dict.fromkeys([*pair.base.groups, *pair.new.groups])

@@ -14,6 +14,7 @@ from tunecheck._messages import clean, without_log_commands
 from tunecheck.views._model import Chart, Sentence, Style, Table, Text, View, text_of, words_of
 
 _MARKS: Mapping[Style, str] = {"good": "✅ ", "bad": "❌ ", "warn": "⚠️ "}
+_OWN_DASH = re.compile(r"\A((?:[^\w\s-]+ )?)(?:- )?")  # a mark, then the dash of a list in plain text
 _TICKS = re.compile(r"`+")
 _ACTIVE = re.compile(r"([\\`*_{}\[\]<>#|@&~])")
 _LONGEST = 2_000
@@ -52,7 +53,8 @@ def _part(part: Text | Table) -> Iterator[str]:
     if isinstance(part, Table):
         yield from _table(part)
         return
-    yield from (f"- {_write_sentence(line)}" if len(part.lines) > 1 else _write_sentence(line) for line in part.lines)
+    lines = map(_write_sentence, part.lines)
+    yield from (_OWN_DASH.sub(r"- \1", line) if len(part.lines) > 1 else line for line in lines)
 
 
 def _table(table: Table) -> Iterator[str]:
