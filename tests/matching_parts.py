@@ -1,5 +1,7 @@
 """Shared parts of the tests of matching: calls in a line, and whether a match is a full one."""
 
+from typing import Any
+
 from tunecheck.calls import FunctionCall, ToolDefinitions
 from tunecheck.calls.matching import Match, MatchPolicy, match_calls
 from tunecheck.plugins import JSON
@@ -21,3 +23,9 @@ def matched(expected: dict[str, JSON], actual: dict[str, JSON], policy: MatchPol
 def tools(schema: JSON, name: str = "f") -> ToolDefinitions:
     """One function with these parameters."""
     return ToolDefinitions.read([{"name": name, "parameters": schema}])
+
+
+def calls_of(value: Any) -> Any:
+    """Return a side of a table's case, with each object that holds a name and arguments as a call."""
+    is_list = isinstance(value, list) and bool(value) and "name" in value[0]
+    return [FunctionCall(**each) for each in value] if is_list else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.prompts_parts import make, messages, write
@@ -13,20 +14,9 @@ from tunecheck import PromptError, PromptRenderError
 from tunecheck.prompts import load_prompt
 
 
-def test_each_role_on_a_line_of_its_own_opens_a_message() -> None:
-    body = "system:\nBe fair.\n\n# User:\nhi\n\n  assistant :\nyes\nuser: not a role\n"
-    assert messages(body) == [("system", "Be fair."), ("user", "hi"), ("assistant", "yes\nuser: not a role")]
-
-
-def test_the_newline_after_a_block_is_dropped_and_the_one_after_a_value_stays() -> None:
-    body = "system:\n{% if true %}\na\n{% endif %}\n{{ b }}\n{# gone #}\nc\n"
-    assert messages(body, b="B") == [("system", "a\nB\nc")]
-
-
-def test_a_role_behind_a_block_on_the_same_line_is_one() -> None:
-    body = "system:\nx\n{% if a %}user:\n{{ a }}{% endif %}{% if not a %}assistant:\nno{% endif %}\n"
-    assert messages(body, a="yes") == [("system", "x"), ("user", "yes")]
-    assert messages(body, a="") == [("system", "x"), ("assistant", "no")]
+@cases("prompts")
+def test_a_template_renders_as_these_messages(body: str, values: dict[str, Any], rendered: list[Any]) -> None:
+    assert [[*message] for message in messages(body, **values)] == rendered
 
 
 def test_a_function_message_has_a_name_and_its_content() -> None:
@@ -58,13 +48,7 @@ def test_an_assistants_calls_stand_below_their_own_header(written: str) -> None:
     assert last["role"] == "user"
 
 
-@pytest.mark.parametrize("text", ["tool_calls:\n[{}]", "tool_calls: none", "[{}]"])
-def test_a_value_makes_no_calls(text: str) -> None:
-    assert messages("assistant:\n{{ a }}", a=text) == [("assistant", text)]
-
-
-def test_calls_that_are_none_are_text_and_a_list_of_something_else_is_an_error() -> None:
-    assert messages("assistant:\ntool_calls:\n{{ a }}", a="[not a list") == [("assistant", "tool_calls:\n[not a list")]
+def test_a_list_of_something_else_than_calls_is_an_error() -> None:
     with pytest.raises(PromptRenderError, match="a list of calls, each a mapping"):
         messages("assistant:\ntool_calls:\n{{ a }}", a="[1]")
 
@@ -72,10 +56,6 @@ def test_calls_that_are_none_are_text_and_a_list_of_something_else_is_an_error()
 def test_a_prompt_that_does_not_begin_with_a_role_is_an_error() -> None:
     with pytest.raises(PromptRenderError, match=r"must begin with a role, as `system:` on a line.*not with 'Hello x'"):
         messages("Hello {{ a }}\nsystem:\nhi", a="x")
-
-
-def test_a_message_may_be_empty() -> None:
-    assert messages("system:\nuser:\n{{ a }}\n", a="") == [("system", ""), ("user", "")]
 
 
 @pytest.mark.parametrize(
@@ -108,18 +88,6 @@ def test_images_become_parts_of_their_message(tmp_path: Path) -> None:
     assert second["content"] == [text[0], shown[0], text[1], *shown[1:]]
 
 
-def test_a_message_of_one_image_is_an_image() -> None:
-    [(_, content)] = messages("user:\n![x](https://example.com/a.png)\n")
-    assert content == [{"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "auto"}}]
-
-
-@pytest.mark.parametrize(
-    "text", ["![x](a link)", "![x]()", "![x](#part)", "![x] (a.png)", "![x](docs/page.html)", "![x](a"]
-)
-def test_what_is_no_image_is_text(text: str) -> None:
-    assert messages(f"user:\nSee {text}.\n") == [("user", f"See {text}.")]
-
-
 @pytest.mark.parametrize("link", ["../x.png", "/tmp/x.png", "missing.png", "link.png", "folder.png"])
 def test_an_image_file_stands_in_the_prompts_folder(link: str, tmp_path: Path) -> None:
     folder = tmp_path / "prompts"
@@ -148,13 +116,6 @@ def test_an_undefined_part_of_a_value_is_an_error_not_an_empty_text() -> None:
     for body in ("{{ a.b }}", "{{ 'x' ~ a.b }}", "{% for x in a.b %}{% endfor %}", "{{ a.b | join }}"):
         with pytest.raises(PromptRenderError, match="has no attribute 'b'"):
             messages(f"system:\n{body}", a={})
-
-
-def test_a_template_may_ask_for_what_a_value_does_not_have() -> None:
-    body = "system:\n{% if a.x %}x{% elif not a['y'] and a.z %}y{% else %}none{% endif %}{{ 1 if a.x else 2 }}"
-    assert messages(body, a={"z": 0}) == [("system", "none2")]
-    with pytest.raises(PromptRenderError, match="has no attribute 'x'"):
-        messages("system:\n{{ a.x }}", a={})
 
 
 def test_the_filters_of_jinja_work() -> None:
