@@ -9,8 +9,7 @@ from tunecheck import ConfigurationError, PluginError
 from tunecheck_memory import find_kind
 
 HAIKU = """
-from tunecheck_memory._kind import Kind
-from tunecheck_memory._kinds.scripts import scripted_test
+from tunecheck_memory import Kind, scripted_test
 
 
 class Haiku(Kind):

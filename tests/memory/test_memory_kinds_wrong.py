@@ -21,9 +21,7 @@ datasets:
 """
 
 KIND = """\
-from tunecheck_memory._kind import Kind
-from tunecheck_memory._kinds.scripts import scripted_test
-from tunecheck_memory._kind import AskJudge, Definition, Points, Say, Score, Wait
+from tunecheck_memory import AskJudge, Definition, Kind, Points, Say, Score, Wait, scripted_test
 
 class Own(Kind):
     name = "own"

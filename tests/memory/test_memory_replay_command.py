@@ -131,7 +131,7 @@ def test_kinds_in_files_are_loaded_only_from_a_configuration_that_is_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.py").write_text(
-        "from tunecheck_memory._kind import Kind\n"
+        "from tunecheck_memory import Kind\n"
         "class Mine(Kind):\n"
         "    name, title, resets, arguments = 'mine', 'Mine', True, {}\n"
         "    def definitions(self, count, making):\n        return []\n"

@@ -199,7 +199,7 @@ def test_a_run_goes_on_only_as_it_was_begun_and_only_by_this_command(
 
 
 PAID = """\
-from tunecheck.endpoints._base import Completion, Usage
+from tunecheck.endpoints import Completion, Usage
 
 def answer(messages):
     return Completion(text="Noted.", usage=Usage(100_000, 10), latency_ms=1.0)

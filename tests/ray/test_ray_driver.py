@@ -1,7 +1,5 @@
 """Rows answered and judged by tasks elsewhere: the results are those of one process."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

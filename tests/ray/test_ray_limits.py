@@ -1,7 +1,5 @@
 """A limit of requests a minute, held for many tasks: counted where requests arrive, however late that is."""
 
-from __future__ import annotations
-
 import asyncio
 import bisect
 import random

@@ -283,11 +283,9 @@ async def test_the_server_runs_until_it_is_told_to_stop(recorded: ChatSource) ->
 def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
     (tmp_path / "answers.jsonl").write_bytes(dumps_line({"messages": asking("talk"), "response": "hi"}))
     script = """
-        from tunecheck.endpoints._replay import ReplayEndpoint
         import asyncio
-        from tunecheck_serve._server import ServerOptions
-        from tunecheck_serve._server import key_from, run_server
-        from tunecheck_serve._wire import EndpointSource
+        from tunecheck.endpoints import ReplayEndpoint
+        from tunecheck_serve import EndpointSource, ServerOptions, key_from, run_server
 
         source = EndpointSource(ReplayEndpoint("answers.jsonl"))
         options = ServerOptions(key_from("SERVE_KEY"))

@@ -11,7 +11,6 @@ from tests.serve_parts import asking, serving
 from tunecheck import NoAnswerError, Row
 from tunecheck.datasets import open_dataset
 from tunecheck.endpoints import ChatRequest, Endpoint, ReplayEndpoint, load_endpoint
-from tunecheck.endpoints._simulated import SimulatedEndpoint
 from tunecheck.episodes import ConversationTarget
 from tunecheck.simulators import Backends
 from tunecheck_bfcl import run_bfcl, score_results
@@ -35,7 +34,7 @@ def result_files(endpoint: Endpoint, category: str, mode: Any = "tools") -> Path
 
 @pytest.mark.parametrize("mode", ["tools", "text"])
 def test_a_served_model_without_mistakes_has_every_turn_right(mode: str) -> None:
-    folder = result_files(SimulatedEndpoint(rates={}), "multi_turn_miss_func", mode)
+    folder = result_files(load_endpoint({"kind": "simulated", "rates": {}}), "multi_turn_miss_func", mode)
     (model,) = score_results(folder).models.values()
     assert [verdict.valid for _, verdict in model.categories["multi_turn_miss_func"].verdicts] == [True, True]
 
@@ -62,14 +61,16 @@ def row_of(name: str, turns: list[Any], tools: list[str], truth: list[list[str]]
 
 async def test_rows_with_the_same_words_are_told_by_their_tools() -> None:
     rows = [row_of(name, [asking("go")], [name], [[f"{name}()"]]) for name in ("left", "right")]
-    source = RowAnswers(SimulatedEndpoint(rates={}), rows, Backends())
+    source = RowAnswers(load_endpoint({"kind": "simulated", "rates": {}}), rows, Backends())
     tools: Any = rows[1].values["tools"]
     answer = await source.answer(ChatRequest(asking("go"), tools))
     assert [call["function"]["name"] for call in answer.tool_calls] == ["right"]  # type: ignore[index,call-overload]
 
 
 async def test_what_no_row_says_is_named() -> None:
-    source = RowAnswers(SimulatedEndpoint(), [row_of("a", [asking("go"), asking("on")], ["f"], [[], []])], Backends())
+    source = RowAnswers(
+        load_endpoint({"kind": "simulated"}), [row_of("a", [asking("go"), asking("on")], ["f"], [[], []])], Backends()
+    )
     said = [*asking("go"), {"role": "assistant", "content": "Done."}, *asking("stop")]
     with pytest.raises(NoAnswerError, match="no row of the data set has these messages"):
         await source.answer(ChatRequest(said, [{"type": "function", "function": {"name": "f"}}]))

@@ -1,7 +1,5 @@
 """Uploads to MLflow where its client is not installed."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """The option of `evaluate` that this package adds, in the help."""
 
-from __future__ import annotations
-
 import pytest
 from tests.cli_parts import here
 
