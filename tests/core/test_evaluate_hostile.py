@@ -72,29 +72,9 @@ def test_an_answer_nested_too_deep_is_an_error_of_its_row(tmp_path: Path) -> Non
 
 
 STRANGE = [
-    "",
-    " ",
-    "a.b",
-    "a[0]",
-    "['x']",
-    "${data.a}",
-    "__proto__",
-    "__class__",
-    "constructor",
-    "line_number",
-    "conversation",
-    "row_id",
-    "error.e",
-    "outputs.e.n",
-    "inputs.a",
-    "\ud83d",
-    "\0",
-    "\n\r\u2028",
-    "=cmd()",
-    "ключ",
-    "x" * 5000,
-    '"',
-    ",",
+    *("", " ", "a.b", "a[0]", "['x']", "${data.a}", "__proto__", "__class__", "constructor", "line_number"),
+    *("conversation", "row_id", "error.e", "outputs.e.n", "inputs.a", "\ud83d", "\0", "\n\r\u2028", "=cmd()", "ключ"),
+    *("x" * 5000, '"', ","),
 ]
 
 

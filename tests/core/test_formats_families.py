@@ -204,19 +204,8 @@ def test_call_check_takes_what_was_read_and_counts_calls_of_functions_that_nobod
 def test_mutated_texts_of_all_families_raise_nothing() -> None:
     chance = random.Random(13)
     pieces = [
-        "<think>",
-        "</think>",
-        "{",
-        "]",
-        "</parameter>",
-        "<tool_call>",
-        "[f(",
-        '"',
-        "'",
-        ">",
-        "get_weather",
-        "\n",
-        "",
+        *("<think>", "</think>", "{", "]", "</parameter>", "<tool_call>", "[f(", '"', "'", ">", "get_weather"),
+        *("\n", ""),
     ]
     for _ in range(4_000):
         text = chance.choice(list(BOTH.values()))

@@ -64,18 +64,9 @@ async def later(q: str) -> str:
         functools.partial(lambda q, prefix: f"{prefix} {q}", prefix="to"),
     ],
     ids=[
-        "a text",
-        "a dict",
-        "a mapping",
-        "a dataclass",
-        "an optional parameter that is not a column",
-        "keywords of any name",
-        "gives a coroutine",
-        "async",
-        "an instance",
-        "a method",
-        "an async method",
-        "a partial",
+        *("a text", "a dict", "a mapping", "a dataclass", "an optional parameter that is not a column"),
+        *("keywords of any name", "gives a coroutine", "async", "an instance", "a method"),
+        *("an async method", "a partial"),
     ],
 )
 def test_a_callable_of_any_kind_answers(tmp_path: Path, target: Any) -> None:
