@@ -87,7 +87,7 @@ def _in_thought(case: SuiteCase, reading: Reading) -> bool:
 
 
 def _malformed(case: SuiteCase, reading: Reading) -> bool:
-    """A call that breaks its own grammar is reported, and nothing after it is read. Servers repair, skip or drop it."""
+    """A call that breaks its own grammar is reported and left out. Some servers repair it, or drop other calls, too."""
     return reading.problem is not None and reading.cause is None
 
 

@@ -9,6 +9,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable
 
+from tunecheck.calls._strict_json import CutOffError, UnreadableError
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._families import ANSWERS, all_thoughts, families_with_marks
 from tunecheck.formats._profiles import Profile, Thought
@@ -67,6 +68,9 @@ def known_marks() -> Marks:
     return Marks(families_with_marks(), all_thoughts())
 
 
+_MOST_FAILURES = 20  # each may scan the rest of the text
+
+
 def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
     """Collect the calls after the marks of a text, and the rest of the text. Return False without a mark.
 
@@ -76,6 +80,7 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
     calls, openings = _any_of((*marks.profiles,)), _any_of((*marks.openings,))
     position, said = 0, 0
     first: Profile | None = None
+    failures: list[UnreadableError] = []
     while call := calls.search(text, position):
         start, mark = call.start(), call[0]
         opening = openings.search(text, position, start)
@@ -90,11 +95,19 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
             continue
         collector.add_text(text[said:start])
         collector.begun = start
-        said = position = profile.take(text, start, mark, collector)
-        collector.spans.append((start, position))
+        try:
+            said = position = profile.take(text, start, mark, collector)
+            collector.spans.append((start, position))
+        except UnreadableError as error:
+            failures.append(error)
+            if isinstance(error, CutOffError) or len(failures) > _MOST_FAILURES:
+                break
+            position = collector.begun + 1  # the calls after an unreadable one count
         if not first:
             first, alike = profile, marks.profiles[mark]
             calls = _any_of((*(each for one in alike for each in one.marks), *profile.within))
+    if failures:
+        raise failures[0]
     if first:
         collector.add_text(text[said:])
     return first is not None

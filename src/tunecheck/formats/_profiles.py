@@ -216,6 +216,7 @@ class Profile:
                 return closed
             if not self.several or not self.shape.begins(text, following, collector):
                 break
+            collector.begun = following
             position = self.shape.read(text, following, mark, collector)
         if self.closes and _UNFINISHED_TAG.match(text, following):
             raise CutOffError(f"the text ends inside a tag at {place(text, following)}")

@@ -15,7 +15,7 @@ from tunecheck.calls._strict_json import (
     quoted,
     skip_space,
 )
-from tunecheck.formats._call_text import CALL, calls_at
+from tunecheck.formats._call_text import CALL, calls_at, find_close
 from tunecheck.formats._collector import CallCollector, no_call
 from tunecheck.formats._profiles import TextShape
 from tunecheck.formats._spellings import take_named
@@ -44,14 +44,23 @@ class JsonCalls:
             self._take(value, collector)
             return position
         position = skip_space(text, position + 1)
-        while not text.startswith("]", position):  # one by one: the calls before an unreadable one count
-            value, position = literal_at(text, position)
-            self._take(value, collector)
-            position = skip_space(text, position)
+        failure: UnreadableError | None = None
+        while not text.startswith("]", position):  # one by one: the calls beside an unreadable one count
+            try:
+                value, end = literal_at(text, position)
+                self._take(value, collector)
+            except UnreadableError as error:
+                end = (find_close(text, position) or 0) if text.startswith("{", position) else 0
+                if failure or isinstance(error, CutOffError) or not end:
+                    raise failure or error from None
+                failure = error
+            position = skip_space(text, end)
             if not text.startswith((",", "]"), position):
                 kind = UnreadableError if position < len(text) else CutOffError
-                raise kind(f"expected ',' or ']' at {place(text, position)}")
+                raise failure or kind(f"expected ',' or ']' at {place(text, position)}")
             position = skip_space(text, position + text.startswith(",", position))
+        if failure:
+            raise failure
         return position + 1
 
     def _take(self, value: JSON, collector: CallCollector) -> None:

@@ -24,6 +24,7 @@ from tunecheck.formats._collector import CallCollector, no_call
 _SPACE = re.compile(r"\s*+")
 _LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
 _NOTHING = ("null", "None")
+_NAME = re.compile(r"[^\s<>{}\[\]:,\"']+")
 _TOKEN = re.compile(r"<\|\w{1,40}\|>")
 _WRAPPERS = ("properties", "arguments")
 _UNESCAPED = re.compile(r"<|&(?!(?:lt|gt|amp|quot|apos);)")
@@ -148,7 +149,7 @@ class _TagValues:
         inner = shape.argument.search(text, start, first)
         if inner and self._inside <= inner.start():
             return text[start : inner.start()].strip(), inner.start()
-        value = text[start:first]
+        value = text[start:first] if first < last else text[start:first].rstrip()  # without a closing tag
         if shape.escaped and not _UNESCAPED.search(value):
             value = unescape(value)
         framed = _FRAMED.fullmatch(value) if shape.framed else None
@@ -264,6 +265,8 @@ class BracedCalls:
         if not self.begins(text, position, collector) or brace < 0:
             raise no_call(mark, text, position)
         name = text[position + len("call:") : brace].strip()
+        if not _NAME.fullmatch(name):
+            raise no_call(mark, text, position)
         scanner = _BracedScanner(text, brace, self.quote)
         arguments = scanner.value()
         if self.textual:
