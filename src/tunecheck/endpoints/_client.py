@@ -48,6 +48,8 @@ MOST_REFUSALS = 10
 """The run stops after this many consecutive refused calls (401, 403, an unknown model, no quota, a long wait)."""
 
 _MOST_AT_FIRST = 64
+_MOST_OBJECTS = 100_000
+"""More than any real answer has. An object needs up to thirty times the memory of its text."""
 _LOOK_S = 5.0
 
 A = TypeVar("A")
@@ -297,6 +299,9 @@ class Client:
         if reply.is_stream:
             streamed = read_stream(reply.body)
             return streamed.reply, streamed.first
+        if (objects := reply.body.count(b"{") + reply.body.count(b"[")) > _MOST_OBJECTS:
+            problem = f"the reply has {objects:,} objects and lists, and may have {_MOST_OBJECTS:,}"
+            raise UnreadableReplyError(problem, lasting=True)
         try:
             return read_json(reply.body), None
         except ValueError as error:

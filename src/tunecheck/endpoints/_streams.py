@@ -1,15 +1,18 @@
 """Assemble a chat completion from the server-sent events of a stream."""
 
 import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 from tunecheck._json import JSON
+from tunecheck.calls._strict_json import MAX_CALLS
 from tunecheck.endpoints._answers import UnreadableReplyError, read_json
 from tunecheck.formats._json_shapes import REASONING_FIELDS
 
 _DONE = b"[DONE]"
+_LINE = re.compile(rb"([^\r\n]*+)(?:\r\n?|\n|\Z)")
 _MOST_PIECES = 200_000
 """More events than any real answer has."""
 _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
@@ -72,17 +75,15 @@ def _last_reply(piece: Mapping[str, JSON]) -> dict[str, JSON] | None:
 def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
     """Yield the data of each event and the position of its end in the body."""
     lines: list[bytes] = []
-    position = 0
-    for line in body.splitlines(keepends=True):
-        position += len(line)
-        text = line.rstrip(b"\r\n")
+    for line in _LINE.finditer(body):
+        text = line[1]
         if text.startswith(b"data:"):
             lines.append(text[5:].removeprefix(b" "))
+            if len(lines) > _MOST_PIECES:
+                raise UnreadableReplyError(f"its stream has more than {_MOST_PIECES:,} pieces", lasting=True)
         elif not text and lines:
-            yield b"\n".join(lines), position
+            yield b"\n".join(lines), line.end()
             lines = []
-    if lines:
-        yield b"\n".join(lines), position
 
 
 def merge_delta(held: dict[str, object], delta: Mapping[str, JSON]) -> None:
@@ -119,6 +120,8 @@ def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
         if not same or any(given.get(key) and same[-1].get(key) not in (None, given[key]) for key in ("id", "type")):
             same = [{}]
             parts.append(same[0])
+            if len(parts) > MAX_CALLS:
+                raise UnreadableReplyError(f"its message has more than {MAX_CALLS:,} parts or calls", lasting=True)
         merge_delta(same[-1], given)
 
 
