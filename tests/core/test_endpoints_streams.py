@@ -135,6 +135,40 @@ def test_a_call_whose_first_piece_has_null_arguments_keeps_the_later_ones() -> N
     assert call["function"] == {"name": "f", "arguments": '{"y": 1}'}
 
 
+_HALVES = ({"name": "f", "arguments": '{"y":'}, {"arguments": " 1}"})
+_CALL = {"name": "f", "arguments": '{"y": 1}'}
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        [[{"delta": {"function_call": half}}] for half in _HALVES],
+        [
+            [{"delta": {"tool_calls": [{"index": 0, "id": f"c{n}", "function": half}]}}]
+            for n, half in enumerate(_HALVES)
+        ],
+        [[{"message": {"role": "assistant", "tool_calls": [{"function": _CALL}]}}]],
+        [[{"index": 1, "delta": {"content": "no"}}, {"index": 0, "delta": {"tool_calls": [{"function": _CALL}]}}]],
+    ],
+    ids=["the API of 2023", "another id in each piece", "a whole message", "the second choice first"],
+)
+def test_a_call_is_read_however_a_server_streams_it(choices: list[Any]) -> None:
+    body = events(*({"choices": each} for each in choices), {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})
+    (call,) = read_chat(read_stream(body).reply).tool_calls
+    assert call["function"] == _CALL
+
+
+def test_more_calls_than_any_answer_has_are_refused() -> None:
+    piece = {"tool_calls": [{"index": at, "function": {"name": "f"}} for at in range(1_001)]}
+    with pytest.raises(UnreadableReplyError, match="more than 1,000 parts or calls"):
+        read(piece)
+
+
+def test_the_answer_is_the_choice_with_the_first_number() -> None:
+    choices: list[Any] = [{"index": at, "message": {"role": "assistant", "content": str(at)}} for at in (1, 0)]
+    assert read_chat({"choices": choices}).text == "0"
+
+
 def test_reasoning_comes_in_pieces_too() -> None:
     done = read({"reasoning_content": "It is "}, {"reasoning_content": "a city."}, {"content": "Paris"})
     assert (done.reasoning, done.text) == ("It is a city.", "Paris")
@@ -196,7 +230,9 @@ async def test_an_open_connection_after_the_last_event_keeps_nobody_waiting() ->
 
 
 def test_signs_of_life_and_comments_are_passed_over() -> None:
-    body = b": wait\n\nevent: ping\ndata: {}\n\n" + events(*deltas({"content": "hi"})).replace(b"\n", b"\r\n")
+    body = b"\xef\xbb\xbfdata:\n\n: wait\n\nevent: ping\ndata: {}\n\n" + events(*deltas({"content": "hi"})).replace(
+        b"\n", b"\r\n"
+    )
     assert read_chat(read_stream(body).reply).text == "hi"
 
 

@@ -83,10 +83,9 @@ def read_chat(reply: JSON) -> Completion:
     """Return the answer of a chat completion: the first choice."""
     if not isinstance(reply, dict):
         raise UnreadableReplyError(f"the reply is {kind_of(reply)}, not a chat completion")
-    choices = reply.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+    choice = first_choice(reply)
+    if choice is None:
         raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}")
-    choice = choices[0]
     finish_reason = _short(choice.get("finish_reason"))
     if finish_reason == "content_filter":
         raise FilteredError("content filter stopped the answer")
@@ -96,6 +95,13 @@ def read_chat(reply: JSON) -> Completion:
     if not isinstance(message, dict):
         raise UnreadableReplyError(f"choices[0].message is {kind_of(message)}, not a message")
     return _read_message(message, finish_reason)
+
+
+def first_choice(reply: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+    """Return the choice with index 0 or without an index, else the first one; None without choices."""
+    choices = reply.get("choices")
+    listed = [each for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []
+    return min(listed, key=lambda each: each.get("index") not in (None, 0), default=None)
 
 
 def _short(reason: JSON) -> str | None:

@@ -1,5 +1,6 @@
 """Assemble a chat completion from the server-sent events of a stream."""
 
+import codecs
 import io
 import re
 from collections.abc import Iterator, Mapping
@@ -8,7 +9,7 @@ from typing import cast
 
 from tunecheck._json import JSON
 from tunecheck.calls._strict_json import MAX_CALLS
-from tunecheck.endpoints._answers import UnreadableReplyError, read_json
+from tunecheck.endpoints._answers import UnreadableReplyError, first_choice, read_json
 from tunecheck.formats._json_shapes import REASONING_FIELDS
 
 _DONE = b"[DONE]"
@@ -48,6 +49,8 @@ def read_stream(body: bytes) -> Streamed:
         if data.strip() == _DONE:
             answer.done = True
             break
+        if not data.strip():  # a keep-alive event
+            continue
         piece = _piece(data)
         if (last := _last_reply(piece)) is not None:
             return Streamed(last, first)
@@ -75,7 +78,7 @@ def _last_reply(piece: Mapping[str, JSON]) -> dict[str, JSON] | None:
 def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
     """Yield the data of each event and the position of its end in the body."""
     lines: list[bytes] = []
-    for line in _LINE.finditer(body):
+    for line in _LINE.finditer(body, len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0):
         text = line[1]
         if text.startswith(b"data:"):
             lines.append(text[5:].removeprefix(b" "))
@@ -109,7 +112,8 @@ def merge_delta(held: dict[str, object], delta: Mapping[str, JSON]) -> None:
 def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
     """Add each piece to the part with the same index, or to the last part if the piece has no index.
 
-    A piece with another type or call id begins a new part. A plain text is a piece of a text part.
+    A piece with another type or call id begins a new part, but some servers give each piece of a call another id: only
+    a piece with a name begins a new call. A plain text is a piece of a text part.
     """
     for piece in pieces:
         given = {"type": "text", "text": piece} if isinstance(piece, str) else piece
@@ -117,7 +121,9 @@ def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
             continue
         index = given.get("index")
         same = [part for part in parts[-_MOST_OPEN:] if not isinstance(index, int) or part.get("index") == index]
-        if not same or any(given.get(key) and same[-1].get(key) not in (None, given[key]) for key in ("id", "type")):
+        function = given.get("function")
+        keys = ("type",) if isinstance(function, dict) and not function.get("name") else ("id", "type")
+        if not same or any(given.get(key) and same[-1].get(key) not in (None, given[key]) for key in keys):
             same = [{}]
             parts.append(same[0])
             if len(parts) > MAX_CALLS:
@@ -156,15 +162,16 @@ class _StreamedAnswer:
             return kind.startswith("response.") and kind.endswith(".delta")
         self.about = self.about or {key: piece[key] for key in piece if key not in ("choices", "usage", "object")}
         self.usage = piece.get("usage") or self.usage
-        choices = piece.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        if not isinstance(choice, dict) or choice.get("index") not in (None, 0):
+        choice = first_choice(piece)
+        if choice is None or choice.get("index") not in (None, 0):
             return False
         self.begun = True
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         self.error = choice.get("error") or self.error
-        delta = choice.get("delta")
+        delta = choice.get("delta") or choice.get("message")  # some servers send a whole message
         given = delta if isinstance(delta, dict) else {}
+        if function := given.get("function_call"):  # the API of 2023
+            given = {**given, "tool_calls": [{"index": 0, "function": function}]}
         taken = {key: value for key, value in given.items() if value and key in _OF_MESSAGES}
         taken = {key: value for key, value in taken.items() if isinstance(value, (str, list))}
         merge_delta(self.message, taken)
