@@ -113,7 +113,7 @@ class NamedCalls:
         name, position = head["name"], head.end()
         if text.startswith("{", position):
             arguments, position = decode_at(text, position)
-        elif head.groupdict().get("empty") is None and self._end(text, position) == position:
+        elif head.groupdict().get("empty") is None and text[position : self._end(text, position)].strip()[:1] != "<":
             kind = UnreadableError if text[position:].strip() else CutOffError
             raise kind(f"{mark}{quoted(name)} has no arguments at {place(text, position)}")
         name = collector.counted(name, arguments) if name.isdigit() and not collector.knows(name) else name
