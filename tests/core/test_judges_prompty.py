@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 from tests.endpoint_parts import EagerClock
-from tests.fault_server import busy, failing, filtered
+from tests.fault_server import Step, busy, failing, filtered
 from tests.judge_parts import (
     QUALITY,
     Asked,
     JudgeServer,
     Scripted,
-    Step,
     chat,
     format_of,
     judgement,

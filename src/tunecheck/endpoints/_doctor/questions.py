@@ -22,7 +22,7 @@ class RightAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: dict[str, Any] = {}
 
 
-class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _DoctorQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     messages: list[dict[str, Any]]
     tools: list[str] = []
     parameters: dict[str, Any] = {}
@@ -33,7 +33,7 @@ class _QuestionTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of questions.json; questions name their functions."""
 
     functions: list[dict[str, Any]]
-    questions: dict[str, _Question]
+    questions: dict[str, _DoctorQuestion]
 
 
 _TABLE = msgspec.json.decode(files(__package__).joinpath("questions.json").read_bytes(), type=_QuestionTable)
