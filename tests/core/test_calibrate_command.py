@@ -119,7 +119,7 @@ def test_json_and_a_file_hold_all_of_it(folder: Path, capsys: pytest.CaptureFixt
     assert Path(found["run_dir"]).parent.name == "eval_results"
 
 
-def test_a_saved_calibration_is_kept_beside_the_runs_by_its_judge(
+def test_a_saved_calibration_lies_beside_the_runs_by_its_judge(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = calibrated(folder, capsys, "--save", "--json").json()
@@ -159,9 +159,7 @@ def test_where_nothing_can_be_compared_the_exit_code_is_1(folder: Path, capsys: 
     assert (said.code, said.err.splitlines()[-1]) == (1, "error: no row could be compared")
 
 
-def test_a_deterministic_evaluator_is_calibrated_with_settings_and_mapping(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_deterministic_evaluator_is_calibrated_as_it_is_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"said": "a b c d", "truth": "a b c d", "good": 1}, {"said": "x", "truth": "a b c d", "good": 0}]
     write_lines(folder / "labels.jsonl", rows)
     said = here(

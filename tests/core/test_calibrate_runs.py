@@ -113,9 +113,7 @@ def test_rows_without_a_label_are_not_judged_and_the_others_keep_their_ids(tmp_p
 
 
 @pytest.mark.parametrize(("label", "expected"), [(0.7, "pass"), (0.5, "pass"), (0.49, "fail")])
-def test_labels_that_are_scores_are_held_against_the_evaluators_threshold(
-    tmp_path: Path, label: float, expected: str
-) -> None:
+def test_labels_that_are_scores_have_the_evaluators_threshold(tmp_path: Path, label: float, expected: str) -> None:
     found = run(tmp_path, labelled((1, label), (1, 0.9)), Saying())
     assert found.label_kind == "score"
     assert found.confusion[expected]["pass"] == (2 if expected == "pass" else 1)

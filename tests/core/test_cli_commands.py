@@ -53,9 +53,7 @@ def test_a_damaged_run_hides_no_other(small: Path, capsys: pytest.CaptureFixture
     assert "run.json: cannot be read" in " ".join(said.out.split())
 
 
-def test_only_the_last_runs_are_listed_where_so_many_are_asked_for(
-    small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_as_many_of_the_last_runs_are_listed_as_asked_for(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
         here(capsys, "evaluate", "--dataset", "small.jsonl", "--name", name, "--quiet")
     assert len(here(capsys, "runs", "--json", "--limit", "1").json()) == 1
@@ -211,9 +209,7 @@ def test_check_says_what_came_back(small: Path, capsys: pytest.CaptureFixture[st
     assert "\x1b" not in said.out
 
 
-def test_check_of_an_endpoint_that_does_not_answer_says_what_to_do(
-    small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_of_a_silent_endpoint_says_what_to_do(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (small / "endpoints" / "dead.yaml").write_text("kind: openai\nurl: http://127.0.0.1:9/v1\nmodel: m\n")
     said = here(capsys, "check", "dead")
     assert said.code == 3

@@ -75,9 +75,7 @@ def test_whatever_is_cleaned_is_one_printable_line(text: str) -> None:
 
 
 @pytest.mark.parametrize(("terminal", "shown"), [(True, "a]0;xb\n"), (False, "a\x1b]0;x\x07b\n")])
-def test_a_path_is_printed_as_it_is_but_to_a_terminal(
-    terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_is_cleaned_for_a_terminal_only(terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(stream, "isatty", lambda: terminal)
     monkeypatch.setattr("sys.stdout", stream)

@@ -102,9 +102,7 @@ def test_a_group_by_column_gets_a_table_of_its_own(small: Path) -> None:
     assert lines.index("Rome 4 100.0% 100.0%") < lines.index("Oslo 2 100.0% 100.0%")
 
 
-def test_the_summary_says_what_agents_would_score_that_look_at_nothing(
-    small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_summary_says_what_blind_agents_would_score(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(
         here(capsys, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer", "--details").out.split()
     )
@@ -299,9 +297,7 @@ def test_a_dry_run_says_why_there_are_more_rows_than_lines(small: Path, capsys: 
     assert "rows: each of 2 is asked 3 times" in said.out
 
 
-def test_a_dry_run_says_what_it_would_cost_by_the_endpoints_price(
-    small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_says_its_cost_by_the_endpoints_price(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     estimates = {}
     for limit in (5, 500_000, 1_000_000):
         (small / "endpoints" / "priced.yaml").write_text(

@@ -72,9 +72,7 @@ def test_what_nobody_expected_is_one_line_too(
     assert said.err == "internal error: RuntimeError: the sky fell (run with --debug to see where)\n"
 
 
-def test_an_evaluator_of_the_workspace_that_does_not_load_is_named(
-    small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_workspaces_evaluator_that_does_not_load_is_named(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (small / "evaluators").mkdir()
     (small / "evaluators" / "broken.py").write_text("import nothing_of_that_name\n")
     said = here(capsys, *DATA, "--evaluators", "broken")

@@ -202,9 +202,7 @@ def test_a_run_keeps_its_name(slow: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "keeps its name" in said.err
 
 
-def test_a_run_that_was_started_from_python_is_not_resumed_from_here(
-    slow: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_started_from_python_is_not_resumed_from_here(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from tunecheck import evaluate
 
     evaluate(data=[{"response": "a"}], evaluators={"mine": lambda response: 1})
@@ -247,9 +245,7 @@ def test_a_run_that_could_reuse_nothing_says_so(slow: Path, capsys: pytest.Captu
     assert "nothing reused" in " ".join(said.out.split())
 
 
-def test_reuse_of_a_run_from_python_judges_its_answers_and_asks_nobody(
-    slow: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reuse_of_a_run_from_python_asks_nobody(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from tunecheck import evaluate
 
     run = evaluate(data=rows(2), target=lambda: "hello", evaluators={"mine": lambda response: 1}).run_dir.name
@@ -262,9 +258,7 @@ def test_reuse_of_a_run_from_python_judges_its_answers_and_asks_nobody(
     assert "name the source of the answers with --endpoint or --response-column" in unclear.err
 
 
-def test_score_judges_recorded_answers_with_other_evaluators_in_a_new_run(
-    slow: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_score_judges_recorded_answers_in_a_new_run(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slowly(slow, 0)
     here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--evaluators", "match")
     before = asked(slow).total()
@@ -278,9 +272,7 @@ def test_score_judges_recorded_answers_with_other_evaluators_in_a_new_run(
     assert len(list((slow / "eval_results").iterdir())) == 2
 
 
-def test_score_without_names_takes_the_runs_own_evaluators_and_settings(
-    slow: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_score_without_names_takes_the_runs_own_evaluators(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
     replay(slow, {str(row["id"]): row["answer"] for row in rows(COUNT)})
     here(
         capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--evaluators", "match,bleu",
@@ -294,9 +286,7 @@ def test_score_without_names_takes_the_runs_own_evaluators_and_settings(
     }
 
 
-def test_score_of_a_simulated_run_stays_simulated_and_refuses_gates(
-    slow: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_score_of_a_simulated_run_is_simulated_and_ungated(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here(capsys, "evaluate", "--dataset", "small.jsonl")
     assert "SIMULATED answers" in here(capsys, "score", "last", "--evaluators", "bleu").out
     assert here(capsys, "score", "last", "--evaluators", "bleu", "--fail-under", "bleu>=0").code == 2

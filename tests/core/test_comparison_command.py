@@ -209,9 +209,7 @@ def test_scores_are_written_as_decimals(tmp_path: Path, compared: Command) -> No
 
 
 @pytest.mark.parametrize("others", [0, 5])
-def test_another_threshold_is_said_beside_both_rates_and_the_equal_mean(
-    tmp_path: Path, compared: Command, others: int
-) -> None:
+def test_another_threshold_is_said_beside_rates_and_mean(tmp_path: Path, compared: Command, others: int) -> None:
     names = [f"other{number}" for number in range(others)]
     for side, threshold in (("a", 0.5), ("b", 0.7)):
         entry = {**declares("bleu", "score")["bleu"], "arguments": {"threshold": threshold}}  # type: ignore[dict-item]

@@ -251,9 +251,7 @@ def test_the_same_call_gives_the_same_figures(tmp_path: Path) -> None:
         ({"metrics": ["mach"]}, r"there is no metric 'mach'; did you mean 'match'\?"),
     ],
 )
-def test_a_wrong_option_is_an_error_that_says_what_is_right(
-    tmp_path: Path, options: dict[str, object], message: str
-) -> None:
+def test_a_wrong_option_is_refused_with_the_right_one(tmp_path: Path, options: dict[str, object], message: str) -> None:
     sides = [passes(tmp_path, name, [True, False]) for name in "ab"]
     with pytest.raises(ConfigurationError, match=message):
         compare(*sides, **options)  # type: ignore[arg-type]

@@ -169,9 +169,7 @@ def test_a_negative_margin_is_refused(tmp_path: Path) -> None:
         select(*runs, guards={"match": -0.1})
 
 
-def test_the_command_says_the_sentence_first_and_all_of_it_as_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_the_sentence_first_or_all_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = (passes(tmp_path, name, failing(*range(bad))) for name, bad in (("a", 30), ("b", 0)))
     said = here(capsys, "select", str(a), str(b))
     assert " ".join(said.out.split()).startswith("Ship b. match: better, 70.0% → 100.0%")
@@ -261,9 +259,7 @@ def test_runs_of_one_name_are_called_by_their_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("guard", ["match", "match:", "match:-1", ":0.1", "match:nan"])
-def test_a_guard_that_is_none_is_refused_in_one_line(
-    guard: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_guard_is_refused_in_a_line(guard: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = here(capsys, "select", "a", "b", "--guard", guard, "--results-dir", str(tmp_path))
     assert said.code == 2
     assert "expected NAME:MARGIN" in said.err

@@ -76,9 +76,7 @@ async def test_tool_calls_of_the_wrong_types_end_the_turn(calls: Any, mode: Any)
         ("put\nlook", {}),
     ],
 )
-async def test_only_operations_can_be_called_and_only_with_their_parameters(
-    name: str, arguments: Any, tmp_path: Path
-) -> None:
+async def test_only_operations_are_called_with_their_parameters(name: str, arguments: Any, tmp_path: Path) -> None:
     output, _ = await had([[(name, arguments)], "Done."], shelf_row(said("Go.")))
     (result,) = log_items(output, "tool")
     assert "error" in json.loads(result["content"])

@@ -71,9 +71,7 @@ def test_a_cell_of_hundreds_of_kilobytes_is_read(tmp_path: Path) -> None:
     assert values(written(tmp_path, f"a\n{text}\n", "csv")) == [{"a": text}]
 
 
-def test_a_quote_that_swallows_the_file_stops_at_the_largest_cell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quote_that_swallows_the_file_ends_at_a_largest_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "MAX_CELL", 200_000)
     before = csv.field_size_limit(100_000)
     try:

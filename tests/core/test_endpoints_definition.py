@@ -65,9 +65,7 @@ def test_a_bare_name_is_looked_for_in_the_workspace(
     assert load_endpoint(given).name == "mine"
 
 
-def test_a_bare_name_is_one_of_the_workspace_before_a_file_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bare_name_is_the_workspaces_before_a_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "endpoints", FULL)
     for beside in ("mine.yml", "mine.yaml", "mine"):

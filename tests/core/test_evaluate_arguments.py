@@ -218,9 +218,7 @@ def test_results_that_stood_there_stay_when_a_run_fails(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".tmp")] == []
 
 
-def test_a_disk_that_is_full_at_the_end_is_said_and_the_run_can_be_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_full_at_the_end_is_said_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -234,9 +232,7 @@ def test_a_disk_that_is_full_at_the_end_is_said_and_the_run_can_be_finished(
     assert (target.asked, result.row_count) == ([], 3)
 
 
-def test_nobody_else_can_take_the_folder_before_the_last_file_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_is_held_until_the_last_file_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[str] = []
 
     def write(path: Path, *_: object) -> None:

@@ -115,9 +115,7 @@ def test_no_text_becomes_a_formula_of_a_spreadsheet(tmp_path: Path, text: str) -
     check_files(result)
 
 
-def test_more_columns_than_a_spreadsheet_holds_are_left_to_the_rows_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_beyond_a_spreadsheet_are_in_the_rows_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that each have columns of their own would make a table of rows times rows."""
     monkeypatch.setattr(export, "MAX_COLUMNS", 50)
     monkeypatch.setattr("tunecheck.evaluation._execution.MAX_COLUMNS", 50)

@@ -199,9 +199,7 @@ def test_a_closure_is_scored_again_and_its_neighbours_are_not(tmp_path: Path, ju
     assert (again.asked, again.scored, len(counted)) == ([], {}, 20)
 
 
-def test_answers_of_a_target_that_cannot_be_told_from_another_are_reused_with_a_note(
-    tmp_path: Path, judges: Judges
-) -> None:
+def test_answers_of_a_target_without_a_fingerprint_are_reused_with_a_note(tmp_path: Path, judges: Judges) -> None:
     begun = run(tmp_path, questions(4), target=Answering(version=None), evaluators=judges.all())
     again = Again(tmp_path, judges, begun, data=questions(4), target=Answering(version=None))
     assert again.asked == []
@@ -308,9 +306,7 @@ def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path, judges: Judges, fi
     assert all(len(calls) <= 10 for calls in judges.calls().values())
 
 
-def test_a_finished_run_resumed_does_nothing_and_is_the_same(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
-) -> None:
+def test_a_finished_run_resumed_stays_the_same(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
     before = {path.name: path.read_bytes() for path in first.run_dir.iterdir() if path.name != "run.json"}
     target = Answering()
     run(tmp_path, questions(10), target=target, evaluators=judges.all(), resume=first.run_dir)
@@ -390,9 +386,7 @@ def test_resume_and_reuse_together_are_refused(again_with: Callable[..., Again])
         again_with(resume="last")
 
 
-def test_a_cut_off_run_that_reuses_another_goes_on_reusing_it(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
-) -> None:
+def test_a_cut_off_run_goes_on_reusing_another(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
     """The rows that it had not come to are still taken from the run that it was made from."""
     changed = questions(10)
     changed[1]["question"] = "What else?"
@@ -414,9 +408,7 @@ def test_a_cut_off_run_that_reuses_another_goes_on_reusing_it(
     assert column(result, "outputs.response")[2:] == [answer_to(n) for n in range(2, 10)]
 
 
-def test_a_cut_off_run_whose_parent_is_gone_goes_on_and_says_so(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
-) -> None:
+def test_a_cut_off_run_goes_on_without_its_parent(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
     def refuse(row: Row) -> NoReturn:
         raise StopRunError("no")
 
@@ -485,9 +477,7 @@ def test_score_uses_the_run_s_mapping_and_that_of_its_evaluators(tmp_path: Path,
     assert (column(scored, "outputs.own.n")[0], column(scored, "outputs.fresh.n")[0]) == (10, 2)
 
 
-def test_a_scored_run_reused_with_the_original_target_asks_nothing(
-    tmp_path: Path, judges: Judges, first: EvaluationResult
-) -> None:
+def test_a_scored_run_reused_asks_its_target_nothing(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
     other = {"more": judges.module.AtLeast(21)}
     scored = score(first.run_dir, evaluators=other, results_dir=tmp_path / "runs")
     judges.calls()

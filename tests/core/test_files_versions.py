@@ -71,7 +71,7 @@ def two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     return find_run("newer", results), find_run("other", results)
 
 
-def test_every_command_refuses_a_run_of_a_later_version(
+def test_commands_refuse_a_run_of_a_later_version(
     two_runs: tuple[Run, Run], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, other = two_runs

@@ -151,9 +151,7 @@ def test_replies_of_other_apis_are_read_with_what_was_thought(reply: object) -> 
         assert (reading.calls, reading.reasoning) == ((WEATHER,), "Hm.")
 
 
-def test_a_family_of_the_workspace_is_chosen_by_the_name_of_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_workspaces_family_is_chosen_by_its_files_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "formats").mkdir()
     (tmp_path / "formats" / "acme.py").write_text(
         "from tunecheck.formats import JsonCalls, NamedCalls, Profile\n"

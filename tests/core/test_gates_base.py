@@ -125,9 +125,7 @@ def test_a_difference_within_the_margin_passes_only_if_its_interval_is_too(tunec
     assert tunecheck(*evaluate(*no_worse(str(finished(Path())[0]), "0.5"), endpoint="wrong")).code == 0
 
 
-def test_a_slice_that_lost_more_than_the_margin_fails_the_gate_in_every_output(
-    tunecheck: Tunecheck, tmp_path: Path
-) -> None:
+def test_a_slice_that_lost_more_than_the_margin_fails_in_every_output(tunecheck: Tunecheck, tmp_path: Path) -> None:
     """Ten of thirty calls are lost: a sixth of all rows, which alone would leave the gate undecided."""
     tunecheck(*evaluate())
     files = ("--junit", "gates.xml", "--markdown", "gates.md")

@@ -155,9 +155,7 @@ def test_a_key_that_the_service_echoes_is_masked(tmp_path: Path) -> None:
     assert KEY not in str(raised.value)
 
 
-def test_a_pickled_judge_finds_a_plain_key_in_the_environment_or_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pickled_judge_needs_its_key_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with JudgeServer([GOOD, GOOD]) as server:
         data = pickle.dumps(ask(tmp_path, {"model": "m", "api_key": KEY, "base_url": f"{server.address}/v1"}))
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -424,9 +424,7 @@ def test_without_a_model_it_says_how_to_name_one(tmp_path: Path) -> None:
         PromptyEvaluator(prompt_file(tmp_path))
 
 
-def test_the_prompts_own_model_is_asked_where_nobody_names_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_prompts_own_model_is_asked_unless_one_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_KEY", "k" * 20)
     with JudgeServer([GOOD, GOOD]) as server:
         monkeypatch.setenv("JUDGE_URL", f"{server.address}/v1")
@@ -486,9 +484,7 @@ def test_calls_stand_in_a_prompt_as_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("applies_to", "results"), [("text", ["pass", "not_applicable"]), ("calls", ["not_applicable", "pass"])]
 )
-def test_a_judge_is_not_asked_for_responses_that_it_does_not_apply_to(
-    tmp_path: Path, applies_to: str, results: list[str]
-) -> None:
+def test_a_judge_is_asked_only_where_it_applies(tmp_path: Path, applies_to: str, results: list[str]) -> None:
     with JudgeServer([GOOD]) as server:
         judge = PromptyEvaluator(plain_prompt(tmp_path, applies_to=applies_to, threshold=4), server.endpoint())
         assert [judge(response=response)["quality_result"] for response in ("Done.", CALLS)] == results

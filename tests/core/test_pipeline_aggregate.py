@@ -306,7 +306,7 @@ def raises(error: BaseException) -> NoReturn:
         (lambda rows: rows[99], "IndexError"),
     ],
 )
-def test_an_aggregate_that_fails_is_said_and_costs_nothing_else(
+def test_an_aggregate_that_fails_costs_nothing_else(
     tmp_path: Path, aggregation: Callable[[Any], Any], said: str
 ) -> None:
     result = own(tmp_path, aggregation, OUTPUTS)
@@ -330,9 +330,7 @@ def test_an_aggregate_may_be_a_number(tmp_path: Path) -> None:
     assert metrics_of(own(tmp_path, lambda rows: len(rows), OUTPUTS))["e.aggregate"] == 4
 
 
-def test_an_aggregate_that_hangs_is_left_behind_once_for_all_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_aggregate_that_hangs_is_left_for_all_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggregate, "_AGGREGATE_S", 0.3)
     release, called = threading.Event(), threading.Semaphore(0)
 

@@ -249,9 +249,7 @@ def test_an_odd_value_costs_its_key_and_not_the_row(tmp_path: Path, odd: dict[An
 
 
 @pytest.mark.parametrize(("odd", "said"), ODD, ids=[said for _, said in ODD])
-def test_a_row_of_which_nothing_is_left_is_an_error_and_not_scored(
-    tmp_path: Path, odd: dict[Any, Any], said: str
-) -> None:
+def test_a_row_of_which_nothing_is_left_is_an_error(tmp_path: Path, odd: dict[Any, Any], said: str) -> None:
     result = run(tmp_path, DATA, evaluators={"e": lambda response: odd | {"e_threshold": 3}})
     assert column(result, "error.e") == [{"type": "NotScoredError", "message": said}] * 3
     assert (metrics_of(result)["e.scored_count"], metrics_of(result)["e.error_count"]) == (0, 3)

@@ -227,9 +227,7 @@ ANYWHERE = ("exits", "exits_in_a_coroutine", "stops")
     ("name", "kind", "how"),
     [pytest.param(*each, id=each[0], marks=() if each[0] in ANYWHERE else posix_only) for each in CRASHES],
 )
-def test_a_crash_is_charged_to_the_evaluator_and_row_that_did_it(
-    workspace: Path, name: str, kind: str, how: str
-) -> None:
+def test_a_crash_is_charged_to_its_evaluator_and_row(workspace: Path, name: str, kind: str, how: str) -> None:
     ran = Ran(workspace, "--evaluators", f"{name},good")
     said = how if kind != "WorkerDied" else f"evaluator {name!r} ended its worker process: {how}"
     assert ran.errors(name) == {3: (kind, said)}

@@ -393,9 +393,7 @@ def test_a_folder_that_cannot_be_written_is_said(path: Path) -> None:
 # -- a full disk
 
 
-def test_a_disk_that_fills_in_the_middle_of_a_record_leaves_no_torn_line(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fills_within_a_record_leaves_no_torn_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk takes a part of a record, then nothing, then again everything: what came later must be whole."""
     journal = Journal(path)
     journal.answer(0, "r0", hashed(0), {"response": 0})
@@ -442,9 +440,7 @@ def test_a_record_that_cannot_be_taken_back_is_the_last_one(path: Path, monkeypa
     assert path.read_bytes() == EMPTY
 
 
-def test_a_writer_that_takes_a_few_bytes_at_a_time_gets_whole_records(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_of_a_few_bytes_at_a_time_gets_whole_records(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.write
     monkeypatch.setattr("tunecheck._records.os.write", lambda fd, data: real(fd, bytes(data)[:3]))
     write(path, 0, 1)

@@ -32,9 +32,7 @@ ROWS = [{"q": number} for number in range(600)]
 @pytest.mark.parametrize("concurrency", [1, 7])
 @pytest.mark.parametrize("at", [0, 5, 30])
 @pytest.mark.parametrize("groups", [1, 2, 40])
-def test_a_stop_among_groups_waits_for_nobody_who_does_not_come(
-    tmp_path: Path, concurrency: int, at: int, groups: int
-) -> None:
+def test_a_stop_among_groups_waits_for_no_other_group(tmp_path: Path, concurrency: int, at: int, groups: int) -> None:
     class Grouped(Target):
         def group_key(self, row: Row) -> str | None:
             return f"g{row.index % groups}"
@@ -177,9 +175,7 @@ def test_a_second_sigterm_hastens_nothing(tmp_path: Path) -> None:
     assert len(target.asked) == 5000
 
 
-def test_two_interruptions_leave_a_function_that_blocks_the_loop(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_two_interruptions_leave_what_blocks_the_loop(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def blocks(q: int) -> None:
         signal.raise_signal(signal.SIGINT)
         for _ in range(3):

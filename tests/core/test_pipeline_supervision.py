@@ -48,9 +48,7 @@ def script(folder: Path, source: str, *arguments: str) -> subprocess.CompletedPr
 # -- too long
 
 
-def test_a_call_that_hangs_is_an_error_of_its_row_and_the_others_go_on(
-    tmp_path: Path, released: threading.Event
-) -> None:
+def test_a_call_that_hangs_is_an_error_of_its_row_alone(tmp_path: Path, released: threading.Event) -> None:
     def hangs(n: int) -> int:
         return n if n not in (3, 4, 17) else released.wait(60)
 
@@ -62,9 +60,7 @@ def test_a_call_that_hangs_is_an_error_of_its_row_and_the_others_go_on(
     assert result.notes == ["evaluator 'stuck' took longer than 0.3 s (--evaluator-timeout) on 3 rows"]
 
 
-def test_of_evaluators_that_run_together_only_the_one_that_hangs_is_charged(
-    tmp_path: Path, released: threading.Event
-) -> None:
+def test_of_evaluators_in_a_batch_the_one_that_hangs_is_charged(tmp_path: Path, released: threading.Event) -> None:
     class Pure:
         pure = True
 
@@ -111,9 +107,7 @@ def test_a_coroutine_that_blocks_for_good_costs_its_own_row_only(tmp_path: Path,
     assert len(loops) >= 2, "the loop that was blocked was left behind"
 
 
-def test_an_asynchronous_target_that_blocks_for_good_is_an_error_of_its_row(
-    tmp_path: Path, released: threading.Event
-) -> None:
+def test_an_asynchronous_target_that_blocks_is_its_rows_error(tmp_path: Path, released: threading.Event) -> None:
     async def blocks(n: int) -> int:
         await asyncio.sleep(0.01)
         return n if n != 3 else released.wait(60)
@@ -137,9 +131,7 @@ def test_coroutines_that_block_again_and_again_are_no_longer_called(tmp_path: Pa
     assert metrics_of(result)["f.scored_count"] == 30
 
 
-def test_a_task_that_holds_the_loop_is_charged_to_the_row_that_began_it(
-    tmp_path: Path, released: threading.Event
-) -> None:
+def test_a_task_that_holds_the_loop_is_charged_to_its_row(tmp_path: Path, released: threading.Event) -> None:
     async def hold(n: int) -> int:
         return n if n != 3 else released.wait(60)
 
@@ -150,9 +142,7 @@ def test_a_task_that_holds_the_loop_is_charged_to_the_row_that_began_it(
     assert list(errors(result, "e")) == [3]
 
 
-def test_a_callback_that_holds_the_loop_is_charged_to_the_row_that_began_it(
-    tmp_path: Path, released: threading.Event
-) -> None:
+def test_a_callback_that_holds_the_loop_is_charged_to_its_row(tmp_path: Path, released: threading.Event) -> None:
     async def calls_later(n: int) -> int:
         if n == 3:
             asyncio.get_running_loop().call_soon(released.wait, 60)
@@ -178,9 +168,7 @@ def test_a_coroutine_may_ask_the_endpoint_that_answers_the_run(
     assert not [warning for warning in recwarn if "Unclosed" in str(warning.message)], "none is left for each row"
 
 
-def test_a_coroutine_that_will_not_be_cancelled_is_left_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_coroutine_that_is_not_cancelled_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_loops, "_CLOSING_S", 0.05)
 
     async def goes_on(n: int) -> int:
@@ -486,9 +474,7 @@ def test_a_class_of_ones_own_that_blocks_is_held_to_its_limit_and_the_run_goes_o
     assert {each.rpartition(" ")[2] for each in mine.threads} == {"tunecheck-async"}
 
 
-def test_a_judges_endpoint_of_ones_own_that_blocks_is_an_error_of_its_row(
-    tmp_path: Path, released: threading.Event
-) -> None:
+def test_a_judges_own_endpoint_that_blocks_is_its_rows_error(tmp_path: Path, released: threading.Event) -> None:
     mine = Blocking(released)
     mine.limit_s = 0.2
 

@@ -187,9 +187,7 @@ RAISED = [
 
 @pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["synchronous", "asynchronous"])
-def test_whatever_a_target_raises_is_an_error_of_that_row_alone(
-    tmp_path: Path, error: BaseException, asynchronous: bool
-) -> None:
+def test_what_a_target_raises_is_its_rows_error_alone(tmp_path: Path, error: BaseException, asynchronous: bool) -> None:
     def answer(q: str) -> str:
         if q == "question 2":
             raise error

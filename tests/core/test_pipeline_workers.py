@@ -298,9 +298,7 @@ def test_what_evaluators_print_goes_to_standard_error_and_disturbs_nothing(
     assert capfd.readouterr().err.count("raw to descriptor 1") == 5
 
 
-def test_an_evaluator_that_reads_standard_input_gets_nothing_and_disturbs_nothing(
-    tmp_path: Path, judges: ModuleType
-) -> None:
+def test_an_evaluator_that_reads_standard_input_gets_nothing(tmp_path: Path, judges: ModuleType) -> None:
     result = run(tmp_path, DATA[:5], evaluators={"e": judges.reads}, workers=1)
     assert column(result, "outputs.e.read") == [""] * 5
     assert column(result, "outputs.e.raw") == [0] * 5

@@ -84,7 +84,7 @@ def test_two_distributions_of_one_name_are_an_error_that_names_both(install: Ins
         find(GROUP, "acme_length")
 
 
-def test_a_distribution_seen_twice_on_the_path_is_one(
+def test_a_distribution_on_the_path_twice_is_one(
     install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = install("acme_evals", "acme_evals", ACME, POINTS)
@@ -94,9 +94,7 @@ def test_a_distribution_seen_twice_on_the_path_is_one(
     assert callable(find(GROUP, "acme_length"))
 
 
-def test_a_workspace_file_and_a_distribution_of_one_name_are_an_error_that_names_both(
-    install: Install, workspace: Path
-) -> None:
+def test_a_file_and_a_distribution_of_one_name_are_an_error_that_names_both(install: Install, workspace: Path) -> None:
     install("acme_evals", "acme_evals", ACME, POINTS)
     (workspace / "evaluators" / "acme_length.py").write_text(ACME)
     with pytest.raises(PluginError, match=r"acme_evals:length of acme_evals and evaluators/acme_length\.py"):

@@ -185,9 +185,7 @@ def test_a_reference_leads_nowhere_but_into_the_prompts_folder(name: str, tmp_pa
     assert "secret" not in str(caught.value)
 
 
-def test_prompts_of_a_workspace_share_its_data_that_is_not_hidden(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prompts_of_a_workspace_share_its_visible_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("prompty", "data", ".keys"):
         (tmp_path / name).mkdir()
     for name in ("data/p.json", "data/p.txt", ".keys/p.json"):

@@ -96,9 +96,7 @@ def with_a_pipe(path: Path) -> str:
 @posix_only
 @pytest.mark.parametrize("name", ON_A_RUN)
 @pytest.mark.parametrize(("file", "attack"), [("run.json", with_an_endless_device), ("journal.jsonl", with_a_link)])
-def test_a_link_in_a_run_folder_is_refused_in_a_line_by_each_command(
-    foreign: Path, name: str, file: str, attack: Attack
-) -> None:
+def test_each_command_refuses_a_link_in_a_run_folder(foreign: Path, name: str, file: str, attack: Attack) -> None:
     what = attack(foreign / file)
     said = limited(foreign.parents[1], *ON_A_RUN[name], "foreign")
     assert said.code == 2, said

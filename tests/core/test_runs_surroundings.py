@@ -120,9 +120,7 @@ def test_the_last_run_is_the_last_that_was_begun_though_the_clock_was_set_back(
     assert find_run("last", tmp_path / "runs").id == ids[-1]
 
 
-def test_an_evaluator_that_goes_to_another_folder_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_evaluator_in_another_folder_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -261,9 +261,7 @@ def test_a_secret_that_is_part_of_a_number_is_masked_with_all_of_it() -> None:
     assert masking("12345678").answer([9_123_456_789, 12345678.25]) == ["***", "***"]
 
 
-async def test_a_call_whose_structured_arguments_repeat_a_secret_as_a_number_is_masked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_secret_is_masked_as_a_number_of_structured_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TC_KEY", "4929123456781234")
     call = {"type": "function", "function": {"name": "pay", "arguments": {"card": 4929123456781234, "amount": 20}}}
     reply = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}
@@ -352,9 +350,7 @@ def test_a_header_that_the_server_repeats_is_masked_before_it_is_journaled_and_j
     assert note in (only_run(tmp_path).folder / "metrics.json").read_text()
 
 
-def test_a_value_that_is_marked_as_plain_is_not_masked(
-    tmp_path: Path, repeating: Callable[[Request, int], Step]
-) -> None:
+def test_a_value_marked_as_plain_is_not_masked(tmp_path: Path, repeating: Callable[[Request, int], Step]) -> None:
     with FaultServer(repeating) as server:
         endpoint = sending(server, X_Team="${env:TC_KEY:plain}", X_Auth_Region="${env:TC_SHORT:plain}")
         result = run(tmp_path, asked(1), target=endpoint, evaluators={"n": lambda response: 1})
@@ -374,9 +370,7 @@ def test_inputs_and_ground_truth_are_never_masked(tmp_path: Path, repeating: Cal
     assert row["outputs.same.same"] is True
 
 
-def test_a_run_that_goes_on_says_the_same_and_judges_the_same(
-    tmp_path: Path, repeating: Callable[[Request, int], Step]
-) -> None:
+def test_a_run_that_goes_on_judges_the_same(tmp_path: Path, repeating: Callable[[Request, int], Step]) -> None:
     stop = True
 
     def plan(request: Request, attempt: int) -> Step:
@@ -547,9 +541,7 @@ def test_a_setting_that_cannot_be_used_is_one_line_without_the_value(tmp_path: P
     assert not any(value in said.err for value in (SECRET, "written-out-1"))
 
 
-def test_an_evaluator_that_refuses_its_settings_does_not_show_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_evaluator_that_refuses_settings_shows_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TC_PLAIN", "refused")
     said = call(tmp_path, "--set", "caller.token=${env:TC_PLAIN:plain}", *FROM_ENVIRONMENT[2:])
     assert (said.code, "refused and" in said.err, KEY in said.err) == (2, True, False)

@@ -235,9 +235,7 @@ def test_a_difference_that_is_the_margin_is_never_decided() -> None:
 
 
 @pytest.mark.parametrize(("rows", "change", "margin"), [(150, 0.05, 0.05), (300, 0.1, 0.05), (60, 0.1, 0.1)])
-def test_the_power_of_a_gate_is_what_drawn_runs_of_an_identical_model_show(
-    rows: int, change: float, margin: float
-) -> None:
+def test_the_power_of_a_gate_is_what_runs_of_an_identical_model_show(rows: int, change: float, margin: float) -> None:
     generator = numpy.random.default_rng(0)
     changed = generator.binomial(rows, change, 500)
     gone = generator.binomial(changed, 0.5)

@@ -84,9 +84,7 @@ def turned(estimate: Estimate) -> list[float]:
 
 
 @given(VERDICTS, st.randoms())
-def test_the_order_of_rows_does_not_matter_to_verdicts(
-    rows: list[tuple[bool, bool, str | None]], random: object
-) -> None:
+def test_the_order_of_rows_changes_no_verdict(rows: list[tuple[bool, bool, str | None]], random: object) -> None:
     shuffled = list(rows)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     one, other = (
@@ -123,9 +121,7 @@ def test_a_mean_and_its_interval_move_with_the_unit(values: list[float], shift: 
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 60), st.floats(0.5, 4))
-def test_intervals_of_verdicts_hold_their_difference_and_grow_with_their_reach(
-    b: int, c: int, alike: int, reach: float
-) -> None:
+def test_intervals_hold_their_difference_and_grow_with_their_reach(b: int, c: int, alike: int, reach: float) -> None:
     n = b + c + alike + 1
     low, high = tango(b, c, n, reach)
     wider_low, wider_high = tango(b, c, n, reach + 0.5)

@@ -107,9 +107,7 @@ def test_swapped_runs_get_the_opposite_answer(seed: int, fixed: float, broken: f
 
 @settings(max_examples=20)
 @given(st.integers(0, 10_000), st.floats(0, 0.1), st.floats(0, 0.1))
-def test_what_is_still_undecided_at_the_end_is_what_the_complete_run_says(
-    seed: int, fixed: float, broken: float
-) -> None:
+def test_what_is_undecided_at_the_end_is_what_the_whole_run_says(seed: int, fixed: float, broken: float) -> None:
     pairs = drawn(fixed, broken, 120, seed)
     decision = decide_early(pairs, margin=0.1)
     complete = paired_binary([base for base, _ in pairs], [new for _, new in pairs]).difference

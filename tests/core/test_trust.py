@@ -135,9 +135,7 @@ def test_a_sidecar_elsewhere_names_no_endpoint(
     assert not ran.exists()
 
 
-def test_a_sidecar_of_the_workspace_names_no_endpoint_beyond_its_endpoints_folder(
-    home: Path, elsewhere: Path, ran: Path
-) -> None:
+def test_a_workspaces_sidecar_names_no_endpoint_beyond_its_folder(home: Path, elsewhere: Path, ran: Path) -> None:
     runs_code(home / "datasets" / "evil.yaml", ran)
     for target in (f"{elsewhere}/evil.yaml", "datasets/evil.yaml", "endpoints/../datasets/evil.yaml"):
         (home / "datasets" / "small.yaml").write_text(SIDECAR + f"target: {target}\n", "utf-8")
@@ -273,9 +271,7 @@ def test_what_is_trusted_for_one_command_may_load_what_it_names(home: Path, else
     assert not ran.exists()
 
 
-def test_what_is_trusted_by_content_is_trusted_until_it_changes(
-    home: Path, elsewhere: Path, ran: Path, tmp_path: Path
-) -> None:
+def test_what_is_trusted_is_trusted_until_it_changes(home: Path, elsewhere: Path, ran: Path, tmp_path: Path) -> None:
     (elsewhere / "data.yaml").write_text(SIDECAR + f"target: {elsewhere}/evil.yaml\n", "utf-8")
     own = {"TUNECHECK_CONFIG_DIR": str(tmp_path / "configuration")}
     arguments = ("--dataset", str(elsewhere / "data.jsonl"))
@@ -437,9 +433,7 @@ def with_facts(home: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch)
     return run
 
 
-def test_what_was_found_out_of_an_api_is_known_to_ones_own_resumed_run(
-    home: Path, with_facts: Path, server: FaultServer
-) -> None:
+def test_what_an_api_takes_is_known_to_ones_own_resumed_run(home: Path, with_facts: Path, server: FaultServer) -> None:
     assert evaluated(home, "--resume", with_facts.name).code == 0
     assert [request.json()["params"] for request in server.requests] == [{}, {}]  # type: ignore[index]
 
@@ -667,9 +661,7 @@ SHADOWED = ("yaml", "msgspec", "click", "aiohttp", "json", "typing", "dataclasse
 
 
 @pytest.mark.parametrize("program", [("-m", "tunecheck", "evaluate"), ("evaluate.py",)])
-def test_a_module_of_the_current_folder_is_not_taken_for_one_of_ours(
-    home: Path, ran: Path, program: tuple[str, ...]
-) -> None:
+def test_a_module_of_the_current_folder_is_none_of_ours(home: Path, ran: Path, program: tuple[str, ...]) -> None:
     for name in SHADOWED:
         (home / f"{name}.py").write_text(MARK.format(mark=str(ran)), "utf-8")
     shutil.copy(ROOT / "evaluate.py", home)
