@@ -456,7 +456,7 @@ def test_a_parent_elsewhere_that_somebody_else_recorded_is_not_read(home: Path, 
     manifest = json.loads((run / "run.json").read_text("utf-8"))
     (run / "run.json").write_text(json.dumps({**manifest, "parent": str(other)}), "utf-8")
     said = inside(home, "evaluate", "--resume", run.name).out
-    assert " ".join(said.split()).count("another person's run names it") == 1  # a long path breaks the line anywhere
+    assert " ".join(said.split()).count("another person's run.json names it") == 1  # a long path breaks lines
 
 
 @pytest.mark.parametrize("kind", ["definitions", "config"])
