@@ -313,7 +313,7 @@ def test_a_simulator_without_a_configuration_starts_from_an_empty_one(tmp_path: 
     (tmp_path / "simulators").mkdir()
     (tmp_path / "simulators" / "bell.py").write_text(COUNTER_FILE)
     assert Backends(workspace=tmp_path).start(["bell"], {"other": 1}).states() == {"bell": {"rung": 0}}
-    with pytest.raises(DataError, match=r"initial_config\.bell is a list"):
+    with pytest.raises(DataError, match=r"initial_config\.bell must be an object, not a list"):
         Backends(workspace=tmp_path).start(["bell"], {"bell": []})
 
 
