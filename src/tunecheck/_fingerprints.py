@@ -145,7 +145,10 @@ def _package(thing: FunctionType | type) -> str:
 
 
 def _source(thing: FunctionType | type) -> str:
-    """Return a hash of a module's source and package version; our version for our modules, nothing for scripts."""
+    """Return what identifies a module's code: its source's hash and its package's version.
+
+    For our own modules this is our version, for a script an empty text.
+    """
     if is_shipped(thing.__module__):
         return __version__
     path = getattr(sys.modules.get(thing.__module__), "__file__", None) or ""

@@ -96,8 +96,8 @@ class RecordFile:
                 written += os.write(self._file.fileno(), line[written:])
         except OSError as error:
             self._take_back(written)
-            before = "its earlier content is lost" if self._removed else "nothing recorded before is lost"
-            raise RunError(f"cannot write {self.path}: {error.strerror}; {before}") from error
+            losses = "its earlier content is lost" if self._removed else "nothing recorded before is lost"
+            raise RunError(f"cannot write {self.path}: {error.strerror}; {losses}") from error
         self.count += 1
         self._dirty.set()
         begin, self._size = self._size, self._size + written

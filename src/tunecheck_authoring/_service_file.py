@@ -171,7 +171,11 @@ class ResourceModel:
         return self._found_here(operation, "id"), "create"
 
     def _found_here(self, operation: ApiOperation, key: str | None) -> ResourceKind:
-        """Add a kind for an operation's own path, which no other operation explains."""
+        """Add a kind of records for a path that no operation lists or creates.
+
+        `key` is the field that identifies a record: a number `id`, or a parameter of the path. A parameter is unique
+        only within the record before it in the path.
+        """
         kind = self._new(_place(operation.parts), key)
         self._learn(operation)
         if key == "id":

@@ -134,7 +134,7 @@ def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, obje
 
 
 def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:
-    """Return the name of a safety metric's rate, and the function that counts a value; None for other metrics."""
+    """Return the name of a safety metric's rate and a function that turns a value into 1 or 0, else None."""
     if key == "groundedness_pro_label":
         return "groundedness_pro_passing_rate", float
     if key.removesuffix("_label").lower() in _LABELS and key.endswith("_label"):

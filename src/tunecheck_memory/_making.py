@@ -189,8 +189,9 @@ def make_definitions(
         configuration: The data sets; each has its own seed and memory span.
         folder: The folder of the definitions.
         making: The texts and the generator model for new definitions.
-        mode: None uses existing definitions if their record has the same data sets, arguments, spans and seeds.
-            "reuse" uses them without a check of the record, "regenerate" makes all definitions again.
+        mode: None uses existing definitions, and refuses them if their record has other data sets, arguments, spans
+            or seeds. "reuse" uses them without a check of the record, "regenerate" makes all definitions again. If
+            there are no definitions, each mode makes them.
         count: A function that counts the tokens of a text. If given, no test may be longer than its memory span.
 
     Raises:

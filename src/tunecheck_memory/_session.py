@@ -54,7 +54,7 @@ class Moment:
 
 @dataclass(slots=True)
 class Spent:
-    """Calls and their total latency."""
+    """Calls and their total latency. `made` counts calls, tokens and costs."""
 
     made: CallsMade = field(default_factory=CallsMade)
     latency_ms: float | None = None

@@ -259,7 +259,10 @@ class RayDriver(ChunkDriver):
             yield from self._end_task(flight, "Ray lost the worker")
 
     def _end_task(self, flight: _RayFlight, how: str, *, stop: bool = False, died: bool = False) -> Iterator[Portion]:
-        """Handle the unfinished rows of a task that has ended. `how` describes an early end."""
+        """Queue the unfinished rows of a task that has ended for other tasks, or stop the run if `stop` is true.
+
+        `how` is the reason of an early end; `died` is true if the process of an isolated row died.
+        """
         self._flights.remove(flight)
         if stop:
             self.stop(RunError(how))

@@ -314,7 +314,7 @@ class Command(Generic[T]):
         parameters = [each.parameter() for each in shown]
         made = _PanelledCommand(name, params=parameters, callback=run, help=_wrappable(self.run.__doc__ or ""))
         made.described, made.core = shown, self.options.core
-        if made.core:
+        if made.core:  # the help shows only these options; --help-all shows all
             more = click.Option(["--help-all"], is_flag=True, expose_value=False, is_eager=True, callback=_help_all)
             made.params.append(more)
         return made

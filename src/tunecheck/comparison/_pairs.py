@@ -87,7 +87,7 @@ class RunPair:
         column, _, value = where.partition("=")
         found = self.rows_by_value(column).get(value)
         if found is None:
-            raise ConfigurationError(f"{key}: no row of both runs has {where}")
+            raise ConfigurationError(f"{key}: no row that both runs have is in {where}")
         return found
 
     def labels(self, column: str) -> Sequence[str | None]:

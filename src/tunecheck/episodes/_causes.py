@@ -97,7 +97,7 @@ class TurnComparison:
                 right.make_truth(item)
         self._right, player = right.backend, Player(right.backend)
         if player.size * sum(map(len, turns)) > _MOST_BYTES:
-            raise ValueError("the conversation's states are too large to go through")
+            raise ValueError("the states of the simulators are too large to compare: make initial_config smaller")
         calls = [call for item in truth.turns[self.turn - 1] for call in services.read(item).calls]
         self.wanted = [self._wanted_call(player, call) for call in calls]
         idle = [at for at in range(self.turn - 1) if not truth.turns[at]]
@@ -112,7 +112,7 @@ class TurnComparison:
         self._told = [*found, *(called.result.text for called in last.calls)]
         self.results = {*self._told}
         if sum(map(len, self._told)) * len(last.calls) > _MOST_BYTES:
-            raise ValueError("the conversation's results are too large to go through")
+            raise ValueError("the results of the simulators are too large to compare")
         self.made = [self._made_call(called, len(found) + at) for at, called in enumerate(last.calls)]
 
     def _wanted_call(self, player: Player, call: FunctionCall) -> MadeCall:

@@ -178,7 +178,10 @@ class CallCollector:
         self.add_text(other.text)
 
     def add(self, wire_format: str | None, name: object, arguments: object = None, identity: object = None) -> None:
-        """Add one call. Its arguments are an object or its JSON text; missing or empty ones are an empty object."""
+        """Add one call, or the calls in a wrapper of parallel calls.
+
+        Its arguments are an object or its JSON text; missing or empty ones are an empty object.
+        """
         self.format = self.format or wire_format
         if not isinstance(name, str) or not name.strip():
             raise UnreadableError(f"call {len(self.calls) + 1} has no name")
@@ -189,9 +192,8 @@ class CallCollector:
         if name == PARALLEL:
             self._add_wrapped(wire_format, read)
         else:
-            self._append(
-                FunctionCall(str.__str__(name), read, identity if isinstance(identity, str) else None), wire_format
-            )
+            plain_name = str.__str__(name)  # the name may be of a subclass of str
+            self._append(FunctionCall(plain_name, read, identity if isinstance(identity, str) else None), wire_format)
 
     def add_tool_use(self, wire_format: str | None, use: object) -> None:
         """Add one call in the shape `{"recipient_name": "functions.f", "parameters": {…}}`."""

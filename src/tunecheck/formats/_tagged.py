@@ -35,10 +35,11 @@ _MENTION = re.compile(r"[ \t\"'`.,;:)]")
 
 @functools.cache
 def _patterns(end: str, last: str, argument: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns for the end of a quoted value, and for the text after a value (another argument, or the end).
+    """Return patterns for the end of a CDATA value, and for the text after a value (another argument, or the end).
 
     The group `again` contains repeated closing tags.
     """
+    # Without the names of groups, which would clash with those of the pattern around it.
     following = re.sub(r"\?P<\w+>", "?:", rf"\s*+(?:{last}|{argument})")
     return re.compile(rf"\]\]>\s*+(?:{end})"), re.compile(rf"(?P<again>(?:\s*+(?:{end}))*+){following}")
 

@@ -272,11 +272,11 @@ class ChunkRunner:
         """Run a chunk in the event loop and yield its portions."""
         outbox = _Outbox(UNREAD * plan.concurrency)
         plan = replace(plan, rows=lambda: iter(chunk.rows), row_count=len(chunk.rows))
-        ended = self._loop.submit(self._end_work(outbox, self._run(plan, chunk.known, outbox)))
+        running = self._loop.submit(self._run_and_end(outbox, self._run(plan, chunk.known, outbox)))
         yield from outbox.portions()
-        ended.result()
+        running.result()
 
-    async def _end_work(self, outbox: _Outbox, work: Coroutine[object, object, None]) -> None:
+    async def _run_and_end(self, outbox: _Outbox, work: Coroutine[object, object, None]) -> None:
         try:
             await work
         finally:

@@ -46,7 +46,8 @@ class _ByRow:
     def add(self, _: str | None, place: _Place) -> None:
         self._added += 1
         if place.row > _FARTHEST_AHEAD + _ROOM_A_PLACE * self._added:
-            # Many rows before it failed, or the index is made up: memory grows with the records, not with the index.
+            # The index is far above the number of records: many rows before it failed, or the file is damaged. A list
+            # would grow with the index, this mapping grows with the records. Offsets are stored plus 1; 0 means none.
             self._far[place.row] = place.offset + 1
             return
         if place.row >= len(self._offsets):

@@ -68,7 +68,10 @@ class ReadCallsCount:
                 self.gained[evaluator.name] += (other.get(key) == "pass") - (output.get(key) == "pass")
 
     def result(self, metrics: Mapping[str, JSON]) -> CallsRead | None:
-        """Return the counts and the pass rates of the other reading; None without answers with calls in their text."""
+        """Return how many answers have calls only in their text, and what the other value of --calls would change.
+
+        `pass_rates` has each evaluator's rate as read and as the other value would read it. None without such answers.
+        """
         if not self.unparsed:
             return None
         other = {}

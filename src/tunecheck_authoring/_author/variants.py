@@ -251,7 +251,10 @@ class VariantBuilder:
         return makers[kind](base)
 
     def missing_parameter(self, draft: Draft) -> Draft | None:
-        """Leave out a value; the user gives it in the next turn."""
+        """Leave out a value that the user gives in the next turn; until then only reading calls are allowed.
+
+        None if no value can be left out.
+        """
         places = [
             (place, name)
             for place in self._single(draft)

@@ -75,6 +75,7 @@ def reword_tasks(
 
 
 def _reword(task: AuthoredTask, voice: str, texts: Mapping[str, str], problems: Mapping[str, str]) -> AuthoredTask:
+    """Return the task in the writer's words; a turn whose words have a problem keeps its own, and `plain` says why."""
     ids = [_id(task, at) for at in range(len(task.words))]
     words = [original if each in problems else texts[each] for each, original in zip(ids, task.words, strict=True)]
     plain = {str(at): problems[each] for at, each in enumerate(ids) if each in problems}

@@ -178,13 +178,13 @@ class LiveServer:
         self._simulator = simulator
         self.recording = Recording(simulator.recording)
         self._shown = shown_server(server)
-        self._spares = SessionPool(server, time_limit_s)
-        self._kept: dict[str, _LiveSession] = {}
+        self._idle = SessionPool(server, time_limit_s)
+        self._in_use: dict[str, _LiveSession] = {}
         self._redactor = Redactor()
         for name, value in os.environ.items():
             if looks_secret(name):
                 self._redactor.add(Secret(value))
-        if not self.recording.start:
+        if not self.recording.start:  # the first session records the state in which the server starts
             self._keep(self._begin())
 
     def recorder(self) -> type[Recorded]:
@@ -205,23 +205,23 @@ class LiveServer:
         return made
 
     def close(self) -> None:
-        for begun in self._kept.values():
+        for begun in self._in_use.values():
             begun.session.close()
-        self._kept.clear()
-        self._spares.close()
+        self._in_use.clear()
+        self._idle.close()
 
     def _keep(self, begun: _LiveSession) -> None:
         """Keep a session for further calls in its state; close the oldest if there are too many."""
-        if begun.state in self._kept:
+        if begun.state in self._in_use:
             begun.session.close()
             return
-        self._kept[begun.state] = begun
-        if len(self._kept) > _MOST_KEPT:
-            self._kept.pop(next(iter(self._kept))).session.close()
+        self._in_use[begun.state] = begun
+        if len(self._in_use) > _MOST_KEPT:
+            self._in_use.pop(next(iter(self._in_use))).session.close()
 
     def _begin(self) -> _LiveSession:
         """Start a session; refuse a server that does not start in the recorded first state."""
-        begun = _LiveSession(self._spares.take())
+        begun = _LiveSession(self._idle.take())
         with _closed_on_error(begun):
             holds = self._holds(begun)
             if not self.recording.start:
@@ -238,10 +238,10 @@ class LiveServer:
         """Return a session in a state: a kept one, or one brought there by the missing calls."""
         route: list[RecordedCall] = []
         at = state
-        while at not in self._kept and at != self.recording.start:
+        while at not in self._in_use and at != self.recording.start:
             route.append(self.recording.reached[at])
             at = route[-1].before
-        begun = self._kept.pop(at) if at in self._kept else self._begin()
+        begun = self._in_use.pop(at) if at in self._in_use else self._begin()
         for call in reversed(route):
             self._make(begun, call.call, call.arguments)
             if begun.state != call.after:

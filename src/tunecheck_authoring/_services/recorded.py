@@ -168,7 +168,9 @@ class Recorded(TableSimulator):
         try:
             self.answer(name, arguments)
         except SimulatorError as error:
-            raise DataError(f"initial_config: the call of {clean(name)} before the conversation: {error}") from None
+            raise DataError(
+                f"initial_config: the call of {clean(name)} before the conversation fails: {error}"
+            ) from None
 
     def state(self) -> dict[str, object]:
         return {"not_recorded": self._lost} if self._lost else {**self._recording.states.get(self._state, {})}

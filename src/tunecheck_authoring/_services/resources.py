@@ -210,7 +210,9 @@ class Resources(TableSimulator):
     def _key_of(self, name: str, record: Record) -> str:
         key = self.resources[name].key
         if key is not None and record.get(key) is None:
-            raise DataError(f"initial_config.{name}: a record has no {key!r}")
+            raise DataError(
+                f"initial_config.{name}: a record has no {key!r}, which identifies it; add it to each record"
+            )
         return _ONLY if key is None else str(record[key])
 
     def _keep(self, name: str, key: str, record: Record) -> None:

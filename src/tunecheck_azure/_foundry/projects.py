@@ -122,7 +122,7 @@ def _endpoint(text: str) -> str:
         host = None
     # The error does not show the address: a query or a password may be a secret.
     if host is None or parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise ConfigurationError(f"the project's endpoint is not a plain address; expected {_SHOWN}")
+        raise ConfigurationError(f"the project's endpoint must be {_SHOWN}, without user, query or fragment")
     if parts.scheme != "https":
         raise ConfigurationError("the project's endpoint must begin with https://: a token is sent there")
     path = parts.path.rstrip("/")

@@ -54,7 +54,7 @@ class SpyMeeting(Kind):
         return scripted_test(self, example, [opening, *messages], [_QUESTION], [list(code.words) for code in codes])
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score a third for each understood message, minus a third if the reply has words of messages not sent.
+        """Score a third for each understood message; words of messages that were not sent take a third away.
 
         A message is understood if the reply has one of its words, in any case and number, and does not deny it ("not at
         dawn"). If all messages are understood, one wrong word costs nothing. The rules are sure if all messages are
@@ -62,13 +62,13 @@ class SpyMeeting(Kind):
         """
         reply, expected = last_reply(given), expected_words(given)
         known = {word for words in expected for word in words}
-        # The expected words show whether the messages are the benchmark's or those of this kind.
+        # The list that has the expected words is the one that the messages come from: the benchmark's or ours.
         choices: list[Sequence[tuple[str, ...]]] = [CODES, spy_words()]
         codes = max(choices, key=lambda each: sum(not known.isdisjoint(words) for words in each))
         others = [words for words in codes if known.isdisjoint(words)]
         said = _said_words(reply, {*known, *(word for words in others for word in words)})
         understood = [any(word in said for word in words) for words in expected]
-        wrong = [word for words in others if (word := next((each for each in words if each in said), ""))]
+        wrong = [found[0] for words in others if (found := [word for word in words if word in said])]
         passed_over = all(understood) and len(wrong) == 1
         reasons = [
             f"{'/'.join(words)[:80]}: {'understood' if right else 'not in the reply'}"
