@@ -247,7 +247,7 @@ def test_a_slice_can_decide(tmp_path: Path) -> None:
     assert compare(*runs, metrics="match[order]").metric("match[domain=order]").verdict == "worse"
     with pytest.raises(ConfigurationError, match=r"\[town=x\]: no column gives this slice"):
         select(*runs, metric="match[town=x]")
-    with pytest.raises(ConfigurationError, match="no row of both runs has domain=x"):
+    with pytest.raises(ConfigurationError, match="no row that both runs have is in domain=x"):
         select(*runs, metric="match[domain=x]")
 
 

@@ -439,6 +439,9 @@ def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPar
     yield Text(said)
     if len(selection.ranking) > 2:
         yield Chart([_interval(each.run, each.difference) for each in selection.ranking])
+    else:
+        low, estimate, high = selection.decision.difference
+        yield Chart([Interval(selection.metric, estimate, low, high)])
     yield _ranking(selection)
     others = [_with_objection(each) for each in selection.decisions if each is not selection.decision]
     if others:
@@ -463,8 +466,9 @@ def _ranking(selection: Selection) -> Table:
     rows: list[list[Cell]] = []
     for each in selection.ranking:
         said = "may be the best" if each.may_be_best and not invalid else "not comparable" * (each.run in invalid)
-        distance = shown_difference(kind, each.difference, unit=False) if several else ""
-        rows.append([_name(each.run), value_text(kind, each.value.value), distance, said])
-    heads = (units, _name(selection.metric), f"from the best other ({100 * selection.confidence:.3g}%)" * several, "")
+        distances = [shown_difference(kind, each.difference, unit=False)] * several
+        rows.append([_name(each.run), value_text(kind, each.value.value), *distances, said])
+    best_other = f"from the best other ({100 * selection.confidence:.3g}%)"
+    heads: list[Cell] = [units, _name(selection.metric), *[best_other] * several, ""]
     below = "The intervals hold for all runs at once. They end at ±0.0 if a run is shown to be ahead or behind."
-    return Table(heads, rows, "lrrl", below=Words(below, "dim") if several else "")
+    return Table(heads, rows, "lrrl" if several else "lrl", below=Words(below, "dim") if several else "")
