@@ -392,7 +392,7 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "a target without parameters": without_parameters,
     "a value inside an object, mapped or named like a parameter": all_of(mapped_part, leaf),
     "an argument object, such as a model configuration": all_of(changed_value, given_configuration),
-    "`**columns`, under any name but `kwargs`": all_columns,
+    "an evaluator's `**columns` (any name but `**kwargs`)": all_columns,
     "a subclass of an evaluator with its own `__call__`": call_of_its_own,
     "a column called `date`, whole numbers with gaps, `null` among numbers": all_of(
         date, whole_numbers, null_among_numbers
@@ -421,7 +421,7 @@ OF_AZURE: dict[str, Callable[[Path], None]] = {
     "private keys and attributes": all_of(public_keys, private_attributes),
     "the score of two texts without common words": nothing_in_common,
     "`RougeType`": rouge_types,
-    "columns of nested values": leaves,
+    "the columns made from an object's values": leaves,
     "an `__aggregate__` that fails": failing_aggregate,
     "`NA` and `null` in a CSV file": csv,
 }
@@ -550,7 +550,7 @@ OF_OURS: dict[str, Callable[[Path], None]] = {
         "no column 'answer'", evaluator_config={"e": mapped(response="${data.answer}")}
     ),
     "an unknown keyword or evaluator name in the configuration": unknown_names,
-    "nested columns": nested,
+    "a parameter named like a value inside an object": nested,
     "a `default` mapping and an evaluator's own": merged,
     "references": references,
     "a number that an evaluator or target returns": numbers,
