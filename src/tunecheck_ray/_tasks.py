@@ -71,9 +71,7 @@ def _open_job(job: bytes) -> tuple[ChunkRunner, TaskServices]:
             f"{version} on Python {python[0]}.{python[1]}"
             for version, python in ((__version__, sys.version_info), (given.version, given.python))
         )
-        raise ConfigurationError(
-            f"a Ray worker has Tunecheck {here}, the driver {there}: use the same version on all nodes"
-        )
+        raise ConfigurationError(f"a Ray worker has Tunecheck {here}, the driver {there}; use one version on all nodes")
     if given.workspace is not None:
         os.chdir(given.workspace)
     sys.path.insert(0, str(Path.cwd()))
