@@ -162,7 +162,7 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardScoreOptions(JsonOptions, NamesOptions):
     path: Path = argument("A file BFCL_v3_… or BFCL_v4_<category>_result.json, or a folder with such files.", "PATH")
-    compat: str = option("bfcl: the leaderboard's verdicts; strict: without its gaps.", "MODE", default="bfcl")
+    compat: str = option("bfcl: the leaderboard's verdicts; strict: mistakes they ignore fail.", "MODE", default="bfcl")
     out: Path | None = option("Folder for the verdicts; default: bfcl_score.", "DIR")
     data: Path | None = option("Folder of BFCL's data; default: that of `bfcl get`.", "DIR")
     workers: int | None = option("Number of processes.", "N", least=1)

@@ -44,7 +44,7 @@ class DestinationOptions(CommandOptions):
         acts="sends",
     )
     foundry: str | None = option(
-        "evals: upload to the project's evals API, which has the portal's own runs; default: a separate result.",
+        "evals: upload as a run of the portal's evals; default: as a separate result.",
         "API",
         RUNNING,
         recorded=False,

@@ -28,7 +28,7 @@ class ConvertOptions(CommandOptions):
     )
     graders: Path | None = option("With openai-evals: the eval's JSON; its graders become evaluators.", "FILE")
     out: Path | None = option("Data set to write; default: datasets/ and FILE's name.", "FILE")
-    overwrite: bool = flag("Replace FILE if it is there.")
+    overwrite: bool = flag("Replace an existing data set.")
 
 
 @command(ConvertOptions)

@@ -37,7 +37,7 @@ class AuthorOptions(JsonOptions, TrustOptions):
         "Take only OpenAPI operations whose path, tag or operationId fits: '/pets*' (repeatable).", "PATTERN", _WORLD
     )
     mcp: str | None = option(
-        "MCP server to record and use: its command ({folder}: a new folder) or URL.", "COMMAND|URL", _WORLD
+        "MCP server to record and use: its URL or command ({folder} becomes a new folder).", "COMMAND|URL", _WORLD
     )
     tasks: int = option("Number of conversations.", "N", _SET, default=50, least=1, most=100_000)
     turns: str = option("Turns of a conversation, as 3 or 2-4; 1: single questions.", "A-B", _SET, default="2-4")

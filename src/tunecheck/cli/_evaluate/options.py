@@ -69,14 +69,16 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
     endpoint: str | None = option("Endpoint to evaluate, or several as a,b.", "FILE", _DATA, acts="asks")
     response_column: str | None = option("Score the answers in this column.", "COLUMN", _DATA)
     limit: int | None = option("Use only the first N rows.", "N", _DATA, least=1)
-    number_ids: bool = flag("Accept repeated ids: later rows become id@7.", _DATA)
+    number_ids: bool = flag("Accept repeated ids: row 7's becomes ID@7.", _DATA)
     repeat: int | None = option(
         "Run each row K times; adds pass@k and pass^k.", "K", _DATA, least=1, most=1_000, acts="speeds"
     )
     seed: int | None = option("Seed of simulated answers and of the order of --until-decided.", "N", _DATA, least=0)
     until_decided: bool = flag("Run rows in random order; stop once the gate against a run is decided.", GATING)
     all: bool = flag("With --resume: also run the rows that --until-decided left out.", RUNNING, recorded=False)
-    reuse: str | None = option("New run with RUN's options and its unchanged answers.", "RUN", RUNNING, recorded=False)
+    reuse: str | None = option(
+        "New run with RUN's options and answers to unchanged rows.", "RUN", RUNNING, recorded=False
+    )
     on: str | None = option(
         "Run rows elsewhere: ray (this machine) or ray:ADDRESS (a cluster).", "WHERE", RUNNING, recorded=False
     )
