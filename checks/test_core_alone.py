@@ -175,6 +175,6 @@ def test_the_core_s_tests_pass_without_any_plugin(whole: Copy, tmp_path: Path) -
     copy = without(whole, set(PLUGINS), tmp_path)
     files = sorted((ROOT / "tests" / "core").glob("test_*.py"))
     tests = [path.relative_to(ROOT) for path in files if path.name not in ALSO_PLUGINS and not imports_a_plugin(path)]
-    assert len(tests) > 150
+    assert len(tests) > 0.8 * len(files)
     done = copy.python("-m", "pytest", "-q", "-n", "2", *map(str, tests), cwd=copy.folder)
     assert done.returncode == 0, done.stdout[-3000:]
