@@ -132,19 +132,23 @@ def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
 
     `ending` is a common suffix of names, such as a file extension, that is not compared.
     """
+    names = [*{each.removesuffix(ending): each for each in sorted({*known} - {name})}.values()]
+    if (near := suggest_names(name, names, ending)) or not names:
+        return near
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f"; known: {', '.join(names[:_MOST_LISTED])}{more}"
+
+
+def suggest_names(name: str, known: Iterable[str], ending: str = "") -> str:
+    """Return `"; did you mean 'bleu'?"`, or "" if no known name is similar; see `did_you_mean`."""
     from difflib import SequenceMatcher, get_close_matches
 
     names = {each.removesuffix(ending): each for each in sorted({*known} - {name})}
     word = name.removesuffix(ending)
     near = get_close_matches(word, names, n=3, cutoff=_LIKELY)
-    if near:
-        if SequenceMatcher(None, near[0], word).ratio() >= _SURE:
-            near = near[:1]
-        return f"; did you mean {' or '.join(repr(names[each]) for each in near)}?"
-    if not names:
-        return ""
-    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    return f"; known: {', '.join([*names.values()][:_MOST_LISTED])}{more}"
+    if near and SequenceMatcher(None, near[0], word).ratio() >= _SURE:
+        near = near[:1]
+    return f"; did you mean {' or '.join(repr(names[each]) for each in near)}?" if near else ""
 
 
 def how_it_ended(code: int) -> str:

@@ -128,7 +128,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     if simulated and not allow_simulated:
         raise ConfigurationError(
             f"run {run.id} has simulated answers, not a model's, which would mislead among real results: "
-            "upload it, marked as simulated, with --allow-simulated (allow_simulated=True)"
+            "to upload it marked as simulated, give --allow-simulated (allow_simulated=True)"
         )
     metrics, left_out = finite_metrics(summary.get("metrics"))
     given = manifest.get("tags")

@@ -120,7 +120,7 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     told = [f"{plural(others.total(), 'other metric')}: {others[BETTER]:,} better, {others[WORSE]:,} worse"]
     more = "--details shows all metrics, slices, causes and rows"
     if comparison.new.place != "memory":
-        more += f", `tunecheck report {comparison.new.id} --against {comparison.base.id}` the answers"
+        more += f"; `tunecheck report {comparison.new.id} --against {comparison.base.id}` shows the answers"
     yield Text([Words("; ".join([*told * bool(others), more]), "dim")])
 
 
@@ -343,7 +343,7 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int) -> T
 
 
 def _groups(row: RowChange) -> tuple[list[str], list[str]]:
-    """Return the causes that a row's faults stand for in the base and in the new run, each once."""
+    """Return the distinct causes of a row's faults in the base and in the new run."""
     sides = (row.base_faults, row.base_reason), (row.new_faults, row.new_reason)
     groups = (fault_groups(faults, reason or "") for faults, reason in sides)
     base, new = (list(dict.fromkeys(title_of_cause(*each) for each in of.items())) for of in groups)

@@ -15,7 +15,7 @@ import msgspec
 from tunecheck._errors import EndpointError
 from tunecheck._faults import CUT_OFF
 from tunecheck._json import JSON, content_hash, dumps
-from tunecheck._messages import did_you_mean
+from tunecheck._messages import suggest_names
 from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
@@ -243,9 +243,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             return ""
         names = [self._redactor.line(name, 100) for name in models]
         more = f" and {len(names) - _MOST_MODELS:,} more" * (len(names) > _MOST_MODELS)
-        nearest = did_you_mean(self._model, names)
-        offered = f"the server offers {', '.join(names[:_MOST_MODELS])}{more}"
-        return offered + nearest * ("did you mean" in nearest)
+        return f"the server offers {', '.join(names[:_MOST_MODELS])}{more}{suggest_names(self._model, names)}"
 
     def reply_headers(self) -> Mapping[str, str]:
         """Return the headers of the latest reply."""
