@@ -87,7 +87,14 @@ class RunError(TunecheckError):
 
 
 class StopRunError(RunError):
-    """The run must stop in order, because every further row would fail in the same way."""
+    """The run must stop in order, because every further row would fail in the same way.
+
+    `resumable` is false if what the run was begun with is wrong: only a new run can help.
+    """
+
+    def __init__(self, message: str, *, resumable: bool = True) -> None:
+        super().__init__(message)
+        self.resumable = resumable
 
 
 class RunInterruptedError(RunError):

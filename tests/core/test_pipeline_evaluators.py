@@ -505,7 +505,7 @@ def test_a_run_says_that_evaluators_are_not_given_the_tools_of_the_data(tmp_path
     tools = [{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
     rows = [{"ground_truth": 'get_weather(city="Oslo")', "response": 'get_weather(city="Oslo")', "tools": tools}]
     evaluators = {"calls": FunctionCallMatchEvaluator(), "own": lambda response: 1}
-    told = "evaluators of calls are not given the column 'tools', by which calls in texts are known and checked"
+    told = "the evaluators of calls do not use the column 'tools'"
     mapped = {"default": {"column_mapping": {"tool_definitions": "${data.tools}"}}}
     assert any(note.startswith(told) for note in run(tmp_path, rows, evaluators=evaluators).notes)
     for arguments in ({"evaluator_config": mapped}, {"evaluators": {"own": evaluators["own"]}}):

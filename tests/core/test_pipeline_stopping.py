@@ -47,6 +47,15 @@ def test_a_stop_among_groups_waits_for_no_other_group(tmp_path: Path, concurrenc
         run(tmp_path, ROWS[:60], target=Grouped(), evaluators={"e": lambda q: 1}, concurrency=concurrency)
 
 
+def test_a_run_that_was_begun_wrong_is_not_told_to_resume(tmp_path: Path) -> None:
+    class UnknownModel(Target):
+        async def answer(self, row: Row, context: CallContext) -> dict[str, Any]:
+            raise StopRunError("no such model", resumable=False)
+
+    with pytest.raises(RunError, match=r"stopped: no such model; correct that and start a new run$"):
+        run(tmp_path, ROWS[:3], target=UnknownModel(), evaluators={"e": lambda q: 1})
+
+
 def test_a_target_whose_groups_raise_stops_the_run(tmp_path: Path) -> None:
     class Ungrouped(Answering):
         def group_key(self, row: Row) -> str | None:

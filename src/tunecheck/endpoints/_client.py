@@ -236,8 +236,8 @@ class Client:
                 continue
             if not outcome.retry or failures > self.backoff.retries:
                 failed = _with(outcome.error, f"after {failures} attempts") if failures > 1 else outcome.error
-                if failed.cause == "unknown_model" and (models := await self.offered_models()):
-                    failed = _with(failed, models)
+                if failed.cause == "unknown_model":
+                    failed = _with(failed, await self.offered_models() or "check the name of the model or deployment")
                 if outcome.refused:
                     live.refused(failed)
                 else:
@@ -330,7 +330,7 @@ class _Live:
         self.refusals = 0
         self.attempts = 0
         self.overloads: Counter[int] = Counter()
-        self._stop: str | None = None
+        self._last_refusal: EndpointError | None = None
         self._requests, self._tokens = buckets.requests, buckets.tokens
         self.counts_tokens = buckets.tokens is not None
 
@@ -349,8 +349,10 @@ class _Live:
         return end
 
     def check(self) -> None:
-        if self._stop is not None:
-            raise StopRunError(self._stop)
+        if (last := self._last_refusal) is not None:
+            begun_wrong = last.cause == "unknown_model"  # a resumed run keeps its model
+            message = f"{MOST_REFUSALS} calls in a row were refused; the last: {last}"
+            raise StopRunError(message, resumable=not begun_wrong)
 
     def refused(self, error: EndpointError) -> None:
         """Count a refusal.
@@ -360,8 +362,8 @@ class _Live:
         """
         self.refusals += 1
         if self.refusals >= MOST_REFUSALS:
-            self._stop = f"the run must stop now: {MOST_REFUSALS} calls in a row were refused; the last: {error}"
-            raise StopRunError(self._stop) from None
+            self._last_refusal = error
+            self.check()
 
 
 def _with(error: EndpointError, more: str) -> EndpointError:

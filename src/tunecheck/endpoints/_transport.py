@@ -416,7 +416,7 @@ def error_failure(
     else:
         said, advice = _error_text(body, reply), _ADVICE.get(402 if spent else status)
     no_model = status in (400, 404) and (not _NO_MODEL_CODES.isdisjoint(codes) or _NO_MODEL.search(said) is not None)
-    advice = "check the name of the model or deployment" if no_model else advice
+    advice = None if no_model else advice  # the client names the models that the service offers
     message = f"{who} answered {_status_name(reply.status)}{' with an error' if reply.status < 300 else ''}"
     if status != reply.status:
         message += f" (the model's own status: {_status_name(status)})"

@@ -16,6 +16,7 @@ from tunecheck._errors import (
     MissingExtraError,
     RunError,
     RunInterruptedError,
+    StopRunError,
     TunecheckError,
     error_text,
 )
@@ -118,6 +119,8 @@ def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseExcepti
     if not run.journal.exists():
         gone = f"its folder {run.folder} was removed or moved while it went on"
         return RunError(f"run {run.id} stopped: {gone}; start it again, or if it was moved, --resume its new folder")
+    if isinstance(error, StopRunError) and not error.resumable:
+        return RunError(f"run {run.id} stopped: {reason}; correct that and start a new run")
     return RunError(f"run {run.id} stopped: {reason}; go on with --resume {run.id}")
 
 

@@ -181,8 +181,8 @@ class Execution:
         found = (tools_left_out(each.signature, self.layers[each.name], columns) for each in self.evaluators)
         if column := next(filter(None, found), None):
             yield (
-                f"evaluators of calls are not given the column {column!r}, by which calls in texts are known and "
-                f"checked: --mapping 'tool_definitions=${{data.{column}}}'"
+                f"the evaluators of calls do not use the column {column!r}; to check calls against it, give "
+                f"--mapping 'tool_definitions=${{data.{column}}}'"
             )
 
     def _read_base(self) -> Deciding | None:
