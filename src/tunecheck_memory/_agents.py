@@ -151,7 +151,7 @@ class EndpointAgent(Agent):
         else:
             request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_moment(at_us))
             try:
-                reply = _outcome(at_us, await self._endpoint.complete(request), self.name, dumps(request.messages))
+                reply = outcome_of(at_us, await self._endpoint.complete(request), self.name, dumps(request.messages))
             except ContentFilterError:
                 asked = len(dumps(request.messages))
                 reply = Outcome(at_us, "", simulated=self.simulated, declined=True, asked=asked)
@@ -237,7 +237,7 @@ class RememberingAgent(Agent):
             )
         except ContentFilterError:
             return Outcome(at_us, "", simulated=self.simulated, declined=True, asked=len(message))
-        return _outcome(at_us, remembered.completion, self.name, message, adopted=remembered.adopted)
+        return outcome_of(at_us, remembered.completion, self.name, message, adopted=remembered.adopted)
 
     async def reset(self, key: str, at_us: int) -> None:
         await self._endpoint.reset(conversation=self._conversation, key=key, sent_at=_moment(at_us))
@@ -247,7 +247,7 @@ class RememberingAgent(Agent):
         await self._endpoint.advance(conversation=self._conversation, key=key, sent_at=_moment(to_us), seconds=seconds)
 
 
-def _outcome(at_us: int, completion: Completion, name: str, asked: str | bytes, *, adopted: bool = False) -> Outcome:
+def outcome_of(at_us: int, completion: Completion, name: str, asked: str | bytes, *, adopted: bool = False) -> Outcome:
     """Return a completion as an outcome; count the characters of `asked` if the service reported no input tokens."""
     text = completion.text or ""
     if len(text) > MAX_REPLY_CHARACTERS:

@@ -71,12 +71,10 @@ def _texts(value: object, name: str) -> list[str]:
 
 
 def _points(value: JSON, reasons: list[str]) -> Points | None:
-    """Return the points in `{"points": 3, "most": 5}`, `[3, 5]`, or a share from 0 to 1; else None."""
-    if isinstance(value, Mapping):
-        value = [value.get("points"), value.get("most")]
-    numbers = [real_number(each) for each in (value if isinstance(value, list) else [value, 1])]
-    known = [float(each) for each in numbers if each is not None and abs(each) <= _MOST_POINTS]
-    return Points(known[0], known[1], tuple(reasons)) if len(known) == len(numbers) == 2 else None
+    """Return the points in `{"points": 3, "most": 5}`, else None."""
+    numbers = [real_number(value.get(key)) for key in ("points", "most")] if isinstance(value, dict) else []
+    known = [each for each in numbers if each is not None and abs(each) <= _MOST_POINTS]
+    return Points(known[0], known[1], tuple(reasons)) if len(known) == 2 else None
 
 
 _METRIC = "memory"
@@ -174,42 +172,37 @@ class MemoryEvaluator(Evaluator):
         """Score one test. Any thread may call this, even if it runs an event loop."""
         row: dict[str, Any] = locals().copy()
         del row["self"]
-        test, result = self._judge_by_words(row)
-        if not isinstance(result, list):
-            return result
-        assert self._judges is not None
+        test, ruled, questions = self._judge_by_words(row)
+        if not questions or self._judges is None:
+            return ruled
         judge = self._judges.judge(test)
-        return self._judge_verdict(test, [judge(**inputs) for inputs in result])
+        return self._judge_verdict(test, [judge(**inputs) for inputs in questions])
 
     async def call_with(self, calls: ModelCalls, /, **row: Any) -> Verdict:  # noqa: ANN401 - columns of any kind
-        test, result = self._judge_by_words(row)
-        if not isinstance(result, list):
-            return result
-        assert self._judges is not None
+        test, ruled, questions = self._judge_by_words(row)
+        if not questions or self._judges is None:
+            return ruled
         judge = self._judges.judge(test)
-        return self._judge_verdict(test, [await judge.call_with(calls, **inputs) for inputs in result])
+        return self._judge_verdict(test, [await judge.call_with(calls, **inputs) for inputs in questions])
 
-    def _judge_by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict | list[dict[str, object]]]:
-        """Return the test and its verdict by rules, or the inputs of the judge's questions if a judge must score it."""
-        own, sure = none_if_nan(row.pop("own_score", None)), none_if_nan(row.pop("own_sure", None)) is not False
+    def _judge_by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict, list[dict[str, object]]]:
+        """Return the test, its verdict by rules, and the inputs of the judge's questions if a judge must score it."""
+        own = real_number(none_if_nan(row.pop("own_score", None)))  # type: ignore[arg-type]  # any column value
+        sure = none_if_nan(row.pop("own_sure", None)) is not False
         test = read_test(**row)
+        found = judge_by_words(test) if own is None else Score(min(1.0, max(0.0, float(own))), (), sure)
         questions = self._judges.questions(test) if self._judges is not None else []
-        if isinstance(own, (int, float)) and not isinstance(own, bool) and math.isfinite(own):
-            ruled = Score(min(1.0, max(0.0, float(own))), (), sure)
-            return test, questions if questions and not sure else self._verdict(test, ruled, "rules")
-        score = judge_by_words(test)
-        if isinstance(score, Score) and questions and (not score.sure or self._is_doubtful(test)):
-            return test, questions
-        if isinstance(score, Undecided):
-            hint = ": give one with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
-            return test, questions or verdict(
-                _METRIC,
-                threshold=self._threshold,
-                reason=score.reason + hint,
-                properties={"dataset": test.title},
-                not_applicable=True,
-            )
-        return test, self._verdict(test, score, "words" if test.points is None else "points")
+        if isinstance(found, Score):
+            by = "rules" if own is not None else "words" if test.points is None else "points"
+            asks = not found.sure or (own is None and self._is_doubtful(test))
+            return test, self._verdict(test, found, by), questions if asks else []
+        hint = ": give one with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
+        properties: dict[str, JSON] = {"dataset": test.title}
+        reason = found.reason + hint
+        unscored = verdict(
+            _METRIC, threshold=self._threshold, reason=reason, properties=properties, not_applicable=True
+        )
+        return test, unscored, questions
 
     def _is_doubtful(self, test: FinishedTest) -> bool:
         """True if a judge is wanted for replies that are not verbatim, and this one is not."""
@@ -218,8 +211,8 @@ class MemoryEvaluator(Evaluator):
 
     def _judge_verdict(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> Verdict:
         assert self._judges is not None
-        score, reasons, properties = self._judges.together(test, verdicts)
-        return self._verdict(test, Score(score, reasons), "judge", properties)
+        score, properties = self._judges.combine(test, verdicts)
+        return self._verdict(test, score, "judge", properties)
 
     def _verdict(self, test: FinishedTest, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
         reasons = score.reasons[:_MOST_REASONS] + (() if score.sure else (_NOT_SURE,))
@@ -261,27 +254,17 @@ def judge_by_words(given: FinishedTest) -> Score | Undecided:
 
     Texts of a test never raise an error: an unreadable reply or expected text becomes a reason of the result.
     """
+    kind, points = shipped_kind(given.title), given.points
+    score: Score | None = None
     try:
-        score = _score(given)
+        if points is not None:
+            score = Score(points.points / points.most, points.reasons) if points.most > 0 else None
+        elif kind is not None and not kind.judged:
+            score = kind().score(given)
     except UndecidedError as error:
         return Undecided(str(error))
-    return replace(score, score=min(1.0, max(0.0, score.score)))
-
-
-def _score(given: FinishedTest) -> Score:
-    if given.points is not None:
-        return _share(given.points)
-    kind = shipped_kind(given.title)
-    if kind is None:
-        raise UndecidedError(f"there are no rules for the data set {given.title[:80]!r}")
-    score = None if kind.judged else kind().score(given)
+    if score is None and kind is None:
+        return Undecided(f"there are no rules for the data set {given.title[:80]!r}")
     if score is None:
-        raise UndecidedError(f"only a judge can score {given.title}")
-    return score
-
-
-def _share(points: Points) -> Score:
-    """Return the share of a test's own points as its score."""
-    if not (math.isfinite(points.points) and math.isfinite(points.most) and points.most > 0):
-        raise UndecidedError("its points are not finite numbers, or the most points are not above 0")
-    return Score(points.points / points.most, points.reasons)
+        return Undecided(f"only a judge can score {given.title}")
+    return replace(score, score=min(1.0, max(0.0, score.score)))

@@ -49,7 +49,7 @@ def event_log_path(run: Path, trial: int) -> Path:
     return run / FOLDER / session_name(trial) / EVENTS
 
 
-class _EventRecord(msgspec.Struct, frozen=True, tag_field="k"): ...
+class _EventRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="k"): ...
 
 
 class _Session(_EventRecord, frozen=True, tag="session"):
@@ -58,12 +58,22 @@ class _Session(_EventRecord, frozen=True, tag="session"):
     format_version: int = FORMAT_VERSION
 
 
-class _Do(_EventRecord, frozen=True, tag="do", omit_defaults=True):
+class Event(_EventRecord, frozen=True, kw_only=True, tag="do", omit_defaults=True, rename={"at_us": "at"}):
+    """The n-th effect: a call with its idempotency `key`; `outcome` is None if the call was in flight.
+
+    `changed` holds settings that changed with this event.
+    """
+
     n: int
-    key: str
-    at: int
+    key: str | None = None
+    at_us: int = 0
     effect: Effect
+    outcome: Outcome | None = None
     changed: dict[str, Any] | None = None
+
+
+class _Did(Event, frozen=True, kw_only=True, tag="did"):
+    """An effect without a call."""
 
 
 class _Done(_EventRecord, frozen=True, tag="done", omit_defaults=True):
@@ -72,27 +82,7 @@ class _Done(_EventRecord, frozen=True, tag="done", omit_defaults=True):
     changed: dict[str, Any] | None = None
 
 
-class _Did(_EventRecord, frozen=True, tag="did", omit_defaults=True):
-    n: int
-    effect: Effect
-    outcome: Outcome
-    changed: dict[str, Any] | None = None
-
-
-AnyRecord: TypeAlias = _Session | _Do | _Done | _Did
-
-
-class Event(msgspec.Struct, frozen=True):
-    """A recorded effect; `outcome` is None if it was in flight, `key` is None if no call was made.
-
-    `changed` holds settings that changed with this event.
-    """
-
-    effect: Effect
-    outcome: Outcome | None
-    key: str | None = None
-    at_us: int = 0
-    changed: dict[str, Any] | None = None
+AnyRecord: TypeAlias = _Session | Event | _Done | _Did
 
 
 class EventLog:
@@ -109,49 +99,49 @@ class EventLog:
             ConfigurationError: The log was begun with other settings; the message names them.
             RunError: The log is damaged, or cannot be written.
         """
-        try:
+        with raise_as(RunError, path.parent, "cannot be made"):
             path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"cannot make the folder {path.parent}: {error.strerror}") from error
-        self._file = RecordFile(path, f"the session {path.parent.name}")
+        header = _Session(start=start_us, made_of=dict(made_of))
+        self._file = RecordFile(path, f"the session {path.parent.name}", header=header)
         try:
-            header, self.recorded = _whole(path)[:2]
-            if header is None:
-                header = _Session(start_us, dict(made_of))
-                self._file.append(header)
-            before: dict[str, JSON] = {**header.made_of}
-            for event in self.recorded:
-                before |= event.changed or {}
-            changed = [name for name in {**before, **made_of} if before.get(name) != made_of.get(name)]
-            if not CHANGEABLE.issuperset(changed):
-                raise ConfigurationError(
-                    f"{path.parent.name} was started with other {' and other '.join(changed)}: "
-                    "undo that, or start anew with --fresh"
-                )
+            self._continue(path, made_of)
         except BaseException:  # noqa: BLE001 - the file has no owner that would close it
             self._file.close()
             raise
+
+    def _continue(self, path: Path, made_of: Mapping[str, JSON]) -> None:
+        """Read the earlier events, and find the settings that have changed since."""
+        header, self.recorded = _whole(path)[:2]
+        assert header is not None
+        before: dict[str, JSON] = {**header.made_of}
+        for event in self.recorded:
+            before |= event.changed or {}
+        changed = [name for name in {**before, **made_of} if before.get(name) != made_of.get(name)]
+        if not CHANGEABLE.issuperset(changed):
+            raise ConfigurationError(
+                f"{path.parent.name} was started with other {' and other '.join(changed)}: "
+                "undo that, or start anew with --fresh"
+            )
         self.start_us = header.start
         self.begun_with: Mapping[str, JSON] = header.made_of
         self.change: dict[str, JSON] | None = {name: made_of.get(name) for name in changed} or None
-        last = self.recorded[-1] if self.recorded else None
-        in_flight = last is not None and last.outcome is None
-        self._next = len(self.recorded) - in_flight
-        if last is not None and in_flight and self.change:  # the repeated call has the new settings
+        self._next = sum(event.outcome is not None for event in self.recorded)
+        if self.change and self._next < len(self.recorded):  # the repeated call has the new settings
+            last = self.recorded[-1]
             self.recorded[-1] = msgspec.structs.replace(last, changed={**(last.changed or {}), **self.change})
 
     def intend(self, effect: Effect, key: str, at_us: int) -> None:
         """Record a call to the agent or the judge before it is made."""
-        self._file.append(_Do(self._next, key, at_us, effect, self._changed_settings()))
+        self._file.append(Event(n=self._next, key=key, at_us=at_us, effect=effect, changed=self._changed_settings()))
 
     def done(self, outcome: Outcome) -> None:
         """Record the outcome of the call that `intend` recorded."""
-        self._file.append(_Done(self._next, outcome, self._changed_settings()))
+        self._file.append(_Done(n=self._next, outcome=outcome, changed=self._changed_settings()))
         self._next += 1
 
     def did(self, effect: Effect, outcome: Outcome) -> None:
         """Record an effect without a call."""
-        self._file.append(_Did(self._next, effect, outcome, self._changed_settings()))
+        self._file.append(_Did(n=self._next, effect=effect, outcome=outcome, changed=self._changed_settings()))
         self._next += 1
 
     def _changed_settings(self) -> dict[str, JSON] | None:
@@ -219,12 +209,10 @@ def _read(path: Path) -> _Log:
                 continue
             try:
                 record: AnyRecord = msgspec.convert(loads(line), AnyRecord)
-                if header is not None:
-                    _add(events, record)
-                elif isinstance(record, _Session):
+                if isinstance(record, _Session) and header is None:
                     header = record
                 else:
-                    raise ValueError("the start of a session is missing")
+                    _add(events, record, header)
             except ValueError as error:
                 problem = f"the record at byte {begin} cannot be read: {error}"
             else:
@@ -236,16 +224,20 @@ def _read(path: Path) -> _Log:
     return _Log(header, events, end, f"{problem or records.damage}; going on before it repeats up to {again}")
 
 
-def _add(events: list[Event], record: AnyRecord) -> None:
+def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> None:
     """Add a record to the events: a new event, or the outcome of the event in flight."""
     in_flight = bool(events) and events[-1].outcome is None
-    match record:
-        case _Done(n, outcome, changed) if in_flight and n == len(events) - 1:
-            both = {**(events[-1].changed or {}), **(changed or {})} or None
-            events[-1] = msgspec.structs.replace(events[-1], outcome=outcome, changed=both)
-        case _Do(n, key, at_us, effect, changed) if not in_flight and n == len(events):
-            events.append(Event(effect, None, key, at_us, changed))
-        case _Did(n, effect, outcome, changed) if not in_flight and n == len(events):
-            events.append(Event(effect, outcome, changed=changed))
-        case _:
-            raise ValueError("out of order")
+    if header is None or isinstance(record, _Session) or record.n != len(events) - in_flight:
+        raise ValueError("out of order")
+    if isinstance(record, _Done) and in_flight:
+        both = {**(events[-1].changed or {}), **(record.changed or {})} or None
+        events[-1] = msgspec.structs.replace(events[-1], outcome=record.outcome, changed=both)
+    elif isinstance(record, Event) and not in_flight and _is_complete(record):
+        events.append(record)
+    else:
+        raise ValueError("out of order")
+
+
+def _is_complete(event: Event) -> bool:
+    """True if a call has its key, and an effect without a call its outcome."""
+    return (event.key is None, event.outcome is None) == ((True, False) if isinstance(event, _Did) else (False, True))

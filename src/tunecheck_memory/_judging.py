@@ -9,14 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from msgspec import structs
-
 from tunecheck import ConfigurationError, ContentFilterError, JudgementError, PromptyEvaluator
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
-from tunecheck.plugins import JSON, Verdict, dumps
+from tunecheck.plugins import JSON, CallsMade, Verdict, dumps
+from tunecheck_memory._agents import outcome_of
 from tunecheck_memory._configuration import shipped_kind, shipped_kinds
 from tunecheck_memory._effects import Outcome
-from tunecheck_memory._kind import AskJudge, FinishedTest, Kind
+from tunecheck_memory._kind import AskJudge, FinishedTest, Kind, Score
 from tunecheck_memory._kinds.scripts import DATA
 
 _WORKSPACE = Path("prompty")
@@ -49,7 +48,7 @@ class EndpointJudge:
             values = await question.answer(calls, request.values)
         except (JudgementError, ContentFilterError) as error:
             values = {"error": str(error)}
-        return structs.replace(calls.outcome, text=dumps(dict(values)).decode())
+        return calls.outcome(dumps(dict(values)).decode())
 
     def _load(self, purpose: str) -> _Question:
         if not purpose.isidentifier():
@@ -70,31 +69,34 @@ class _Question(PromptyEvaluator):
 
 
 class _Calls:
-    """The calls of one judgement: each has its own idempotency key; `outcome` adds up their tokens and latency."""
+    """The calls of one judgement; each has its own idempotency key."""
 
     def __init__(self, key: str) -> None:
         self._key = key
-        self._count = 0
-        self.outcome = Outcome(0)
+        self._outcomes: list[Outcome] = []
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
-        self._count += 1
-        key = self._key if self._count == 1 else f"{self._key}-{self._count}"
+        key = f"{self._key}-{len(self._outcomes) + 1}" if self._outcomes else self._key
         completion = await endpoint.complete(replace(request, idempotency_key=key))
-        usage, before = completion.usage, self.outcome
-        counts: dict[str, int | None] = {}
-        for name in ("input_tokens", "output_tokens", "cached_input_tokens"):
-            known = [each for each in (getattr(before, name), getattr(usage, name)) if each is not None]
-            counts[name] = sum(known) if known else None
-        self.outcome = structs.replace(
-            before,
-            latency_ms=(before.latency_ms or 0.0) + (completion.latency_ms or 0.0),
-            asked=before.asked + (len(dumps([*request.messages])) if usage.input_tokens is None else 0),
-            simulated=before.simulated or completion.simulated,
-            masked=before.masked or completion.masked,
-            **counts,
-        )
+        self._outcomes.append(outcome_of(0, completion, endpoint.name, dumps([*request.messages])))
         return completion
+
+    def outcome(self, text: str) -> Outcome:
+        """Return the judgement's outcome, with the tokens and the latency of all calls."""
+        made = CallsMade()
+        for each in self._outcomes:
+            made = made.plus(each.made)
+        return Outcome(
+            0,
+            text,
+            sum(each.latency_ms or 0.0 for each in self._outcomes) if self._outcomes else None,
+            made.input_tokens,
+            made.output_tokens,
+            simulated=any(each.simulated for each in self._outcomes),
+            cached_input_tokens=made.cached_input_tokens,
+            asked=made.asked,
+            masked=made.masked > 0,
+        )
 
 
 _MOST_TOLD = 6_000
@@ -146,16 +148,14 @@ class MemoryJudges:
         ]
 
     def judge(self, test: FinishedTest) -> PromptyEvaluator:
-        return self._judges[self._name(test)]
+        return self._judges[_prompt_name(test)]
 
-    def together(
-        self, test: FinishedTest, verdicts: Sequence[Verdict]
-    ) -> tuple[float, tuple[str, ...], dict[str, JSON]]:
-        """Return the share of right answers, the reasons, and the properties of the judge's verdicts.
+    def combine(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> tuple[Score, dict[str, JSON]]:
+        """Return the share of right answers with the reasons, and the properties of the judge's verdicts.
 
         The properties are the first verdict's, with all verdicts' tokens added up. Unanswered questions are wrong.
         """
-        name = self._name(test)
+        name = _prompt_name(test)
         scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]
         count = max(len(verdicts), len(test.expected) if len(verdicts) > 1 else 1)
         reasons = tuple(str(each.get(f"{name}_reason") or "") for each in verdicts)
@@ -164,10 +164,11 @@ class MemoryJudges:
         for key in ("input_tokens", "output_tokens"):
             counts = [tokens for own in properties if isinstance(tokens := own.get(key), int)]
             taken |= {key: sum(counts)} if counts else {}
-        return sum(scores) / count, reasons, {**taken, "prompt": name}
+        return Score(sum(scores) / count, reasons), {**taken, "prompt": name}
 
     async def close(self) -> None:
         await asyncio.gather(*(judge.close() for judge in self._judges.values()))
 
-    def _name(self, test: FinishedTest) -> str:
-        return (shipped_kind(test.title) or Kind).judge_prompt
+
+def _prompt_name(test: FinishedTest) -> str:
+    return (shipped_kind(test.title) or Kind).judge_prompt

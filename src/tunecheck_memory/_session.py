@@ -79,7 +79,7 @@ class TestState:
 
     `spent` counts the calls of the test's own messages, `judged` its calls to the judge, `share` all calls of the
     conversation since the previous test ended. `characters` counts the characters of the whole conversation from the
-    test's start to its end.
+    test's start to its end. `registered_at` is the number of the reply with which the test's callback started.
     """
 
     __test__ = False  # not a pytest class
@@ -97,8 +97,7 @@ class TestState:
     judged: Spent = field(default_factory=Spent)
     characters: int = 0
     simulated: bool = False
-    question_at: int | None = None
-    registered: bool = False
+    registered_at: int | None = None
 
     def note(self, what: str, moment: Moment, **values: JSON) -> None:
         self.log.append({"what": what, **moment.data(), **values})
@@ -134,32 +133,39 @@ class SessionState:
 
     def note(self, effect: Effect, outcome: Outcome) -> TestState | None:
         """Add an event to the state; return the test's state if the event ends a test."""
-        if isinstance(effect, Send):
-            self._note_exchange(effect, outcome)
-        elif isinstance(effect, Begin):
-            state = self.tests[effect.test] = TestState(
-                effect.test, self._moment(outcome), characters=-self._characters
-            )
-            state.note("begin", state.begun)
-        elif isinstance(effect, End):
-            state = self.tests[effect.test]
-            self._keep_since_question(state)
-            state.points = effect.points
-            state.ended = self._moment(outcome)
-            state.characters += self._characters
-            state.share, self._share = self._share, Spent()
-            state.note("end", state.ended)
-            return state
-        elif isinstance(effect, (Consult, Waiting, Register, Deregister)):
-            self._note_of_test(self.tests[effect.test], effect, outcome)
+        now = Moment(self.messages, self.tokens, outcome.at_us)
+        match effect:
+            case Send():
+                self._note_exchange(effect, outcome, now)
+            case Begin(test):
+                self.tests[test] = TestState(test, now, characters=-self._characters)
+                self.tests[test].note("begin", now)
+            case Waiting(test, tokens, seconds):
+                self.tests[test].note("wait", now, for_tokens=tokens, for_seconds=seconds)
+            case Consult(test, purpose, values):
+                state = self.tests[test]
+                state.simulated |= outcome.simulated
+                if outcome.judged_by_model:
+                    state.judged.add(outcome)
+                state.note("judge", now, purpose=purpose, values=values, reply=outcome.text)
+            case Register(test):
+                self.tests[test].registered_at = len(self._replies) - 1
+                self.tests[test].note("callback", now)
+            case Deregister(test):
+                self.tests[test].note("callback over", now)
+                self._keep_replies(self.tests[test])
+            case End(test, points):
+                state = self.tests[test]
+                self._keep_replies(state)
+                state.points, state.ended = points, now
+                state.characters += self._characters
+                state.share, self._share = self._share, Spent()
+                state.note("end", now)
+                return state
         return None
 
-    def _moment(self, outcome: Outcome) -> Moment:
-        return Moment(self.messages, self.tokens, outcome.at_us)
-
-    def _note_exchange(self, effect: Send, outcome: Outcome) -> None:
+    def _note_exchange(self, effect: Send, outcome: Outcome, before: Moment) -> None:
         reply = outcome.text or ""
-        before = self._moment(outcome)
         said, answered = self._count(effect.message), self._count(reply)
         self.messages += 1
         self.fillers += effect.filler
@@ -172,57 +178,25 @@ class SessionState:
         if not outcome.simulated:
             self._share.add(outcome)
         self._replies.append(reply)
-        if not effect.filler:
-            self._note_own(self.tests[effect.test], effect, outcome, before)
-
-    def _note_own(self, state: TestState, effect: Send, outcome: Outcome, before: Moment) -> None:
-        """Add a test's own message to its state; `before` is the moment before the message."""
-        reply = outcome.text or ""
+        if effect.filler:
+            return
+        state = self.tests[effect.test]
         if effect.question:
             state.questions.append(effect.message)
             state.responses.append(reply)
-            state.question_at = len(self._replies) - 1
         state.spent.add(outcome)
         state.simulated |= outcome.simulated
-        more: dict[str, JSON] = {
-            "adopted": outcome.adopted,
-            "declined": outcome.declined,
-            "reasoning": outcome.reasoning,
-        }
-        state.note(
-            "question" if effect.question else "statement",
-            before,
-            size=self.tokens - before.tokens,
-            said=effect.message,
-            reply=reply,
-            ms=outcome.latency_ms,
-            **{name: value for name, value in more.items() if value},
-        )
+        what = "question" if effect.question else "statement"
+        entry: dict[str, JSON] = {"size": said + answered, "said": effect.message, "reply": reply}
+        entry["ms"] = outcome.latency_ms
+        more = {name: value for name in ("adopted", "declined", "reasoning") if (value := getattr(outcome, name))}
+        state.note(what, before, **entry, **more)
 
-    def _note_of_test(
-        self, state: TestState, effect: Consult | Waiting | Register | Deregister, outcome: Outcome
-    ) -> None:
-        now = self._moment(outcome)
-        match effect:
-            case Waiting(_, tokens, seconds):
-                state.note("wait", now, for_tokens=tokens, for_seconds=seconds)
-            case Consult():
-                state.simulated |= outcome.simulated
-                if outcome.judged_by_model:
-                    state.judged.add(outcome)
-                state.note("judge", now, purpose=effect.purpose, values=effect.values, reply=outcome.text)
-            case Register():
-                state.registered = True
-                state.note("callback", now)
-            case Deregister():
-                state.note("callback over", now)
-                self._keep_since_question(state)
-
-    def _keep_since_question(self, state: TestState) -> None:
-        """Store the replies since the last question for a test with a callback, once."""
-        if state.registered and state.question_at is not None:
-            state.since_question = self._replies[state.question_at :]
-            state.registered = False
+    def _keep_replies(self, state: TestState) -> None:
+        """Store the replies since the callback's start, once."""
+        if state.registered_at is not None:
+            state.since_question = self._replies[state.registered_at :]
+            state.registered_at = None
 
 
 _YIELD_EVERY = 64

@@ -12,7 +12,7 @@ other beginnings, and optionally `"split": "…"`. `ctx`, `pos` and `negs` are a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -26,7 +26,7 @@ from tunecheck.datasets import JsonLinesSource
 from tunecheck.plugins import raise_as, read_as
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, Wait, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
-from tunecheck_memory._kinds.scripts import choice, whole
+from tunecheck_memory._kinds.scripts import choice, read_line, whole
 
 OPTIONS = 6
 """The number of options."""
@@ -37,7 +37,7 @@ CONTEXT_CHARACTERS = 36_000
 OPTION_CHARACTERS = 1_000
 """The most characters of an option."""
 
-_HEADING = re.compile(r"^[ \t]*(?:#|chapter\b)[^\n]*\n?", re.MULTILINE | re.IGNORECASE)
+_HEADING = re.compile(r"^([ \t]*(?:#|chapter\b)[^\n]*\n?)", re.MULTILINE | re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?…]+[\"”’')\]]*\s+|\n\s*\n")
 
 
@@ -50,7 +50,7 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
     """
     files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
     lines = [each for each in files if each.suffix.lower() == ".jsonl"]
-    books = [_read_book(each) for each in files if each.suffix.lower() == ".txt"]
+    books = {each: _read_book(each) for each in files if each.suffix.lower() == ".txt"}
     if not lines and not books:
         raise ConfigurationError(f"{path}: holds no texts; add .txt files (books) or .jsonl files (passages)")
     found = [passage for book in books for passage in _passages_in(book, books)] if split is None else []
@@ -113,44 +113,30 @@ def _read_passages(file: Path, split: str | None) -> Iterator[_Passage]:
             yield _Passage(where, _tail(read.context), _head(read.next), [others])
 
 
-@dataclass(frozen=True)
-class _Book:
-    """A `.txt` file: its chapters as texts, each without its heading, and where the headings begin."""
-
-    file: Path
-    text: str
-    chapters: Sequence[str]
-    starts: Sequence[int]
-
-
-def _read_book(file: Path) -> _Book:
-    """Read a book; a heading without text after it is skipped."""
+def _read_book(file: Path) -> list[tuple[str, str]]:
+    """Return the headings of a book, each with the text of its chapter; a heading without text is skipped."""
     with raise_as(DataError, file):
         raw = file.read_bytes()
     try:
-        text = raw.decode("utf-8-sig")
+        _, *parts = _HEADING.split(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise DataError(f"{file}, line {line}: not UTF-8; save the file as UTF-8") from None
-    headings = [match.span() for match in _HEADING.finditer(text)]
-    ends = [*(start for start, _ in headings[1:]), len(text)]
-    spans = [span for span, end in zip(headings, ends, strict=True) if text[span[1] : end].strip()]
-    ends = [*(start for start, _ in spans[1:]), len(text)]
-    chapters = [text[start:end] for (_, start), end in zip(spans, ends, strict=True)]
-    return _Book(file, text, chapters, [start for start, _ in spans])
+    return [(heading, text) for heading, text in zip(parts[::2], parts[1::2], strict=True) if text.strip()]
 
 
-def _passages_in(book: _Book, books: Sequence[_Book]) -> Iterator[_Passage]:
-    """Yield a passage for each chapter except the first.
+def _passages_in(book: Path, books: Mapping[Path, list[tuple[str, str]]]) -> Iterator[_Passage]:
+    """Yield a passage for each chapter of a book except the first.
 
     Later chapters are preferred as wrong options, because the agent has heard the earlier ones.
     """
-    elsewhere = [text for other in books if other is not book for text in other.chapters]
-    for number in range(1, len(book.chapters)):
-        later, earlier = book.chapters[number + 1 :], book.chapters[:number]
+    elsewhere = [text for other, chapters in books.items() if other != book for _, text in chapters]
+    texts = [text for _, text in books[book]]
+    for number in range(1, len(texts)):
+        later, earlier = texts[number + 1 :], texts[:number]
         others = (later, elsewhere if len(later) < OPTIONS - 1 else (), earlier)
-        context = book.text[book.starts[0] : book.starts[number]]
-        yield _Passage(str(book.file), _tail(context), _head(book.chapters[number]), others)
+        context = "".join(heading + text for heading, text in books[book][:number])
+        yield _Passage(str(book), _tail(context), _head(texts[number]), others)
 
 
 def _tail(text: str) -> str:
@@ -167,14 +153,11 @@ def _head(text: str) -> str:
     return pages_of(text.strip(), OPTION_CHARACTERS)[0].strip()
 
 
-_OPENING = "I would like to read some pages of a book to you. You need not comment on them, just listen."
-_PAGE = "Page {number} of {count}:\n\n{text}"
-_BETWEEN = (
-    "That was the last page of the chapter. Now come {count} texts, and one of them is how the next chapter begins. "
-    "Read all of them before you decide."
-)
-_OPTION = "Text number {number}:\n\n{text}"
-_QUESTION = "Which of the texts is the true beginning of the next chapter? Answer with its number and nothing else."
+_OPENING = read_line("book")
+_PAGE = read_line("page of a book")
+_BETWEEN = read_line("end of the chapter")
+_OPTION = read_line("text to choose")
+_QUESTION = read_line("true beginning")
 
 SPLITS = ("all", "goodai", "pg19", "ao3")
 

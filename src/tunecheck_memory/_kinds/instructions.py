@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import msgspec
 
+from tunecheck import ConfigurationError
 from tunecheck.evaluators import rouge_l, rouge_tokens
 from tunecheck.plugins import real_number
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
+from tunecheck_memory._kind import is_number
 from tunecheck_memory._kinds.replies import (
     NoExpectationError,
     UndecidedError,
@@ -17,7 +19,7 @@ from tunecheck_memory._kinds.replies import (
     replies,
     texts,
 )
-from tunecheck_memory._kinds.scripts import read_data, read_lines, read_words, share, whole
+from tunecheck_memory._kinds.scripts import read_data, read_lines, read_words, whole
 
 FEWEST, MOST = 2, 8
 """The range of the number of the reply that must contain the saying; the reply to the instruction has number 1."""
@@ -101,7 +103,9 @@ class TriggerResponse(Kind):
 
     def __init__(self, *, trigger_activations: int = 3, rouge_score_threshold: float = 0.75) -> None:
         self.trigger_activations = whole("trigger_activations", trigger_activations, least=1, most=100)
-        self.rouge_score_threshold = share("rouge_score_threshold", rouge_score_threshold)
+        if not is_number(rouge_score_threshold) or not 0 <= rouge_score_threshold <= 1:
+            raise ConfigurationError(f"rouge_score_threshold must be a number from 0 to 1, not {rouge_score_threshold}")
+        self.rouge_score_threshold = float(rouge_score_threshold)
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)

@@ -10,11 +10,12 @@ from tunecheck.evaluators import rouge_l, rouge_tokens
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Scene, Score, scripted_test
 from tunecheck_memory._kind import default_waits
 from tunecheck_memory._kinds.replies import expected_text, last_reply, plain_words, texts
-from tunecheck_memory._kinds.scripts import read_words, text, whole
+from tunecheck_memory._kinds.scripts import read_words, whole
 from tunecheck_memory._wording import fill
 
 _WEEK = 7 * 24 * 60
 _MINUTE_US = 60_000_000
+_LONGEST_PREFIX = 500
 
 
 class Jokes(Kind):
@@ -35,7 +36,9 @@ class Jokes(Kind):
         self.minutes_high = whole("minutes_high", minutes_high, least=1, most=_WEEK)
         if minutes_low > minutes_high:
             raise ConfigurationError(f"minutes_low ({minutes_low}) must not exceed minutes_high ({minutes_high})")
-        self.joke_prefix = text("joke_prefix", joke_prefix, longest=500)
+        if not isinstance(joke_prefix, str) or len(joke_prefix) > _LONGEST_PREFIX:
+            raise ConfigurationError(f"joke_prefix must be a text of at most {_LONGEST_PREFIX} characters")
+        self.joke_prefix = joke_prefix
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
         """Return the question with the hours and minutes since the joke; days count as hours."""

@@ -9,7 +9,7 @@ import msgspec
 from tunecheck.plugins import JSON, convert_value, real_number
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, expected_texts, last_reply
-from tunecheck_memory._kinds.scripts import read_lines, read_words, whole
+from tunecheck_memory._kinds.scripts import read_line, read_lines, read_words, whole
 from tunecheck_memory._kinds.statements import NamesKind
 
 
@@ -46,10 +46,7 @@ class NameList(NamesKind):
 _ADDED = read_lines("shopping added")
 _MORE = read_lines("shopping more")
 _FEWER = read_lines("shopping fewer")
-_SHOPPING_QUESTION = (
-    "What is on my shopping list now? Answer with a JSON list that has one object for each item, with the keys `item` "
-    "and `quantity` only. The quantity is what is left after all changes."
-)
+_SHOPPING_QUESTION = read_line("shopping list")
 
 _REMOVES, _REPEATS = 0.25, 0.2
 """The probability that a line removes an item, and that it adds to an item on the list."""

@@ -16,7 +16,7 @@ from tunecheck import ConfigurationError, ReplyError
 from tunecheck.plugins import JSON, convert_value, dumps
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, last_reply, score_mention
-from tunecheck_memory._kinds.scripts import Fact, draw_values, read_data, read_words, whole
+from tunecheck_memory._kinds.scripts import Fact, draw_values, read_data, read_line, read_words, whole
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
@@ -52,8 +52,8 @@ class DelayedRecall(Kind):
 
 _STEPS, _MANUAL_RULES = 6, 4
 
-_NEXT = "When working the {machine}: what do I do right after this step: “{step}”?"
-_FIRST = "When working the {machine}: what is the very first step?"
+_NEXT = read_line("next step")
+_FIRST = read_line("first step")
 
 
 class _Manual(msgspec.Struct, frozen=True):
@@ -89,10 +89,8 @@ class InstructionRecall(Kind):
         return scripted_test(self, example, [told], [fact.question for fact in asked], [fact.answer for fact in asked])
 
 
-_TABLE = "Keep this JSON object in mind, I am going to ask for one of its values:\n{pairs}"
-_TABLE_QUESTION = (
-    "In the JSON object that I gave you, which value stands under the key {path}? Answer with the value only."
-)
+_TABLE = read_line("table")
+_TABLE_QUESTION = read_line("value of a table")
 
 
 class KeyValuePairs(Kind):
@@ -150,16 +148,7 @@ ATTEMPTS = 5
 
 _MOST_CHARACTERS = 20_000
 
-_PROMPT = """\
-Write material for a memory test. A person tells about himself or herself, in the first person, in {messages} separate \
-chat messages of one to three sentences each. All of them touch on this subject: {subject}. What is said about it \
-changes along the way: at least once a later message makes an earlier statement untrue, in passing and without saying \
-that something was wrong before. The first messages must hold the outdated statement, a later one the current fact. \
-Mention no other names, and neither the person's own name nor favourite colour.
-Then write one question in the first person whose answer is the current fact, and that answer in a few words.
-Variation number {example}.
-Answer with one JSON object and nothing else:
-{{"content": ["message", "message"], "question": "question", "answer": "answer"}}"""
+_PROMPT = read_line("request for personal statements")
 
 
 class ConflictingPersonalInfo(Kind):

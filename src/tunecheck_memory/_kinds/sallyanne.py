@@ -14,7 +14,7 @@ import msgspec
 
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, last_reply
-from tunecheck_memory._kinds.scripts import choice, read_data, read_words
+from tunecheck_memory._kinds.scripts import choice, read_data, read_line, read_words
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
 """The types of questions: any type, the thing's place, a person's belief about the place."""
@@ -160,16 +160,9 @@ def _about_beliefs(world: _World) -> Iterator[StoryQuestion]:
         yield StoryQuestion(text, place, false_belief=place != truth)
 
 
-_OPENING = (
-    "A radio play is on. I am going to tell you, as it goes on, what happens in it, and when it is over I will ask you "
-    "a question about it."
-)
-_LINE = "(On the radio) {line}"
-_QUESTION = (
-    "The radio play is over. {question}\n"
-    'Answer in JSON with a single word, like this: {{"answer": "word"}}\n'
-    "Name the very thing, not the room that it is in."
-)
+_OPENING = read_line("radio play")
+_LINE = read_line("line of a radio play")
+_QUESTION = read_line("question about a radio play")
 
 
 class SallyAnne(Kind):

@@ -38,34 +38,23 @@ def read_lines(name: str) -> tuple[str, ...]:
     return lines[name]
 
 
+def read_line(name: str) -> str:
+    """Return the only wording of a message."""
+    (line,) = read_lines(name)
+    return line
+
+
 def whole(name: str, value: object, *, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ConfigurationError(f"{name} must be a whole number from {least:,} to {most:,}, not {_short_text(value)}")
-    return value
-
-
-def share(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise ConfigurationError(f"{name} must be a number from 0 to 1, not {_short_text(value)}")
-    return float(value)
-
-
-def text(name: str, value: object, *, longest: int = 10_000) -> str:
-    if not isinstance(value, str) or len(value) > longest:
-        raise ConfigurationError(f"{name} must be a text of at most {longest:,} characters, not {_short_text(value)}")
+        raise ConfigurationError(f"{name} must be a whole number from {least:,} to {most:,}, not {value!r:.60}")
     return value
 
 
 def choice(name: str, value: object, known: Sequence[str]) -> str:
-    if not isinstance(value, str) or value not in known:
-        hint = did_you_mean(value, known) if isinstance(value, str) else ""
-        raise ConfigurationError(f"{name} must be one of {', '.join(known)}, not {_short_text(value)}{hint}")
-    return value
-
-
-def _short_text(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+    if value not in known:
+        hint = did_you_mean(str(value), known)
+        raise ConfigurationError(f"{name} must be one of {', '.join(known)}, not {value!r:.60}{hint}")
+    return str(value)
 
 
 def scripted_test(

@@ -8,14 +8,11 @@ import msgspec
 from tunecheck.plugins import convert_value
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, is_denied, last_reply, plain_words
-from tunecheck_memory._kinds.scripts import read_data, read_words
+from tunecheck_memory._kinds.scripts import read_data, read_line, read_words
 
-_OPENING = "Three people are going to send you a message in veiled words: {names}. Keep them, they belong together."
-_MESSAGE = "Message from {name}: {message}"
-_QUESTION = (
-    "Going by the three veiled messages: when and where is the meeting, and what has to be brought along? Say plainly "
-    "what is meant."
-)
+_OPENING = read_line("spies")
+_MESSAGE = read_line("message of a spy")
+_QUESTION = read_line("meaning of the messages")
 
 
 class SpyCode(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, UndecidedError, expected_text, last_reply, plain_words
 from tunecheck_memory._kinds.routes import Move, Places, Route, moves, read_routes, where_it_lies
-from tunecheck_memory._kinds.scripts import read_lines, read_words, whole
+from tunecheck_memory._kinds.scripts import read_line, read_lines, read_words, whole
 
 LONGEST_TOWN = 40
 """The most places of one town; the list of names has more."""
@@ -88,10 +88,7 @@ def _next_point(random: Random, here: tuple[int, int], been: set[tuple[int, int]
 
 
 _SEEN_FROM = read_lines("place seen from another")
-_WAY_BACK = (
-    "I am at the {start} of my town and want to go straight to the {end}. In which direction do I go, and how many "
-    "kilometres?"
-)
+_WAY_BACK = read_line("way back")
 
 
 class Locations(TownKind):
@@ -125,12 +122,9 @@ class Locations(TownKind):
         return Score(float(right), (f"the reply leads {_position_text(*Route(said).displacement())}",))
 
 
-_FIRST = "Right in the middle of the town where I grew up stands the {start}."
+_FIRST = read_line("first place of a walk")
 _NEXT = read_lines("next place of a walk")
-_WHOLE_WAY = (
-    "How do I get from the {start} to the {end} of the town where I grew up, if I go by all the places in between in "
-    "the order in which I told you of them? Give the direction and the distance of each part of the way."
-)
+_WHOLE_WAY = read_line("whole way")
 
 
 class LocationsDirections(TownKind):
