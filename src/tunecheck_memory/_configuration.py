@@ -12,9 +12,10 @@ datasets:
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -36,7 +37,7 @@ from tunecheck.plugins import (
     read_as,
     read_yaml,
 )
-from tunecheck_memory._kind import GROUP, Kind
+from tunecheck_memory._kind import GROUP, Kind, conflicts
 from tunecheck_memory.plugin import PLUGIN
 
 _FOLDER_NAME = re.compile(r"[^/\\:*?\"<>|\0\n\r\t]{1,120}")
@@ -71,8 +72,8 @@ class DataSet:
 class Configuration:
     """A benchmark's configuration. `memory_span` is in tokens; a data set may have its own.
 
-    `incompatibilities` are sets of titles: tests of two titles in a set never overlap. `incompatible_names` holds the
-    same sets with the names in the file. `isolated` is a setting of this package; published configurations lack it.
+    `incompatibilities` are sets of titles: tests of two titles in a set never overlap. `isolated` is a setting of this
+    package; published configurations lack it.
     """
 
     path: Path
@@ -82,19 +83,31 @@ class Configuration:
     data_sets: tuple[DataSet, ...]
     incompatibilities: tuple[frozenset[str], ...] = ()
     isolated: bool = False
-    incompatible_names: tuple[tuple[str, ...], ...] = ()
 
     def settings(self) -> dict[str, JSON]:
-        """Return the configuration in the form of its file."""
-        together: list[JSON] = [list(names) for names in self.incompatible_names]
+        """Return the configuration in the form of its file.
+
+        Common topics become incompatibilities, as the GoodAI benchmark has no topics.
+        """
+        names = {each.title: each.name for each in self.data_sets}
+        blocked = conflicts([each.kind for each in self.data_sets], self.incompatibilities, by_topics=True)
+        together: list[JSON] = [
+            [names[one], names[other]] for one, other in combinations(names, 2) if other in blocked[one]
+        ]
         config: dict[str, JSON] = {"run_name": self.run_name, "incompatibilities": together, "isolated": self.isolated}
         shared: dict[str, JSON] = {"memory_span": self.memory_span, "seed": self.seed}
         data_sets: list[JSON] = []
         for each in self.data_sets:
             own = {"dataset_examples": each.examples, "memory_span": each.memory_span, "seed": each.seed}
-            differing = {name: value for name, value in own.items() if value != shared.get(name)}
-            data_sets.append({"name": each.name, "args": {**each.kind.arguments, **differing}})
+            data_sets.append({"name": each.name, "args": {**each.kind.arguments, **own}})
         return {"config": config, "datasets": {"args": shared, "datasets": data_sets}}
+
+    def text(self) -> bytes:
+        """Return the configuration as a YAML file."""
+        import yaml
+
+        text: str = yaml.safe_dump(self.settings(), sort_keys=False, allow_unicode=True, width=120)
+        return text.encode()
 
 
 def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trust | None = None) -> Configuration:
@@ -143,7 +156,6 @@ class ConfigurationFile(Written, frozen=True):
 
 
 _Path: TypeAlias = tuple[str | int, ...]
-_SHARED: _Path = ("datasets", "args")
 
 
 @dataclass
@@ -153,33 +165,29 @@ class _Reader:
     seed: int | None
     trust: Trust | None
 
-    @cached_property
-    def _file(self) -> ConfigurationFile:
-        return read_as(self.document.value, ConfigurationFile, self.document.where)
-
-    @cached_property
-    def _kinds(self) -> list[type[Kind]]:
-        """Return the class of each listed data set."""
-        entries = enumerate(self._file.datasets.datasets)
-        return [self._kind(entry.name, ("datasets", "datasets", number)) for number, entry in entries]
-
     def read(self) -> Configuration:
-        config, given = self._file.config or _Config(), self._file.datasets.args or {}
-        shared = self._read_common(msgspec.to_builtins(_CommonArguments()) | given, _SHARED)
+        file = read_as(self.document.value, ConfigurationFile, self.document.where)
+        config, given, entries = file.config or _Config(), file.datasets.args or {}, file.datasets.datasets
+        kinds = [self._kind(entry.name, ("datasets", "datasets", at)) for at, entry in enumerate(entries)]
+        shared = self._common(given, ("datasets", "args"))
+        self._check_shared(given, kinds)
         data_sets: dict[str, DataSet] = {}
-        for number, kind in enumerate(self._kinds):
+        for at, (entry, kind) in enumerate(zip(entries, kinds, strict=True)):
             if kind.title in data_sets:
-                place = ("datasets", "datasets", number)
-                raise self._mistake(place, f"the data set {kind.title!r} is listed a second time")
-            data_sets[kind.title] = self._make_data_set(number, shared, self._shared_arguments(given))
-        groups = tuple(map(tuple, config.incompatibilities or ()))
-        titles = tuple(self._titles(group, place) for place, group in enumerate(groups))
-        run_name, all_ = self._run_name(config), tuple(data_sets.values())
+                problem = f"the data set {kind.title!r} is listed a second time"
+                raise self._mistake(("datasets", "datasets", at), problem)
+            data_sets[kind.title] = self._data_set(entry, kind, given, ("datasets", "datasets", at, "args"))
+        titles = {entry.name: kind.title for entry, kind in zip(entries, kinds, strict=True)}
+        groups = tuple(
+            frozenset(titles.get(name) or self._kind(name, ("config", "incompatibilities", at)).title for name in names)
+            for at, names in enumerate(config.incompatibilities or ())
+        )
+        all_ = tuple(data_sets.values())
         return Configuration(
-            self.path, run_name, shared.memory_span, shared.seed, all_, titles, config.isolated, groups
+            self.path, self._run_name(config), shared.memory_span, shared.seed, all_, groups, config.isolated
         )
 
-    def _read_common(self, args: Mapping[str, JSON], path: _Path) -> _CommonArguments:
+    def _common(self, args: Mapping[str, JSON], path: _Path) -> _CommonArguments:
         read = read_as(args, _CommonArguments, lambda *below: self.document.where(*path, *below))
         return read if self.seed is None else msgspec.structs.replace(read, seed=self.seed)
 
@@ -190,13 +198,11 @@ class _Reader:
             raise self._mistake(("config", "run_name"), problem)
         return name.strip()
 
-    def _make_data_set(self, number: int, shared: _CommonArguments, shared_arguments: Mapping[str, JSON]) -> DataSet:
-        entry, kind = self._file.datasets.datasets[number], self._kinds[number]
-        path: _Path = ("datasets", "datasets", number, "args")
-        common = self._read_common(msgspec.to_builtins(shared) | (entry.args or {}), path)
-        accepted = kind.argument_names()
-        arguments = {key: value for key, value in shared_arguments.items() if key in accepted}
-        arguments |= {key: value for key, value in (entry.args or {}).items() if key not in COMMON_ARGUMENTS}
+    def _data_set(self, entry: _Entry, kind: type[Kind], given: Mapping[str, JSON], path: _Path) -> DataSet:
+        """Return a data set with its own arguments and those of `given` that it accepts."""
+        args, accepted = {**given, **(entry.args or {})}, {*kind.argument_names(), *(entry.args or {})}
+        common = self._common(args, path)
+        arguments = {name: args[name] for name in args if name in accepted and name not in COMMON_ARGUMENTS}
         try:
             test_kind = make_kind(kind, arguments)
         except ConfigurationError as error:
@@ -205,21 +211,13 @@ class _Reader:
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if is_kind_file(entry.name) else None
         return DataSet(entry.name, test_kind, common.dataset_examples, common.memory_span, common.seed, sha256)
 
-    def _shared_arguments(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return the arguments for all data sets; at least one data set must accept each of them."""
-        arguments = {key: value for key, value in given.items() if key not in COMMON_ARGUMENTS}
-        known = {argument for kind in self._kinds for argument in kind.argument_names()}
-        for key in arguments:
+    def _check_shared(self, given: Mapping[str, JSON], kinds: Sequence[type[Kind]]) -> None:
+        """Check that at least one data set accepts each argument for all data sets."""
+        known = {*COMMON_ARGUMENTS, *(argument for kind in kinds for argument in kind.argument_names())}
+        for key in given:
             if key not in known:
-                meant = did_you_mean(key, {*known, *COMMON_ARGUMENTS})
-                raise self._mistake((*_SHARED, key), f"no data set here has an argument {key!r}{meant}")
-        return arguments
-
-    def _titles(self, names: tuple[str, ...], place: int) -> frozenset[str]:
-        """Return the titles of the data sets in a group of incompatible names."""
-        listed = {entry.name: kind for entry, kind in zip(self._file.datasets.datasets, self._kinds, strict=True)}
-        path = ("config", "incompatibilities", place)
-        return frozenset((listed.get(name) or self._kind(name, path)).title for name in names)
+                problem = f"no data set here has an argument {key!r}{did_you_mean(key, known)}"
+                raise self._mistake(("datasets", "args", key), problem)
 
     def _kind(self, name: str, path: _Path) -> type[Kind]:
         try:
@@ -289,14 +287,6 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         problem = f"{type(error).__name__}: {error}"
         raise ConfigurationError(f"the data set {kind.name!r} cannot be made: {problem}") from error
-
-
-def settings_text(settings: Mapping[str, JSON]) -> bytes:
-    """Return the YAML text of a configuration's settings."""
-    import yaml
-
-    text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=120)
-    return text.encode()
 
 
 _ALIASES = {"keyvaluepairs": "kv", "conflictingpersonalinformation": "conflictingpersonalinfo"}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import math
 import random
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import msgspec
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, plain
@@ -18,8 +20,13 @@ if TYPE_CHECKING:
     from tunecheck_memory._wording import SessionWording
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename={"seconds": "time", "percentage": "percentage_finished"},
+):
     """A pause of a test, during which the conversation continues: for tokens, seconds, or a share of the memory span.
 
     `percentage` is the share in percent, counted from the start of the test.
@@ -27,7 +34,7 @@ class Wait:
 
     tokens: int = 0
     seconds: int = 0
-    percentage: float = 0.0
+    percentage: int | float = 0  # both types: 90 and 90.0 have different hashes in a resumed run
 
     def __post_init__(self) -> None:
         for name, value in (("tokens", self.tokens), ("seconds", self.seconds)):
@@ -103,12 +110,12 @@ Steps: TypeAlias = Generator[Step, Replied, Points | None]
 """A running test: it yields steps, is sent their outcomes, and may return points."""
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(msgspec.Struct, frozen=True, rename={"expected": "expected_responses"}):
     """One test as its file describes it.
 
     `title` is the folder name of its data set ("Colours"), `example` the file name without `.def.json`. `is_question`
-    and `waits` have the length of `script`, or one more in a temporal test, which words its question at run time.
+    and `waits` have the length of `script`, or one more in a temporal test, which words its question at run time. By
+    default, the waits spread the lines evenly.
     """
 
     title: str
@@ -116,10 +123,19 @@ class Definition:
     script: tuple[str, ...] = ()
     is_question: tuple[bool, ...] = ()
     waits: tuple[Wait, ...] = ()
-    expected: Sequence[JSON] = ()
+    expected: Sequence[Any] = ()
     can_be_interleaved: bool = True
     is_temporal: bool = False
     uses_callback: bool = False
+
+    def __post_init__(self) -> None:
+        lines, marked = len(self.script), len(self.is_question)
+        if not self.waits:
+            msgspec.structs.force_setattr(self, "waits", default_waits(marked))
+        if marked != len(self.waits):
+            raise ValueError(f"is_question has {marked} entries, and waits {len(self.waits)}")
+        if marked != lines and not (self.is_temporal and marked == lines + 1):
+            raise ValueError(f"script has {lines} entries, and is_question {marked}")
 
     @property
     def id(self) -> str:
@@ -280,3 +296,16 @@ class Kind:
     def is_verbatim(self, given: FinishedTest) -> bool:
         """True if the replies have the expected wording; if not, a judge may be more reliable than the rules."""
         return True
+
+
+def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:
+    """Return the incompatible titles of each title, the title itself included."""
+    by_title = {kind.title: kind for kind in kinds}
+    blocked = {title: {title} for title in by_title}
+    for together in declared:
+        for title in together & blocked.keys():
+            blocked[title] |= together & blocked.keys()
+    if by_topics:
+        for title, kind in by_title.items():
+            blocked[title] |= {other.title for other in by_title.values() if other.topics & kind.topics}
+    return blocked

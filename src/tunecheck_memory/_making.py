@@ -7,16 +7,15 @@ inputs of each data set's tests. It is written last, so that an interrupted run 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError, NewerFileError, TunecheckError
 from tunecheck.plugins import (
     FORMAT_VERSION,
     JSON,
-    Written,
+    convert_value,
     loads,
     plain,
     raise_as,
@@ -26,17 +25,13 @@ from tunecheck.plugins import (
     write_file,
 )
 from tunecheck.runs import dumps_readably
-from tunecheck_memory._configuration import Configuration, DataSet, settings_text
-from tunecheck_memory._kind import Definition, GenerationContext, Wait, default_waits
+from tunecheck_memory._configuration import Configuration, DataSet
+from tunecheck_memory._kind import Definition, GenerationContext
 
 SUFFIX = ".def.json"
 
 MAX_BYTES = 16 << 20
 """The largest accepted file; definitions with a book's chapters have less than a hundredth of this size."""
-
-MAX_TOKENS = 1_000_000_000
-MAX_SECONDS = 100 * 366 * 86_400
-MAX_PERCENTAGE = 1_000_000
 
 _UNSAFE = frozenset('/\\:*?"<>|\0')
 
@@ -45,28 +40,6 @@ def safe_name(text: str) -> str:
     """Replace the characters of a text that file names cannot contain."""
     name = "".join("_" if letter in _UNSAFE or not letter.isprintable() else letter for letter in text)
     return name.strip(". ") or "run"
-
-
-_SHARE = Meta(ge=0, le=MAX_PERCENTAGE)
-
-
-class _Wait(Written, frozen=True, omit_defaults=True):
-    tokens: Annotated[float, Meta(ge=0, le=MAX_TOKENS)] | None = None
-    time: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] | None = None
-    # An integer stays an integer: 90 and 90.0 would give a resumed run different hashes.
-    percentage_finished: Annotated[int, _SHARE] | Annotated[float, _SHARE] | None = None
-
-
-class _File(msgspec.Struct, frozen=True):
-    """A definition file. The benchmark's own files have further keys."""
-
-    script: list[str] | None = None
-    is_question: list[bool] | None = None
-    waits: list[_Wait] | None = None
-    expected_responses: list[Any] | None = None
-    can_be_interleaved: bool = True
-    is_temporal: bool = False
-    uses_callback: bool = False
 
 
 def read_definition(file: Path | str) -> Definition:
@@ -79,31 +52,12 @@ def read_definition(file: Path | str) -> Definition:
     with raise_as(DataError, path):
         raw = read_regular(path, MAX_BYTES)
     try:
-        content = read_as(loads(raw), _File, str(path), error=DataError)
+        content = loads(raw)
     except ValueError as error:
         raise DataError(f"{path}: not JSON: {error}") from None
-    questions = tuple(content.is_question or ())
-    waits = tuple(
-        Wait(round(wait.tokens or 0), round(wait.time or 0), wait.percentage_finished or 0)
-        for wait in content.waits or ()
-    )
-    definition = Definition(
-        title=path.parent.name,
-        example=path.name.removesuffix(SUFFIX),
-        script=tuple(content.script or ()),
-        is_question=questions,
-        waits=waits or default_waits(len(questions)),
-        expected=content.expected_responses or [],
-        can_be_interleaved=content.can_be_interleaved,
-        is_temporal=content.is_temporal,
-        uses_callback=content.uses_callback,
-    )
-    lines, marked, waited = len(definition.script), len(questions), len(definition.waits)
-    if marked != waited:
-        raise DataError(f"{path}: is_question has {marked} entries, and waits {waited}")
-    if marked != lines and not (definition.is_temporal and marked == lines + 1):
-        raise DataError(f"{path}: script has {lines} entries, and is_question {marked}")
-    return definition
+    if isinstance(content, dict):
+        content |= {"title": path.parent.name, "example": path.name.removesuffix(SUFFIX)}
+    return read_as(content, Definition, str(path), error=DataError)
 
 
 def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> list[Path]:
@@ -136,16 +90,7 @@ def definition_path(folder: Path | str, definition: Definition) -> Path:
 
 def definition_data(definition: Definition) -> dict[str, JSON]:
     """Return a definition in the form of its file."""
-    waits = [_Wait(wait.tokens or None, wait.seconds or None, wait.percentage or None) for wait in definition.waits]
-    return {
-        "script": list(definition.script),
-        "is_question": list(definition.is_question),
-        "waits": msgspec.to_builtins(waits),
-        "expected_responses": list(definition.expected),
-        "can_be_interleaved": definition.can_be_interleaved,
-        "is_temporal": definition.is_temporal,
-        "uses_callback": definition.uses_callback,
-    }
+    return {name: value for name, value in msgspec.to_builtins(definition).items() if name not in ("title", "example")}
 
 
 Mode = Literal["reuse", "regenerate"]
@@ -266,7 +211,7 @@ def _make_anew(configuration: Configuration, folder: Path, making: GenerationCon
                 place.rmdir()
         write_definitions((each for of_title in new.values() for each in of_title), folder)
         recipes = {title: recipe for title, recipe in _recipes(configuration).items() if _read_stored(folder / title)}
-        write_file(folder / CONFIG, settings_text(configuration.settings()))
+        write_file(folder / CONFIG, configuration.text())
         write_file(folder / RECORD, dumps_readably({"format_version": FORMAT_VERSION, **recipes}))
     return {title: _read_stored(folder / title) for title in new}
 
@@ -280,30 +225,31 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
-    checked = _check_definitions(data_set.title, made)
-    if isinstance(checked, str):
-        raise ConfigurationError(f"{where}: {checked}")
-    return checked
-
-
-def _check_definitions(title: str, made: object) -> list[Definition] | str:
-    """Return the definitions that a kind made, or a description of the problem with them."""
     if not isinstance(made, (list, tuple)):
-        return f"it returned {made!r:.60}, not a list of definitions"
-    known: set[str] = set()
+        raise ConfigurationError(f"{where}: it returned {made!r:.60}, not a list of definitions")
+    known: dict[str, Definition] = {}
     for each in made:
-        if not isinstance(each, Definition):
-            return f"it returned {each!r:.60}, not a Definition"
-        if each.title != title:
-            return f"it made a test of {each.title!r}, and its title is {title!r}"
-        if each.example in known:
-            return f"it made two tests with the example {each.example!r}"
-        known.add(each.example)
-        try:
-            plain(definition_data(each))
-        except (TypeError, ValueError, AttributeError) as error:
-            return f"its test {each.example!r} has no JSON form: {error}"
-    return [*made]
+        problem = _problem(each, data_set.title)
+        if problem is None and each.example in known:
+            problem = f"it made two tests with the example {each.example!r}"
+        if problem is not None:
+            raise ConfigurationError(f"{where}: {problem}")
+        known[each.example] = each
+    return [*known.values()]
+
+
+def _problem(made: object, title: str) -> str | None:
+    """Return what is wrong with a definition that a kind made, or None."""
+    if not isinstance(made, Definition):
+        return f"it returned {made!r:.60}, not a Definition"
+    if made.title != title:
+        return f"it made a test of {made.title!r}, and its title is {title!r}"
+    try:
+        plain([*made.expected])
+        convert_value(msgspec.to_builtins(made), Definition)
+    except (TypeError, ValueError, AttributeError) as error:
+        return f"its test {made.example!r} has no JSON form: {error}"
+    return None
 
 
 def _recipes(configuration: Configuration) -> dict[str, JSON]:

@@ -19,17 +19,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import structs
 
 from tunecheck import Run, RunError
-from tunecheck.plugins import FORMAT_VERSION, JSON, dumps_line, real_number, write_file
+from tunecheck.plugins import FORMAT_VERSION, JSON, dumps_line, raise_as, real_number, write_file
 from tunecheck.runs import dumps_readably
-from tunecheck_memory._configuration import Configuration, settings_text
+from tunecheck_memory._configuration import Configuration
 from tunecheck_memory._effects import (
     Begin,
     Consult,
@@ -45,7 +44,6 @@ from tunecheck_memory._effects import (
 from tunecheck_memory._event_log import FOLDER, Event, event_log_path, read_events
 from tunecheck_memory._kind import Definition
 from tunecheck_memory._making import DefinitionSet, LeftOut, safe_name, write_definitions
-from tunecheck_memory._scheduler import conflicts
 from tunecheck_memory._session import SessionState, TestState
 from tunecheck_memory._target import MemoryTarget
 
@@ -103,27 +101,12 @@ def keep_definitions(benchmark: Path, configuration: Configuration, definitions:
     if folder.is_dir():
         return
     building = folder.with_name(".definitions")
-    try:
+    with raise_as(RunError, folder, "cannot be written"):
         shutil.rmtree(building, ignore_errors=True)
         building.mkdir(parents=True)
-        (building / "config.yml").write_bytes(_configuration_text(configuration))
+        (building / "config.yml").write_bytes(configuration.text())
         write_definitions(definitions, building)
         building.replace(folder)
-    except OSError as error:
-        raise RunError(f"{folder}: cannot be written: {error.strerror}") from error
-
-
-def _configuration_text(configuration: Configuration) -> bytes:
-    """Return the configuration file; common topics become incompatibilities, as the GoodAI benchmark has no topics."""
-    settings = configuration.settings()
-    config = settings["config"]
-    assert isinstance(config, dict)
-    names = {each.title: each.kind.name for each in configuration.data_sets}
-    blocked = conflicts((each.kind for each in configuration.data_sets), configuration.incompatibilities, True)
-    config["incompatibilities"] = [
-        [names[one], names[other]] for one, other in combinations(names, 2) if other in blocked[one]
-    ]
-    return settings_text(settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,27 +202,26 @@ def write_run_files(
     )
     by_id = {definition.id: definition for definition in made.definitions}
     folders = []
-    try:
+    with raise_as(RunError, benchmark, f"run {run.id} is finished, but its files cannot be written"):
         for trial, state in states.items():
             scored = {test.id: test for test in tests if test.trial == trial}
             folders.append(agent_folder(benchmark, target.name, trial))
             write_results(folders[-1], events[trial], state, by_id, scored, _costs(usage, repeat))
         write_file(run.folder / FOLDER / "summary.json", dumps_readably(figures))
-    except OSError as error:
-        raise RunError(f"{benchmark}: cannot be written: {error.strerror}; run {run.id} is finished") from error
     return figures, folders
 
 
 def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:
     """Return the costs in dollars. They are None for several conversations, as usage is not split by conversation."""
-    dollars: dict[str, float] = {}
-    for name, spent in usage.items():
-        cost = spent.get("cost") if isinstance(spent, dict) and spent.get("currency") == "USD" else None
-        if isinstance(cost, (int, float)):
-            dollars[name] = float(cost)
+    dollars = {
+        name: float(cost)
+        for name, spent in usage.items()
+        if isinstance(spent, dict)
+        and spent.get("currency") == "USD"
+        and isinstance(cost := spent.get("cost"), (int, float))
+        and repeat == 1
+    }
     agent = dollars.pop("target", None)
-    if repeat > 1:
-        return {"agent_costs_usd": None, "managing_costs_usd": None}
     return {"agent_costs_usd": agent, "managing_costs_usd": sum(dollars.values()) if dollars else None}
 
 
@@ -260,43 +242,57 @@ class EventType(IntEnum):
     DEREGISTER_CALLBACK = 10
 
 
-_OF_TESTS: Mapping[type[Effect], tuple[EventType, str]] = {
-    Begin: (EventType.BEGIN, "BEGINS"),
-    Waiting: (EventType.WAIT, "WAITING for {} TOKENS, {} TIME."),
-    Consult: (EventType.LLM_CALL, "CALLS an LLM"),
-    End: (EventType.END, "ENDS"),
-    Register: (EventType.REGISTER_CALLBACK, "REGISTERS a callback"),
-    Deregister: (EventType.DEREGISTER_CALLBACK, "DEREGISTERS its callback"),
-    SuiteReset: (EventType.SUITE_RESET, ""),
-}
-"""For each effect, its event in the master log and its text in a test's own log."""
+class _LogEntry(NamedTuple):
+    """An event in the master log; `line` is its line in the test's own log."""
+
+    type: EventType
+    at_us: int
+    data: dict[str, JSON]
+    line: str
+
+
+def _log_entries(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[_LogEntry]:
+    """Yield the log entries of an effect and its outcome; `before_us` is the time before it."""
+    at_us, text, test = outcome.at_us, outcome.text or "", getattr(effect, "test", "")
+
+    def system(type_: EventType, words: str, **data: JSON) -> _LogEntry:
+        return _LogEntry(type_, at_us, data, f"SYSTEM ({_local(at_us)}): Test '{test}' {words}")
+
+    match effect:
+        case Send(_, message, question):
+            sent, answered = EventType.SEND_MESSAGE, EventType.RESPONSE_MESSAGE
+            if effect.filler:
+                sent, answered = EventType.SEND_FILL, EventType.RESPONSE_FILL
+            said: list[tuple[EventType, int, str, str]] = [
+                (sent, before_us, "Test", message),
+                (answered, at_us, "Agent", text),
+            ]
+            for type_, time_us, who, words in said:
+                data: dict[str, JSON] = {"message": words, "is_question": question}
+                yield _LogEntry(type_, time_us, data, f"{who} ({_local(time_us)}): {words}")
+        case Begin(_, tokens):
+            yield system(EventType.BEGIN, "BEGINS", tokens=tokens)
+        case Waiting(_, tokens, seconds):
+            words = f"WAITING for {tokens} TOKENS, {timedelta(seconds=seconds)} TIME."
+            yield system(EventType.WAIT, words, tokens=tokens, time=seconds)
+        case Consult():
+            yield system(EventType.LLM_CALL, "CALLS an LLM", response=text)
+        case End():
+            yield system(EventType.END, "ENDS")
+        case Register():
+            yield system(EventType.REGISTER_CALLBACK, "REGISTERS a callback")
+        case Deregister():
+            yield system(EventType.DEREGISTER_CALLBACK, "DEREGISTERS its callback")
+        case SuiteReset():
+            yield system(EventType.SUITE_RESET, "")
 
 
 def log_lines(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[dict[str, JSON]]:
     """Yield the master log's lines of an effect and its outcome; `before_us` is the time before it."""
     test: str = getattr(effect, "test", "")
-    text, data = outcome.text or "", dict[str, JSON]()
-    match effect:
-        case Send(_, message, question):
-            sent, answered = (
-                (EventType.SEND_FILL, EventType.RESPONSE_FILL)
-                if effect.filler
-                else (EventType.SEND_MESSAGE, EventType.RESPONSE_MESSAGE)
-            )
-            yield _line(sent, before_us, test, {"message": message, "is_question": question})
-            yield _line(answered, outcome.at_us, test, {"message": text, "is_question": question})
-        case Begin(_, tokens):
-            data = {"tokens": tokens}
-        case Waiting(_, tokens, seconds):
-            data = {"tokens": tokens, "time": seconds}
-        case Consult():
-            data = {"response": text}
-    if type(effect) in _OF_TESTS:
-        yield _line(_OF_TESTS[type(effect)][0], outcome.at_us, test, data)
-
-
-def _line(kind: EventType, at_us: int, test: str, data: dict[str, JSON]) -> dict[str, JSON]:
-    return {"type": int(kind), "timestamp": at_us / _MICROSECONDS, "test_id": test, "data": data}
+    for entry in _log_entries(effect, before_us, outcome):
+        time_s = entry.at_us / _MICROSECONDS
+        yield {"type": int(entry.type), "timestamp": time_s, "test_id": test, "data": entry.data}
 
 
 def agent_folder(benchmark: Path, agent: str, trial: int) -> Path:
@@ -320,7 +316,7 @@ def write_results(
         for effect, outcome in finished:
             file.writelines(map(dumps_line, log_lines(effect, before_us, outcome)))
             said, noted = logs.get(getattr(effect, "test", ""), ([], []))
-            lines = _task_lines(effect, before_us, outcome)
+            lines = [entry.line for entry in _log_entries(effect, before_us, outcome)]
             said += lines if isinstance(effect, Send) else []
             noted += lines
             before_us = outcome.at_us
@@ -333,19 +329,6 @@ def write_results(
         "rnd_state": None,
     }
     (folder / "runstats.json").write_bytes(dumps_line({**statistics, **costs}))
-
-
-def _task_lines(effect: Effect, before_us: int, outcome: Outcome) -> list[str]:
-    """Return the lines of a test's own log for one of its effects."""
-    now = _local(outcome.at_us)
-    if isinstance(effect, Send):
-        return [f"Test ({_local(before_us)}): {effect.message}", f"Agent ({now}): {outcome.text or ''}"]
-    if type(effect) not in _OF_TESTS:
-        return []
-    words = _OF_TESTS[type(effect)][1]
-    if isinstance(effect, Waiting):
-        words = words.format(effect.tokens, timedelta(seconds=effect.seconds))
-    return [f"SYSTEM ({now}): Test '{getattr(effect, 'test', '')}' {words}"]
 
 
 def _local(at_us: int) -> str:

@@ -28,7 +28,7 @@ from tunecheck_memory._effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck_memory._kind import AskJudge, Definition, Kind, Points, Replied, Say, Scene, Step, Steps, Wait
+from tunecheck_memory._kind import AskJudge, Definition, Kind, Points, Replied, Say, Scene, Step, Steps, Wait, conflicts
 from tunecheck_memory._tokens import Tokenizer
 from tunecheck_memory._wording import FillerPool, FillerWriter, SessionWording
 
@@ -115,19 +115,6 @@ class Task:
 
     def callback_done(self) -> bool:
         return self.replies is not None and self.test.kind.is_over(self.test.definition, self.replies)
-
-
-def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:
-    """Return the incompatible titles of each title, the title itself included."""
-    by_title = {kind.title: kind for kind in kinds}
-    blocked = {title: {title} for title in by_title}
-    for together in declared:
-        for title in together & blocked.keys():
-            blocked[title] |= together & blocked.keys()
-    if by_topics:
-        for title, kind in by_title.items():
-            blocked[title] |= {other.title for other in by_title.values() if other.topics & kind.topics}
-    return blocked
 
 
 MAX_MESSAGE_TOKENS = 4096

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -22,12 +21,10 @@ from tunecheck_memory._clock import ClockName, make_clock
 from tunecheck_memory._event_log import CHANGEABLE, JUDGE, PROMPT_SIZE, Event, EventLog, event_log_path, session_name
 from tunecheck_memory._kind import FinishedTest, Score
 from tunecheck_memory._making import definition_data
+from tunecheck_memory._scheduler import Settings, Test, schedule
 from tunecheck_memory._session import Judge, Session, SessionState, TestState
 from tunecheck_memory._tokens import CountingOnce
-
-if TYPE_CHECKING:
-    from tunecheck_memory._scheduler import Settings, Test
-    from tunecheck_memory._wording import SessionWording
+from tunecheck_memory._wording import SessionWording
 
 
 class MemoryTarget(EndpointTargetBase):
@@ -102,8 +99,6 @@ class MemoryTarget(EndpointTargetBase):
         return output_columns(state, test, session_name(trial))
 
     def _start(self, trial: int, context: CallContext) -> _Running:
-        from tunecheck_memory._scheduler import schedule
-
         if context.folder is None:
             raise RunError("a memory session writes its events to a run's folder: start it with evaluate()")
         if not self._running:
@@ -111,7 +106,6 @@ class MemoryTarget(EndpointTargetBase):
         clock = make_clock(self._clock)
         log = EventLog(event_log_path(context.folder, trial), clock.now(), self._made_of)
         settings = replace(self._settings, start_us=log.start_us)
-        running = _Running(self._tests)
         session = Session(
             schedule=lambda: schedule(self._tests.values(), settings),
             agent=self._agent(f"{context.run_id}/{trial}", whole_number(log.begun_with.get(PROMPT_SIZE))),
@@ -120,14 +114,12 @@ class MemoryTarget(EndpointTargetBase):
             log=log,
             key=partial(_event_key, context.run_id, trial),
             state=self.state_of(()),
-            ended=running.note,
             costs=_costs(context, "target", self.endpoint, trial),
             judge_costs=_costs(context, "judge", self._judge, trial),
         )
-        running.start(session, log)
         if self._stopped:
             session.stop()
-        return running
+        return _Running(session, log, self._tests)
 
     def _make_judge(self) -> Judge:
         """Return the judge of running tests. Its module is imported here, as most tests need no judge."""
@@ -202,23 +194,13 @@ class MemoryTarget(EndpointTargetBase):
 class _Running:
     """A session that runs in the background."""
 
-    session: Session
-
-    def __init__(self, tests: Mapping[str, Test]) -> None:
-        self._ended: dict[str, asyncio.Future[TestState]] = {
-            test: asyncio.get_running_loop().create_future() for test in tests
-        }
-
-    def start(self, session: Session, log: EventLog) -> None:
-        async def run() -> None:
-            with contextlib.closing(log):
-                await session.run()
-
+    def __init__(self, session: Session, log: EventLog, tests: Iterable[str]) -> None:
+        loop = asyncio.get_running_loop()
         self.session = session
-        self._task = asyncio.create_task(run())
-
-    def note(self, state: TestState) -> None:
-        self._ended[state.id].set_result(state)
+        self._ended: dict[str, asyncio.Future[TestState]] = {test: loop.create_future() for test in tests}
+        session.ended = lambda state: self._ended[state.id].set_result(state)
+        self._task = loop.create_task(session.run())
+        self._task.add_done_callback(lambda _: log.close())
 
     async def ended(self, test: str) -> TestState:
         """Return a test's state when it has ended; raise the session's error if the session fails first."""
@@ -256,9 +238,7 @@ def _interleaving(settings: Settings) -> dict[str, JSON]:
 def _wording_hash(wording: SessionWording) -> str:
     """Return a hash of all texts and the menu, independent of the paths of their files."""
     texts: dict[str, Any] = msgspec.to_builtins(wording)
-    texts |= {f"filler_{name}": text for name, text in texts.pop("filler").items()}
-    lines = texts["restaurant"]
-    lines["menu_line"], menu = lines.pop("menu"), Path(lines.pop("menu_file"))
+    menu = Path(texts["restaurant"].pop("menu_file"))
     return content_hash([texts, hashlib.sha256(menu.read_bytes()).hexdigest() if menu.is_file() else ""])
 
 

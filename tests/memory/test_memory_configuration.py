@@ -105,7 +105,8 @@ def test_what_may_be_left_out_has_a_default(tmp_path: Path) -> None:
 def test_a_configuration_written_out_reads_as_the_same(tmp_path: Path) -> None:
     import yaml
 
-    first = read(tmp_path, SMALL)
+    first = read(tmp_path, SMALL.replace("- - names\n      - name_list", "- [colours, jokes]"))
+    assert first.incompatibilities
     second = read(tmp_path, yaml.safe_dump(first.settings()))
     assert [each.recipe() for each in first.data_sets] == [each.recipe() for each in second.data_sets]
     assert (first.incompatibilities, first.run_name) == (second.incompatibilities, second.run_name)

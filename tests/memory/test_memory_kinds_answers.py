@@ -227,7 +227,8 @@ def test_jokes_are_told_apart_by_so_many_minutes(seed: int, told: int, low: int,
 
 @cases("memory")
 def test_the_question_counts_hours_and_minutes_since_the_joke_was_told(ago: int, elapsed: str) -> None:
-    test = Definition("Jokes", "0", ("one", "two", "three"), expected=["two"], is_temporal=True)
+    marks = (False, False, False, True)
+    test = Definition("Jokes", "0", ("one", "two", "three"), marks, expected=["two"], is_temporal=True)
     scene = Scene(now_us=lambda: 10**15, random=Random(0), wording=_wording())
     assert Jokes().temporal_question(test, [0, 10**15 - ago, 10**15 - 1], scene) == f"<{elapsed}>"
 

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from tunecheck import ConfigurationError
 from tunecheck.evaluators import rouge_l, rouge_tokens
