@@ -170,14 +170,20 @@ def test_a_file_in_the_workspace_is_an_evaluator(small: Path) -> None:
     assert found.json()["metrics"]["length.letters"] > 0
 
 
-def test_the_messages_can_be_mapped_to_another_column(small: Path) -> None:
-    write_lines(small / "datasets" / "small.jsonl", [{**row, "query": None, "asked": "hello"} for row in rows()])
+@pytest.mark.parametrize("declared", [False, True], ids=["by an option", "by the data set's file"])
+def test_the_messages_can_be_mapped_to_another_column(small: Path, declared: bool) -> None:
+    asked = [{**row, "query": None, "asked": "hello"} for row in rows()]
+    write_lines(small / "datasets" / "small.jsonl", [{key: row[key] for key in row if key != "query"} for row in asked])
     (small / "echo.py").write_text("def echo(messages):\n    return messages[0]['content']\n", "utf-8")
     (small / "endpoints" / "echo.yaml").write_text("kind: python\nfunction: ../echo.py:echo\n", "utf-8")
-    found = inside(
-        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "echo",
-        "--mapping", "target.messages=${data.asked}", "--json",
-    ).json()  # fmt: skip
+    options = ["--mapping", "target.messages=${data.asked}"]
+    if declared:
+        options = []
+        sidecar = small / "datasets" / "small.yaml"
+        mapped = "column_mapping:\n  target.messages: ${data.asked}"
+        sidecar.write_text(sidecar.read_text("utf-8").replace("column_mapping:", mapped), "utf-8")
+        assert "no messages" not in inside(small, "check", "datasets/small.jsonl").out
+    found = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "echo", *options, "--json").json()
     line = (small / found["run_dir"] / "eval_results.jsonl").read_text().splitlines()[0]
     assert json.loads(line)["outputs.response"] == "hello"
 

@@ -132,7 +132,7 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
     from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
     from tunecheck.endpoints._base import SOME_COLUMNS, Completion
     from tunecheck.endpoints._target import read_messages
-    from tunecheck.pipeline._mapping import ColumnMissingError, read_layers, value_reader
+    from tunecheck.pipeline._mapping import ColumnMissingError, parse_mapping, read_layers, value_reader
     from tunecheck.pipeline._scoring import bind_evaluator
 
     defaults, count = dataset.defaults, 0
@@ -140,6 +140,8 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
     answer = dict.fromkeys([*Completion().columns(), *SOME_COLUMNS])
     is_recorded = "${data." in defaults.column_mapping.get("response", "")
     tools, found = value_reader(layers, *TOOL_COLUMNS), defaultdict[str, dict[str, str]](dict)
+    sent = parse_mapping(defaults.target_mapping, "the data set's column_mapping")
+    messages = value_reader({"default": sent}, "messages", "query")
     bound = []
     for name in names:
         with suppress(TunecheckError):  # judges are made with their model
@@ -151,7 +153,8 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
         problems = set[str]()
         if not is_recorded:
             try:
-                read_messages(row.values.get("messages") or row.values.get("query"), "messages or query")
+                column = defaults.target_mapping.get("messages", "messages or query")
+                read_messages(cast("JSON", messages(row.values, {})), column)
             except ValueError as error:
                 problems.add(f"{error}; mend it, or map another column: {_MAP}")
         for each in bound:

@@ -41,7 +41,8 @@ CONVERSATION_KEYS = ("mode", "step_limit", "include_input_log", "format")
 class DatasetDefaults:
     """Defaults that a data set declares; options of the command or call override them.
 
-    `column_mapping` binds evaluators' parameters to `${data.…}` and `${target.…}`. `evaluators` are plug-in names.
+    `column_mapping` binds evaluators' parameters to `${data.…}` and `${target.…}`; its keys `target.messages`,
+    `target.tools` and `target.parameters` are an endpoint's. `evaluators` are plug-in names.
     `target` is an endpoint's name or file. Rows with equal values in the column `group_key` are answered in order.
     `cluster` names the column of dependent rows (by default the group key), `primary` the metric that decides.
     `conversation` holds parameters of the conversation target. `columns` holds default values of columns for all rows.
@@ -55,6 +56,12 @@ class DatasetDefaults:
     primary: str | None = None
     conversation: dict[str, JSON] = field(default_factory=dict)
     columns: dict[str, JSON] = field(default_factory=dict)
+
+    @property
+    def target_mapping(self) -> dict[str, str]:
+        """Return the columns of an endpoint's messages, tools and parameters, as far as they are mapped."""
+        entries = self.column_mapping.items()
+        return {key.removeprefix("target."): column for key, column in entries if key.startswith("target.")}
 
 
 def sidecar_path(data: Path) -> Path:

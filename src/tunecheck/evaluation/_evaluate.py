@@ -282,7 +282,7 @@ def _make_target(
         if driver is None or not is_driver(driver):  # one request a row
             if parameters:
                 raise ConfigurationError(f"{dataset.name}: {next(iter(parameters))} is only for rows of several turns")
-            return EndpointTarget(target, mapping=_endpoint_mapping(own))
+            return EndpointTarget(target, mapping={**dataset.defaults.target_mapping, **_endpoint_mapping(own)})
         if own:
             raise ConfigurationError(f"evaluator_config maps columns for 'target', and a {driver} takes whole rows")
         return drive(driver, target, parameters, trust)

@@ -123,7 +123,8 @@ def read_layers(
             raise ConfigurationError(
                 f"evaluator_config: unknown evaluator {name!r}{did_you_mean(name, [*names, 'default'])}"
             )
-    base = parse_mapping(declared, "the data set's column_mapping")
+    of_evaluators = {key: value for key, value in declared.items() if not key.startswith("target.")}
+    base = parse_mapping(of_evaluators, "the data set's column_mapping")
     base |= parse_mapping(own.get("default", {}), "evaluator_config['default']")
     layers = {
         name: parse_mapping(declared_for(name), "the data set's column_mapping")
