@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
-from tunecheck_memory._kinds.replies import NoExpectationError, UndecidedError, expected_text, last_reply, plain_words
+from tunecheck_memory._kinds.replies import NoExpectationError, expected_text, last_reply, plain_words
 from tunecheck_memory._kinds.routes import Move, Places, Route, moves, read_routes, where_it_lies
 from tunecheck_memory._kinds.scripts import read_line, read_lines, read_words, whole
 
@@ -54,6 +54,24 @@ class TownKind(Kind):
 
     def __init__(self, *, known_locations: int = 5) -> None:
         self.known_locations = whole("known_locations", known_locations, least=2, most=LONGEST_TOWN)
+
+    def score(self, given: FinishedTest) -> Score | None:
+        """Score 1 if the route in the reply leads from the start to the destination, by any way.
+
+        A statement of the destination's position is as good as a route. A route without a distance or a direction in
+        one of its steps scores 0.
+        """
+        reply, steps = plain_words(last_reply(given)), _expected_steps(expected_text(given))
+        wanted, destination = _displacement(steps), steps[-1][3]
+        names = [name for step in steps for name in (step[1], step[3]) if name.lower() != destination.lower()]
+        if not names:
+            raise NoExpectationError
+        places = Places([*names, destination])
+        routes = read_routes(reply, places)
+        if any(route.complete and route.legs for route in routes):
+            return _leads(routes, wanted)
+        lies = where_it_lies(reply, places)
+        return _compare(lies, wanted) if lies else _leads(_read_two_parts(reply, places) or routes, wanted)
 
     def is_verbatim(self, given: FinishedTest) -> bool:
         """False: routes can be worded in many ways."""
@@ -105,22 +123,6 @@ class Locations(TownKind):
         question = _WAY_BACK.format(start=asked.start, end=asked.end)
         return scripted_test(self, example, statements, [question], [asked.instruction()])
 
-    def score(self, given: FinishedTest) -> Score | None:
-        """Score 1 if the reply's directions and distances add up to the expected displacement."""
-        reply, expected = last_reply(given), expected_text(given)
-        steps = _expected_steps(expected)
-        if len(steps) == 1:
-            return _one_way(reply, steps[0])
-        wanted = [move for move in moves(plain_words(expected)) if move.is_complete]
-        said = [move for move in moves(plain_words(reply)) if move.is_complete]
-        if not wanted:
-            raise UndecidedError("no direction and distance can be read from what was expected")
-        if not said:
-            return Score(0.0, ("the reply gives no direction with a distance",))
-        there = Route(wanted).displacement()
-        right = any(math.dist(route.displacement(), there) < _NEAR_KM for route in (Route(said), Route(said[-1:])))
-        return Score(float(right), (f"the reply leads {_position_text(*Route(said).displacement())}",))
-
 
 _FIRST = read_line("first place of a walk")
 _NEXT = read_lines("next place of a walk")
@@ -139,21 +141,6 @@ class LocationsDirections(TownKind):
         statements = [_FIRST.format(start=legs[0].start), *(leg.told(random.choice(_NEXT)) for leg in legs)]
         question = _WHOLE_WAY.format(start=legs[0].start, end=legs[-1].end)
         return scripted_test(self, example, statements, [question], ["\n".join(leg.instruction() for leg in legs)])
-
-    def score(self, given: FinishedTest) -> Score | None:
-        """Score 1 if the route in the reply leads from the start to the destination, by any way.
-
-        A route without a distance or a direction in one of its steps scores 0.
-        """
-        reply, expected = last_reply(given), expected_text(given)
-        steps = _expected_steps(expected)
-        wanted = _displacement(steps)
-        destination = steps[-1][3]
-        names = [name for step in steps for name in (step[1], step[3]) if name.lower() != destination.lower()]
-        places, text = Places([*names, destination]), plain_words(reply)
-        routes = read_routes(text, places)
-        lies = None if routes else where_it_lies(text, places)
-        return _leads(routes, wanted) if lies is None else _compare(lies, wanted)
 
 
 _STEP = re.compile(r"From (.+?), go (.+?) to (.+?)\.?\s*")
@@ -198,19 +185,6 @@ def _compare(said: tuple[float, float], wanted: tuple[float, float]) -> Score:
     right = math.dist(said, wanted) < _NEAR_KM
     leads = f"the route leads {_position_text(east, north)}"
     return Score(float(right), (leads if right else f"{leads}, not {_position_text(*wanted)}",))
-
-
-def _one_way(reply: str, step: re.Match[str]) -> Score:
-    """Score a way between two known places; statements about other places are not counted."""
-    wanted = _displacement([step])
-    if step[1].lower() == step[3].lower():
-        raise NoExpectationError
-    places, text = Places([step[1], step[3]]), plain_words(reply)
-    routes = read_routes(text, places)
-    lies = where_it_lies(text, places)
-    if any(route.complete and route.legs for route in routes):
-        return _leads(routes, wanted)
-    return _compare(lies, wanted) if lies is not None else _leads(_read_two_parts(text, places) or routes, wanted)
 
 
 def _read_two_parts(text: str, places: Places) -> list[Route]:
