@@ -16,19 +16,9 @@ from tunecheck import ConfigurationError, NewerFileError
 from tunecheck.plugins import JSON, plural, read_object, real_number
 from tunecheck.report import PanelRow, as_json, cut
 
-_LABELS: Mapping[str, str] = {
-    "score": "score",
-    "max_score": "of at most",
-    "std": "±",
-    "accuracy": "accuracy",
-    "tokens_per_second": "tokens/s",
-    "verbosity": "verbosity, tokens",
-    "memory_span": "remembered over, tokens",
-    "longest_span": "longest span, tokens",
-    "tokens": "tokens of a conversation",
-    "messages": "its messages",
-    "fillers": "of them filler",
-}
+_FIGURES = (
+    "score max_score std accuracy tokens_per_second verbosity memory_span longest_span tokens messages fillers".split()
+)
 _MARKS = ("statement", "question", "judge", "callback", "callback over", "wait", "end")
 """The marks of the timeline; the page refers to them by index."""
 
@@ -178,7 +168,7 @@ class TimelineReader:
 
 
 def memory_figures(run: Path) -> JSON:
-    """Return `{"figures": [[label, number], …], "datasets": [[title, tests, scored, mean, std], …]}` of a run.
+    """Return `{"figures": [[name, number], …], "datasets": [[title, tests, scored, mean, std], …]}` of a run.
 
     Return None if the figures cannot be read: the rest of the report does not need them.
     """
@@ -194,8 +184,8 @@ def memory_figures(run: Path) -> JSON:
         for title, each in (found if isinstance(found, dict) else {}).items()
         if isinstance(each, dict)
     ]
-    known = {label: real_number(summary.get(key)) for key, label in _LABELS.items()}
-    figures: list[JSON] = [[label, number] for label, number in known.items() if number is not None]
+    known = {name: real_number(summary.get(name)) for name in _FIGURES}
+    figures: list[JSON] = [[name, number] for name, number in known.items() if number is not None]
     return {"figures": figures, "datasets": datasets}
 
 

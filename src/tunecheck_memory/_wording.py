@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -182,15 +182,17 @@ def _read(path: Path | str, shipped: Mapping[str, Any]) -> SessionWording:
     document = read_yaml(path)
     texts = document.value
     if isinstance(texts, dict):
-        own = {key: value for key, value in texts.items() if value is not None}
+        if isinstance(restaurant := texts.get("restaurant"), dict) and isinstance(restaurant.get("menu_file"), str):
+            restaurant["menu_file"] = str(Path(path).parent / str(restaurant["menu_file"]))
         for section in _SECTIONS:
-            if isinstance(given := own.get(section), dict):
-                lines = {name: text for name, text in given.items() if text is not None}
-                if isinstance(menu := lines.get("menu_file"), str):
-                    lines["menu_file"] = str(Path(path).parent / menu)
-                own[section] = {**shipped.get(section, {}), **lines}
-        texts = {**shipped, **own}
+            if isinstance(own := texts.get(section), dict):
+                texts[section] = _merged(shipped.get(section, {}), own)
+        texts = _merged(shipped, texts)
     return read_as(texts, SessionWording, document.where)
+
+
+def _merged(shipped: Mapping[str, Any], own: Mapping[str, JSON]) -> dict[str, Any]:
+    return {**shipped, **{name: text for name, text in own.items() if text is not None}}
 
 
 SHIPPED_FILLER = Path(__file__).with_name("data") / "filler.jsonl"
@@ -227,11 +229,19 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
     Raises:
         DataError: The file cannot be read, or an entry is invalid; names file and line or place.
     """
-    file = Path(path) if path is not None else SHIPPED_FILLER
-    pairs = tuple(_pairs(file))
-    if not pairs:
+    file = Path(path or SHIPPED_FILLER)
+    with raise_as(DataError, file):
+        whole = value_of(file.read_bytes())
+    entries = whole.get("Data") if isinstance(whole, dict) else None
+    read: Sequence[_Pair | _Trivia]
+    if isinstance(entries, list):
+        read = [read_as(each, _Trivia, f"{file}, Data[{at}]", error=DataError) for at, each in enumerate(entries)]
+    else:
+        records = JsonLinesSource(file).records()
+        read = [read_as(each, _Pair, f"{file}, line {line}", error=DataError) for line, each in records]
+    if not read:
         raise DataError(f"{file}: holds no questions")
-    return FillerPool(pairs, file.name)
+    return FillerPool(tuple((each.question, each.answer) for each in read), file.name)
 
 
 class _Pair(msgspec.Struct):
@@ -242,20 +252,6 @@ class _Pair(msgspec.Struct):
 class _Trivia(msgspec.Struct, rename={"question": "Question", "answer": "AnswerValue"}):
     question: str
     answer: str
-
-
-def _pairs(file: Path) -> Iterator[tuple[str, str]]:
-    with raise_as(DataError, file):
-        whole = value_of(file.read_bytes())
-    entries = whole.get("Data") if isinstance(whole, dict) else None
-    form: type[_Pair | _Trivia] = _Trivia if isinstance(entries, list) else _Pair
-    found: Iterable[tuple[int, JSON]] = (
-        enumerate(entries) if isinstance(entries, list) else JsonLinesSource(file).records()
-    )
-    for place, entry in found:
-        where = f"{file}, Data[{place}]" if isinstance(entries, list) else f"{file}, line {place}"
-        read = read_as(entry, form, where, error=DataError)
-        yield read.question, read.answer
 
 
 class _WordingEntry(NamedTuple):

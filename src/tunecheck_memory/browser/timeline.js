@@ -3,6 +3,20 @@
 const MARKS = ["statement", "question", "judge", "callback", "callback-over", "wait", "end"];
 const MARK_NAMES = ["statement", "question", "the judge was asked", "callback begins", "callback is over", "waits", "end"];
 
+const FIGURE_NAMES = {
+  score: "score",
+  max_score: "of at most",
+  std: "±",
+  accuracy: "accuracy",
+  tokens_per_second: "tokens/s",
+  verbosity: "verbosity, tokens",
+  memory_span: "remembered over, tokens",
+  longest_span: "longest span, tokens",
+  tokens: "tokens of a conversation",
+  messages: "its messages",
+  fillers: "of them filler",
+};
+
 const LANE = { height: 18, left: 4, right: 8, top: 26, width: 1000 };
 
 /** The nearest of 1, 2, 5, 10, 20, 50 … that is not larger; at least 1. */
@@ -79,7 +93,7 @@ function sessionNode(session, open) {
 /** What a memory run came to, all told and by data set. */
 function memoryFigures(memory) {
   if (!memory) return [];
-  const pairs = memory.figures.map(([label, value]) => el("span", { class: "pair" }, data(label), " ", el("b", {}, figure(value))));
+  const pairs = memory.figures.map(([name, value]) => el("span", { class: "pair" }, FIGURE_NAMES[name], " ", el("b", {}, figure(value))));
   const heads = ["data set", "tests", "scored", "mean", "std"];
   const lines = memory.datasets.map(([title, ...numbers]) => el("tr", {}, el("th", { scope: "row" }, data(title)), ...numbers.map((each) => el("td", {}, each === null ? "–" : figure(each)))));
   const table = el("table", { class: "figures" }, el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, ...lines));
