@@ -1,6 +1,6 @@
 """Run the long-term-memory benchmark as one run of the pipeline, and write its figures and files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, Unpack
@@ -158,25 +158,22 @@ def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: Def
     Raises:
         ConfigurationError: The wording lacks a text that a kind needs.
     """
-    judge, data_sets = plan.judge, {each.title: each for each in read.data_sets}
-    tests = [
-        Test(each, data_set.kind, None if data_set.memory_span == read.memory_span else data_set.memory_span)
-        for each in made.definitions
-        for data_set in [data_sets[each.title]]
-    ]
-    for kind in {test.kind.title: test.kind for test in tests}.values():
+    data_sets = {each.title: each for each in read.data_sets}
+    tests = [Test(each, data_sets[each.title].kind, data_sets[each.title].memory_span) for each in made.definitions]
+    kinds = [data_sets[title].kind for title in sorted({each.title for each in made.definitions})]
+    for kind in kinds:
         kind.check(settings.wording)
     return MemoryTarget(
         plan.endpoint,
         tests,
         settings,
-        judge=judge,
+        judge=plan.judge,
         max_prompt_size=plan.max_prompt_size,
         clock=plan.clock,
         prepare=lambda run: keep_definitions(
             benchmark_folder(run, read, isolated=settings.isolated), read, made.definitions
         ),
-        notes=[*_notes(made, tests, judge)],
+        notes=[*_notes(made, kinds, plan.judge)],
     )
 
 
@@ -191,28 +188,26 @@ def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
 
 def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
     """Refuse tests that need a judge to run or to be scored, before the run starts."""
-    asking = [kind.title for kind in kinds if kind.consults and kind.name != _JUDGED_BY_WORDS]
+    asking = ", ".join(kind.title for kind in kinds if kind.consults and kind.name != _JUDGED_BY_WORDS)
     if asking:
-        raise ConfigurationError(f"{', '.join(asking)}: these tests ask a judge; name its model with --judge")
-    scored = [] if unjudged else [kind.title for kind in kinds if kind.judged]
-    if scored:
+        raise ConfigurationError(f"{asking}: these tests ask a judge; name its model with --judge")
+    scored = ", ".join(kind.title for kind in kinds if kind.judged)
+    if scored and not unjudged:
         raise ConfigurationError(
-            f"{', '.join(scored)}: only a judge can score these tests; name its model with --judge, or leave them "
-            "unscored with --unjudged"
+            f"{scored}: only a judge can score these tests; name its model with --judge, or leave them unscored with "
+            "--unjudged"
         )
 
 
-def _notes(made: DefinitionSet, tests: Sequence[Test], judge: Endpoint | None) -> list[str]:
-    notes = [f"{each.title} is left out: {each.reason}" for each in made.left_out]
-    consulting = sorted({test.definition.title for test in tests if test.kind.consults})
+def _notes(made: DefinitionSet, kinds: Iterable[Kind], judge: Endpoint | None) -> Iterator[str]:
+    for each in made.left_out:
+        yield f"{each.title} is left out: {each.reason}"
+    consulting = ", ".join(kind.title for kind in kinds if kind.consults)
+    judged = ", ".join(kind.title for kind in kinds if kind.judged)
     if judge is None and consulting:
-        notes.append(
-            f"{', '.join(consulting)}: judged by words, not by a model, while the tests ran; --judge names one"
-        )
-    judged = sorted({test.kind.title for test in tests if test.kind.judged})
+        yield f"{consulting}: judged by words, not by a model, while the tests ran; --judge names one"
     if judge is None and judged:
-        notes.append(f"{', '.join(judged)}: not scored, as only a judge can; --judge names one")
-    return notes
+        yield f"{judged}: not scored, as only a judge can; --judge names one"
 
 
 def _row(test: Test) -> dict[str, object]:

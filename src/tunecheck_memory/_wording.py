@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -84,29 +84,25 @@ class Menu:
         return cls({section: tuple(listed) for section, listed in sections.items()})
 
     @cached_property
-    def entries(self) -> tuple[str, ...]:
-        """Return all entries; the first has the number 1."""
-        return tuple(entry for entries in self.sections.values() for entry in entries)
+    def numbered(self) -> Mapping[int, tuple[str, str]]:
+        """Return the section and the entry of each number, from 1."""
+        pairs = ((section, entry) for section, entries in self.sections.items() for entry in entries)
+        return dict(enumerate(pairs, 1))
 
     @cached_property
     def dishes(self) -> Mapping[int, str]:
-        return {number: entry for number, section, entry in self.numbered() if section != DRINKS}
+        return {number: entry for number, (section, entry) in self.numbered.items() if section != DRINKS}
 
     @cached_property
     def drinks(self) -> Mapping[int, str]:
-        return {number: entry for number, section, entry in self.numbered() if section == DRINKS}
+        return {number: entry for number, (section, entry) in self.numbered.items() if section == DRINKS}
 
     @cached_property
     def text(self) -> str:
         lines: dict[str, list[str]] = {section: [f"{section}:"] for section in self.sections}
-        for number, section, entry in self.numbered():
+        for number, (section, entry) in self.numbered.items():
             lines[section].append(f"{number}. {entry}")
         return "\n\n".join("\n".join(section) for section in lines.values())
-
-    def numbered(self) -> Iterator[tuple[int, str, str]]:
-        pairs = ((section, entry) for section, entries in self.sections.items() for entry in entries)
-        for number, (section, entry) in enumerate(pairs, 1):
-            yield number, section, entry
 
     def has(self, item: str) -> bool:
         return item.lower() in self.text.lower()

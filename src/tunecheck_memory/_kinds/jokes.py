@@ -150,7 +150,6 @@ def _passages(reply: str) -> Iterator[_JokePassage]:
             yield _passage(match[1], reply[max(0, match.start() - 160) : match.start()], apart=True)
     sentences = _SENTENCE_END.split(reply, _MOST_PASSAGES)
     for first, second in zip(sentences, [*sentences[1:], ""], strict=True):
-        yield _passage(first, "", apart=False)
         yield _passage(f"{first} {second}", "", apart=False)
 
 
@@ -167,8 +166,7 @@ def _is_another(passage: _JokePassage, joke: str, others: list[str]) -> bool:
     if any(_like(other, passage.text) for other in others):
         return True
     words = rouge_tokens(passage.text)
-    is_part = bool(words) and rouge_l(rouge_tokens(joke), words).precision >= LIKENESS
-    return passage.apart and not others and len(words) >= _OTHER_WORDS and not is_part
+    return passage.apart and not others and len(words) >= _OTHER_WORDS
 
 
 def _like(joke: str, text: str) -> bool:

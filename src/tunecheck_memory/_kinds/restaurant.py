@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
+from msgspec import Meta
 
-from tunecheck.plugins import JSON, convert_value
+from tunecheck.plugins import JSON
 from tunecheck_memory import AskJudge, Definition, FinishedTest, GenerationContext, Kind, Points, Say, Score
 from tunecheck_memory._kind import Replied, Scene, Step, Steps, Wait
 from tunecheck_memory._kinds.replies import UndecidedError, read_lenient
@@ -21,30 +21,20 @@ if TYPE_CHECKING:
 
 Wanted = Literal["drinks", "dishes"]
 
+_Name: TypeAlias = Annotated[str, Meta(pattern=r"\S")]
 _MOST_NAME = 300
-_NUMBER = re.compile(r"\s*#?([0-9]{1,6})\.?\s*\Z")
+_T = TypeVar("_T")
 
 
 class EndOfVisitError(Exception):
     """The visit to the restaurant ends early; the message is the reason."""
 
 
-def read_yes(text: str, key: str) -> bool:
-    """True if the judge answered yes under this key."""
-    value = _reply_object(text).get(key)
-    if isinstance(value, bool):
-        return value
-    word = value.strip().lower() if isinstance(value, str) else ""
-    if word not in ("true", "yes", "false", "no"):
-        raise EndOfVisitError(f"The judge's reply has no yes or no under {key!r}: {_short_text(text)}")
-    return word in ("true", "yes")
-
-
 class _Item(msgspec.Struct, frozen=True):
     is_drink: bool
-    item: Any = None
-    menu_nr: Any = None
-    off_menu: Any = None
+    item: _Name
+    menu_nr: int | None = None
+    off_menu: bool | None = None
 
 
 class _Order(msgspec.Struct, frozen=True):
@@ -52,56 +42,38 @@ class _Order(msgspec.Struct, frozen=True):
     order: list[_Item]
 
 
+def _read_reply(text: str, form: type[_T]) -> _T:
+    """Return the judge's reply in this form; numbers may be written as text."""
+    try:
+        return msgspec.convert(read_lenient(text), form, strict=False)
+    except ValueError:
+        line = " ".join(text[:400].split())
+        shown = json.dumps(line[:120] + ("…" if len(line) > 120 else ""), ensure_ascii=False)
+        raise EndOfVisitError(f"The judge's reply cannot be read: {shown}") from None
+
+
 def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
     """Return the order according to the judge: drinks by name, dishes by their entries in the menu."""
-    try:
-        reply = convert_value(_reply_object(text), _Order)
-    except msgspec.ValidationError:
-        raise EndOfVisitError(f"The judge's reply is not an order: {_short_text(text)}") from None
+    reply = _read_reply(text, _Order)
     if not (reply.order and reply.has_ordered_something):
         raise EndOfVisitError("Nothing was ordered.")
-    return [_name_item(item, menu, wanted, text) for item in reply.order]
+    return [_name_item(item, menu, wanted) for item in reply.order]
 
 
-def _name_item(item: _Item, menu: Menu, wanted: Wanted, text: str) -> str:
+def _name_item(item: _Item, menu: Menu, wanted: Wanted) -> str:
     """Return a drink's name or a dish's entry in the menu; end the visit if the item is not acceptable."""
-    name = str(item.item or "").strip()[:_MOST_NAME]
+    name = item.item.strip()[:_MOST_NAME]
     if item.is_drink != (wanted == "drinks"):
         asked = "something to drink" if wanted == "drinks" else "something to eat"
-        raise EndOfVisitError(f"Asked for {asked}, the agent ordered {name or 'something else'}.")
-    if wanted == "drinks":
-        if not name:
-            raise EndOfVisitError(f"The judge's reply names no drink: {_short_text(text)}")
+        raise EndOfVisitError(f"Asked for {asked}, the agent ordered {name}.")
+    if item.is_drink:
         return name
-    if item.off_menu is True and not (name and menu.has(name)):
-        raise EndOfVisitError(f"{name or 'What was ordered'} is not on the menu.")
-    entry = menu.dishes.get(_number(item.menu_nr))
+    if item.off_menu and not menu.has(name):
+        raise EndOfVisitError(f"{name} is not on the menu.")
+    entry = menu.dishes.get(item.menu_nr or 0)
     if entry is None:
-        raise EndOfVisitError(f"{name or 'What was ordered'} has no number among the menu's dishes.")
+        raise EndOfVisitError(f"{name} has no number among the menu's dishes.")
     return entry
-
-
-def _number(value: JSON) -> int:
-    """Return a dish's number in the menu, or 0, which no dish has."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return int(value) if isinstance(value, int) or value.is_integer() else 0
-    matched = _NUMBER.match(value) if isinstance(value, str) and len(value) < 40 else None
-    return int(matched[1]) if matched else 0
-
-
-def _reply_object(text: str) -> Mapping[str, JSON]:
-    try:
-        value = read_lenient(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise EndOfVisitError(f"The judge's reply cannot be read: {_short_text(text)}")
-    return value
-
-
-def _short_text(text: str) -> str:
-    line = " ".join(text[:400].split())
-    return json.dumps(line[:120] + ("…" if len(line) > 120 or len(text) > 400 else ""), ensure_ascii=False)
 
 
 _MOST_POINTS = 5.0
@@ -216,8 +188,10 @@ class _Visit:
     def _ask_judge(self, purpose: str, failed: str, **values: JSON) -> Generator[Step, Replied, None]:
         """Ask the judge a question; `failed` is the reason if it says no."""
         replied = yield AskJudge(f"restaurant_{purpose}", values)
-        if not read_yes(replied.text or "", purpose):
-            raise EndOfVisitError(failed)
+        answer = _read_reply(replied.text or "", dict[str, Any]).get(purpose)
+        if answer is not True:
+            unclear = f"The judge's reply has no yes or no under {purpose!r}."
+            raise EndOfVisitError(failed if answer is False else unclear)
 
     def _take_order(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
         """Return the order in a reply, as the judge reads it."""

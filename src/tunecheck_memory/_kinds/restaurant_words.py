@@ -140,7 +140,7 @@ def _order(said: str, menu: Menu, drinks: bool) -> list[dict[str, JSON]]:
 
 
 def _item(name: str, menu: Menu, number: int | None, drink: bool) -> dict[str, JSON]:
-    entry = menu.entries[number - 1] if number is not None else ""
+    entry = menu.numbered[number][1] if number is not None else ""
     return {"is_drink": drink, "item": name or entry, "menu_nr": number, "menu_ref": entry, "off_menu": number is None}
 
 

@@ -32,11 +32,8 @@ _WAY = (
     r"|\b(?:north|south|east|west)(?:ward(?:s)?|erly|bound)?\b)"
 )
 _SHORT = r"(?P<short>\b(?:NE|NW|SE|SW|[NSEW])\b(?!['.]\w))"
-_ARROW = r"(?P<arrow>[↑↓⬆⬇↗↘↙↖])"
-_MARK = re.compile(rf"(?P<distance>{_DISTANCE})|{_WAY}|{_ARROW}", re.IGNORECASE)
+_MARK = re.compile(rf"(?P<distance>{_DISTANCE})|{_WAY}", re.IGNORECASE)
 _SHORT_MARK = re.compile(_SHORT)
-_BARE_NUMBER = re.compile(r"(?<![\d.,])(\d{1,4})(?![\d.,])\s?(?=(?:north|south|east|west)|[NSEW]\b)", re.IGNORECASE)
-_ARROW_EIGHTHS = {"↑": 2, "⬆": 2, "↓": 6, "⬇": 6, "↗": 1, "↘": 7, "↙": 5, "↖": 3}
 
 _FILLER = re.compile(
     r"[\s(]*(?:(?:due|to|the|in|a|an|towards?|heading|going|straight|directly|direction|directions|further|more|away"
@@ -73,10 +70,6 @@ class Move(NamedTuple):
 def _marks(text: str) -> list[Move]:
     """Return all distances and directions of a text separately, in order."""
     marked = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
-    taken = {mark.start for mark in marked}
-    for match in _BARE_NUMBER.finditer(text):
-        if match.start() not in taken:
-            marked.append(Move(float(match[1]), None, match.start(), match.end(1)))
     distances = sorted((mark for mark in marked if mark.eighths is None), key=lambda mark: mark.start)
     for match in _SHORT_MARK.finditer(text):
         short = Move(None, _EIGHTHS[match[0].lower()], match.start(), match.end())
@@ -92,8 +85,6 @@ def _mark(match: re.Match[str]) -> Move | None:
         size = _UNITS["mi" if unit.startswith("mi") else "m" if unit.startswith("m") else "k"]
         number = _number(re.sub(r"\s(?:more|further|additional|extra|other|single)$", "", match["figure"].lower()))
         return None if number is None else Move(number * size, None, match.start(), match.end())
-    if match["arrow"] is not None:
-        return Move(None, _ARROW_EIGHTHS[match["arrow"]], match.start(), match.end())
     word = match["way"].lower()
     letters = "".join(name[0] for name in ("north", "south", "east", "west") if name in word)
     return Move(None, _EIGHTHS[letters], match.start(), match.end())
@@ -128,7 +119,7 @@ def moves(text: str) -> list[Move]:
     waiting: Move | None = None  # a direction whose distance may follow
     at = 0
     while at < len(marked):
-        mark, *rest = marked[at : at + 3]
+        mark, *rest = marked[at : at + 2]
         is_direction = mark.eighths is not None
         goes_on = not is_direction and _goes_on(waiting, mark, rest, text)
         if waiting is not None and (is_direction or goes_on):
@@ -151,13 +142,9 @@ def _goes_on(before: Move | None, distance: Move, rest: Sequence[Move], text: st
         return False
     if before is None:
         return True
-    after, following = rest[0], rest[1:]
-    gap = text[distance.end : after.start]
+    gap = text[distance.end : rest[0].start]
     tight_after = _FILLER.fullmatch(gap) is not None
     tight_before = _FILLER.fullmatch(text[before.end : distance.start]) is not None
-    if tight_after and tight_before:  # "north 3 km east 4 km"
-        next_is_distance = bool(following) and following[0].eighths is None
-        return not (next_is_distance and _FILLER.fullmatch(text[after.end : following[0].start]))
     return tight_after or (not tight_before and _LOOSE.fullmatch(gap) is not None)
 
 
@@ -182,11 +169,6 @@ _FACT = re.compile(
 )
 _NOT_TO = re.compile(
     r"(?:\bfrom|\bof|\bleav\w+|\bstart\w*(?: at| from| in)?|\bpast|\bvisit\w* |\bafter|\bvia)\s*(?:the\s+)?$", re.I
-)
-_RESTART = re.compile(
-    r"\b(?:alternatively|another (?:route|option|way)|in summary|to summarize|to sum up|summary|so,? (?:the|your|in)"
-    r"|breakdown|in short|more direct|the (?:complete|full|total|whole) (?:route|journey))\b",
-    re.IGNORECASE,
 )
 _MOST_UNITS = 400
 _MOST_MOVES = 60
@@ -254,7 +236,7 @@ def read_routes(text: str, places: Places) -> list[Route]:
     for step, number in islice(_units(_ARROWS.sub(" -> ", text)), _MOST_UNITS):
         legs = _legs(step, places, routes[-1])
         begun = routes[-1].legs or not routes[-1].complete
-        if begun and (number == 1 or _RESTART.search(step) or _starts_at(step, places)):
+        if begun and number == 1:
             routes.append(Route())
         for move, to in legs:
             if routes[-1].arrives:
@@ -267,17 +249,6 @@ def read_routes(text: str, places: Places) -> list[Route]:
             route.at = route.at if to is None else to
             route.arrives = to == places.last
     return [route for route in routes if route.legs or not route.complete]
-
-
-def _starts_at(text: str, places: Places) -> bool:
-    """True if a text begins at the start: "Hospital -> …", "From the Hospital, …", "Hospital to Library: …"."""
-    named = places.find(text)
-    if not named or named[0].number != 0:
-        return False
-    before = text[: named[0].start].strip().lower()
-    after = text[named[0].end :].lstrip().lower()
-    begins = before in ("", "from", "from the", "the", "start at", "start at the", "-", "start from the")
-    return begins and (before.startswith(("from", "start")) or after.startswith(("->", "to ", "to:", "(")))
 
 
 def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
@@ -381,8 +352,6 @@ def _leg_from_facts(
     goal = next((each.to for each in (*ways, *lengths) if each.to is not None), None)
     if known and (ways or _MOVING.search(text)):
         return [(known[0].move, known[0].to if goal is None else goal)]
-    if goal is None:
-        goal = _destination(text, reversed(places.find(text)))
     if not known and len(ways) == 1 and lengths:
         way, length = ways[0].move, lengths[0].move
         joined = Move(length.kilometers, way.eighths, min(way.start, length.start), max(way.end, length.end))
