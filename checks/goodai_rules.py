@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from tunecheck._json import JSON
 from tunecheck_memory import FinishedTest, Score, Undecided, judge_by_words, mentions
 from tunecheck_memory._configuration import plain_title
-from tunecheck_memory._kinds.instructions import expected_quote, has_sentence, letters, trigger_threshold
+from tunecheck_memory._kinds.instructions import expected_quote, letters, likeness, trigger_threshold
 from tunecheck_memory._kinds.lists import MAX_ITEMS, expected_quantities
 from tunecheck_memory._kinds.replies import (
     MAX_JSON,
@@ -87,7 +87,10 @@ def _says_sentence(given: FinishedTest) -> float:
     expected, threshold = expected_texts(given), trigger_threshold(given)
     if not expected:
         raise NoExpectationError
-    said = [has_sentence(wanted, reply, threshold) for wanted, reply in zip(expected, replies(given), strict=False)]
+    said = [
+        wanted.lower() in reply.lower() or likeness(wanted, reply) > threshold
+        for wanted, reply in zip(expected, replies(given), strict=False)
+    ]
     if not all(said):
         raise UndecidedError("the reference asks a model for the closest sentence")
     return sum(said) / len(expected)

@@ -161,8 +161,6 @@ def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: Def
     data_sets = {each.title: each for each in read.data_sets}
     tests = [Test(each, data_sets[each.title].kind, data_sets[each.title].memory_span) for each in made.definitions]
     kinds = [data_sets[title].kind for title in sorted({each.title for each in made.definitions})]
-    for kind in kinds:
-        kind.check(settings.wording)
     return MemoryTarget(
         plan.endpoint,
         tests,

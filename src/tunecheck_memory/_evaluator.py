@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tunecheck import ConfigurationError, Evaluator, Fault, Metric, verdict
 from tunecheck.endpoints import Endpoint, ModelCalls
@@ -93,8 +93,6 @@ class MemoryEvaluator(Evaluator):
         model_config: The judge's model, in any form that judges accept. The judge scores tests that rules cannot score
             with certainty. Without a judge, tests that rules cannot score are not applicable.
         threshold: The lowest score that passes.
-        doubtful: Also ask the judge if a reply about jokes, places or triggers is not verbatim.
-        samples, combine, parameters: Settings of the judge; see `PromptyEvaluator`.
 
     Required columns: `dataset` (the test's title, such as "Spy Meeting"), `expected`, and `responses` (the replies to
     the test's questions). Optional columns: `arguments` (of the data set in the configuration), `questions`, `script`,
@@ -114,31 +112,18 @@ class MemoryEvaluator(Evaluator):
     primary: ClassVar[str] = _METRIC
     judged: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        model_config: ModelConfig | None = None,
-        *,
-        threshold: float = 0.5,
-        doubtful: bool = False,
-        samples: int | None = None,
-        combine: Literal["mean", "majority"] | None = None,
-        parameters: Mapping[str, JSON] | None = None,
-    ) -> None:
+    def __init__(self, model_config: ModelConfig | None = None, *, threshold: float = 0.5) -> None:
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
             raise ConfigurationError(f"threshold must be a number from 0 to 1, not {threshold!r}")
-        self._threshold, self._doubtful = float(threshold), doubtful
+        self._threshold = float(threshold)
         self._judges: MemoryJudges | None = None
         if model_config is not None:
             from tunecheck_memory._judging import MemoryJudges
 
-            endpoint = judge_endpoint(model_config)
-            self._judges = MemoryJudges(endpoint, samples=samples, combine=combine, parameters=parameters)
+            self._judges = MemoryJudges(judge_endpoint(model_config))
         vars(self)["judged"] = self._judges is not None
         super().__init__(
-            threshold=self._threshold,
-            doubtful=doubtful,
-            rules=_RULES,
-            judges=None if self._judges is None else self._judges.described(),
+            threshold=self._threshold, rules=_RULES, judges=None if self._judges is None else self._judges.described()
         )
 
     @property
@@ -194,8 +179,7 @@ class MemoryEvaluator(Evaluator):
         questions = self._judges.questions(test) if self._judges is not None else []
         if isinstance(found, Score):
             by = "rules" if own is not None else "words" if test.points is None else "points"
-            asks = not found.sure or (own is None and self._is_doubtful(test))
-            return test, self._verdict(test, found, by), questions if asks else []
+            return test, self._verdict(test, found, by), [] if found.sure else questions
         hint = ": give one with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
         properties: dict[str, JSON] = {"dataset": test.title}
         reason = found.reason + hint
@@ -203,11 +187,6 @@ class MemoryEvaluator(Evaluator):
             _METRIC, threshold=self._threshold, reason=reason, properties=properties, not_applicable=True
         )
         return test, unscored, questions
-
-    def _is_doubtful(self, test: FinishedTest) -> bool:
-        """True if a judge is wanted for replies that are not verbatim, and this one is not."""
-        kind = shipped_kind(test.title)
-        return self._doubtful and kind is not None and not kind().is_verbatim(test)
 
     def _judge_verdict(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> Verdict:
         assert self._judges is not None

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from tunecheck import ConfigurationError, ContentFilterError, JudgementError, PromptyEvaluator
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
@@ -106,21 +105,10 @@ _MOST_QUESTIONS = 50
 class MemoryJudges:
     """The judges of finished tests: one endpoint, with one prompt for each way to judge."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        *,
-        samples: int | None = None,
-        combine: Literal["mean", "majority"] | None = None,
-        parameters: Mapping[str, JSON] | None = None,
-    ) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self._judges = {
-            name: PromptyEvaluator(
-                prompt_file(name), endpoint, name, samples=samples, combine=combine, parameters=parameters
-            )
-            for name in sorted({kind.judge_prompt for kind in shipped_kinds().values()})
-        }
+        names = sorted({kind.judge_prompt for kind in shipped_kinds().values()})
+        self._judges = {name: PromptyEvaluator(prompt_file(name), endpoint, name) for name in names}
 
     def described(self) -> dict[str, JSON]:
         return {name: judge.arguments for name, judge in self._judges.items()}

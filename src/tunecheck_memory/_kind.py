@@ -259,13 +259,6 @@ class Kind:
         """Return one test. A kind implements this method or `definitions`."""
         raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions(): add one")
 
-    def check(self, wording: SessionWording) -> None:
-        """Check before the run that the wording has all texts that the tests need. By default, do nothing.
-
-        Raises:
-            ConfigurationError: A text is missing.
-        """
-
     def steps(self, definition: Definition, scene: Scene) -> Steps:
         """Yield the steps of a test: by default each line of the script and its wait; a temporal question is last."""
         said_us: list[int] = []
@@ -292,10 +285,6 @@ class Kind:
     def score(self, given: FinishedTest) -> Score | None:
         """Score a finished test by rules; return None if only a judge can. A test's own points take precedence."""
         return None
-
-    def is_verbatim(self, given: FinishedTest) -> bool:
-        """True if the replies have the expected wording; if not, a judge may be more reliable than the rules."""
-        return True
 
 
 def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:

@@ -169,8 +169,11 @@ def load_wording(path: Path | str | None = None) -> SessionWording:
     Raises:
         ConfigurationError: The file cannot be read, or an entry is unknown or invalid; names file and line.
     """
-    shipped = _read(OWN, {})
-    return shipped if path is None else _read(path, msgspec.to_builtins(shipped))
+    wording = _read(OWN, {})
+    if path is not None:
+        wording = _read(path, msgspec.to_builtins(wording))
+    assert wording.restaurant.menu.dishes  # reads the menu
+    return wording
 
 
 def _read(path: Path | str, shipped: Mapping[str, Any]) -> SessionWording:

@@ -104,24 +104,6 @@ def test_each_sort_of_test_has_its_prompt(dataset: str, prompt: str) -> None:
     assert found["memory_properties"]["prompt"] == prompt
 
 
-@cases("memory")
-def test_doubtful_answers_are_asked_about_where_that_is_wanted(dataset: str, expected: str, prompt: str) -> None:
-    row: Any = {"dataset": dataset, "expected": [expected], "responses": ["Hm."]}
-    by_words: Any = MemoryEvaluator(Scripted())(**row)
-    assert by_words["memory_properties"]["by"] == "words"
-    asked: Any = MemoryEvaluator(Scripted(says(True)), doubtful=True)(**row)
-    assert (asked["memory"], asked["memory_properties"]["prompt"]) == (1.0, prompt)
-
-
-def test_doubtful_answers_that_are_word_by_word_right_are_not_asked_about() -> None:
-    model = Scripted()
-    found = MemoryEvaluator(model, doubtful=True)(
-        dataset="Trigger Response", expected=["Bless you"], responses=["Bless you"]
-    )
-    assert found["memory"] == 1.0
-    assert model.requests == []
-
-
 def test_points_are_scored_as_they_were_counted() -> None:
     found: Any = MemoryEvaluator()(
         dataset="Restaurant", expected=[], responses=[], points={"points": 3, "most": 5}, reasons=["ordered", "noticed"]
@@ -169,7 +151,7 @@ def test_a_threshold_is_a_share(threshold: Any) -> None:
 
 
 def test_it_can_be_pickled_and_names_its_arguments() -> None:
-    judge = MemoryEvaluator(threshold=0.7, doubtful=True)
+    judge = MemoryEvaluator(threshold=0.7)
     assert pickle.loads(pickle.dumps(judge)).arguments == judge.arguments
     assert judge.arguments["threshold"] == 0.7
 

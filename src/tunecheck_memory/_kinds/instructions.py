@@ -129,12 +129,6 @@ class TriggerResponse(Kind):
         reasons = tuple(f"reply {number}: {'said' if right else 'not said'}" for number, right in enumerate(said, 1))
         return Score(sum(said) / len(expected), reasons)
 
-    def is_verbatim(self, given: FinishedTest) -> bool:
-        """True if each reply has the sentence literally, or its ROUGE-L F1 is above the threshold."""
-        threshold = trigger_threshold(given)
-        pairs = zip(texts(given.expected), texts(given.responses), strict=False)
-        return all(has_sentence(wanted, reply, threshold) for wanted, reply in pairs)
-
 
 def expected_quote(given: FinishedTest) -> tuple[str, int]:
     """Return the quote in lower case without punctuation, and the number of the reply that must contain it."""
@@ -190,11 +184,6 @@ def trigger_threshold(given: FinishedTest) -> float:
     return threshold if threshold is not None and 0 < threshold <= 1 else THRESHOLD
 
 
-def has_sentence(wanted: str, reply: str, threshold: float) -> bool:
-    """True if the reply has the sentence in any letter case, or its ROUGE-L F1 is above the threshold."""
-    return wanted.lower() in reply.lower() or _likeness(wanted, reply) > threshold
-
-
 def _is_said(wanted: str, reply: str, threshold: float) -> bool:
     """True if a reply says the sentence, in the same or similar words, and neither denies nor refuses it."""
     reply = plain_words(reply)
@@ -205,10 +194,10 @@ def _is_said(wanted: str, reply: str, threshold: float) -> bool:
         tail = reply[match.end() : match.end() + 120]
         return not (_SAYING.search(lead) and (_DENIED.search(lead) or _REFUSES.match(tail)))
     sentences = _SENTENCE_END.split(reply, _MOST_SENTENCES)
-    return any(_likeness(wanted, sentence) > threshold and not _DENIED.search(sentence) for sentence in sentences)
+    return any(likeness(wanted, sentence) > threshold and not _DENIED.search(sentence) for sentence in sentences)
 
 
-def _likeness(wanted: str, text: str) -> float:
+def likeness(wanted: str, text: str) -> float:
     """Return the ROUGE-L F1 of a text and the sentence; 0 if the text is too long."""
     tokens = rouge_tokens(text, stemmer=True)
     if len(tokens) > _MOST_WORDS:

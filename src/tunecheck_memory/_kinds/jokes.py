@@ -80,10 +80,6 @@ class Jokes(Kind):
             return Score(1.0, ("the joke is told",))
         return Score(0.0, ("the joke is told among others, without settling on it",), sure=False)
 
-    def is_verbatim(self, given: FinishedTest) -> bool:
-        """True if the reply has the joke literally, in any letter case."""
-        return expected_text(given).lower() in last_reply(given).lower()
-
 
 LIKENESS = 0.8
 """The least share of a joke's words, in order, in a passage that tells it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -14,10 +14,6 @@ from tunecheck_memory import AskJudge, Definition, FinishedTest, GenerationConte
 from tunecheck_memory._kind import Replied, Scene, Step, Steps, Wait
 from tunecheck_memory._kinds.replies import UndecidedError, read_lenient
 from tunecheck_memory._wording import Menu, fill
-
-if TYPE_CHECKING:
-    from tunecheck_memory._wording import SessionWording
-
 
 Wanted = Literal["drinks", "dishes"]
 
@@ -104,9 +100,6 @@ class Restaurant(Kind):
     def score(self, given: FinishedTest) -> Score | None:
         """Refuse to score: a visit counts its points while it runs."""
         raise UndecidedError("the test has no points: a restaurant test counts them while it runs")
-
-    def check(self, wording: SessionWording) -> None:
-        assert wording.restaurant.menu.dishes  # reads the menu
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         """Return an empty script: the messages depend on the replies."""

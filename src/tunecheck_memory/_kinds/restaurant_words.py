@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,9 +18,7 @@ _MOST = 20_000
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 _ASIDE = re.compile(r"\*[^*\n]{1,400}\*(?!\*)|\([^()\n]{0,200}(?:smil|nod|look|glanc|sip)[^()\n]{0,200}\)|\*\*|__|`")
 _LABEL = re.compile(r"^ *(?:customer|guest|diner|me|you)\s*:\s*", re.IGNORECASE | re.MULTILINE)
-_OTHERS_TURN = re.compile(r"^ *(?:waiter|waitress|server)\s*:", re.IGNORECASE | re.MULTILINE)
 _END = re.compile(r"(?<=[.!?;])\s+|\n+")
-_BULLET = re.compile(r"\s*(?:[-•]|[0-9]{1,2}[.)])\s+")
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 
 _NO_GUEST = re.compile(
@@ -115,11 +112,8 @@ class WordJudge:
 
 
 def _spoken_words(reply: str) -> str:
-    """Return the guest's words in lower case, without stage directions, emphasis, labels and the waiter's lines."""
+    """Return the guest's words in lower case, without stage directions, emphasis and labels."""
     text = re.sub(r"[ \t\r\f\v]+", " ", reply[:_MOST].translate(_QUOTES))
-    other = _OTHERS_TURN.search(text)
-    if other is not None and text[: other.start()].strip():
-        text = text[: other.start()]
     return _LABEL.sub("", _ASIDE.sub(" ", text)).strip().lower()
 
 
@@ -154,42 +148,35 @@ class _Sentence:
 
 
 def _sentences(said: str, names: _Names) -> Iterator[_Sentence]:
-    """Yield the sentences of a reply; an order continues in list items and after "and"."""
+    """Yield the sentences of a reply; an order continues after "and"."""
     before = _Sentence("", False, ())
-    listing = False
     for piece in filter(str.strip, _END.split(said)):
         text = _IN_PLACE.sub("", piece)
-        listing = listing and _BULLET.match(piece) is not None
-        orders = listing or bool(_ORDERS.search(text)) or (before.orders and bool(_GOES_ON.match(text)))
+        orders = bool(_ORDERS.search(text)) or (before.orders and bool(_GOES_ON.match(text)))
         entries = names.find(text)
         if orders and not entries and "?" not in before.text and _THAT.search(text):
             entries = list(before.entries)  # "The goulash sounds good. I'll take that."
         before = _Sentence(text, orders and not _KEEPS.search(text), entries)
         yield before
-        listing = listing or (orders and text.rstrip().endswith(":"))
 
 
 class _Names:
-    """The names of menu entries: the text before "with" and the like, and its last word if no other entry has it."""
+    """The names of menu entries: the words before "with" and the like."""
 
     def __init__(self, entries: Mapping[int, str]) -> None:
         self._entries = entries
-        self._names: dict[tuple[int, int], str] = {}
-        spread = Counter(word for entry in entries.values() for word in set(_stems(entry)))
-        for number, entry in entries.items():
-            if name := _stems(_NAME_END.split(entry, maxsplit=1)[0]):
-                self._names[number, 0] = " ".join(name)
-                if spread[name[-1]] == 1:
-                    self._names[number, 1] = name[-1]
+        self._names = {
+            number: " ".join(_stems(_NAME_END.split(entry, maxsplit=1)[0])) for number, entry in entries.items()
+        }
 
     def find(self, text: str) -> list[int]:
         """Return the numbers of the entries in a text, in its order; each word names at most one entry."""
         said = _stems(text)[:_MOST_WORDS]
-        left, places = said, {}
+        left, places = said, dict[int, int]()
         while best := process.extractOne(
             " ".join(left), self._names, scorer=fuzz.token_set_ratio, score_cutoff=_LIKENESS
         ):
-            name, _, (number, _) = best
+            name, _, number = best
             if not (shared := set(name.split()) & set(left)):
                 break
             places[number] = min(map(said.index, shared))

@@ -73,10 +73,6 @@ class TownKind(Kind):
         lies = where_it_lies(reply, places)
         return _compare(lies, wanted) if lies else _leads(_read_two_parts(reply, places) or routes, wanted)
 
-    def is_verbatim(self, given: FinishedTest) -> bool:
-        """False: routes can be worded in many ways."""
-        return False
-
 
 def walk(random: Random, places: int) -> list[Leg]:
     """Draw a walk through a number of places at different points."""
