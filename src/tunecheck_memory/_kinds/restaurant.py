@@ -43,9 +43,13 @@ def _read_reply(text: str, form: type[_T]) -> _T:
     try:
         return msgspec.convert(read_lenient(text), form, strict=False)
     except ValueError:
-        line = " ".join(text[:400].split())
-        shown = json.dumps(line[:120] + ("…" if len(line) > 120 else ""), ensure_ascii=False)
-        raise EndOfVisitError(f"The judge's reply cannot be read: {shown}") from None
+        raise _unusable("cannot be read", text) from None
+
+
+def _unusable(problem: str, text: str) -> EndOfVisitError:
+    line = " ".join(text[:400].split())
+    shown = json.dumps(line[:120] + ("…" if len(line) > 120 else ""), ensure_ascii=False)
+    return EndOfVisitError(f"The judge's reply {problem}: {shown}")
 
 
 def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
@@ -181,10 +185,12 @@ class _Visit:
     def _ask_judge(self, purpose: str, failed: str, **values: JSON) -> Generator[Step, Replied, None]:
         """Ask the judge a question; `failed` is the reason if it says no."""
         replied = yield AskJudge(f"restaurant_{purpose}", values)
-        answer = _read_reply(replied.text or "", dict[str, Any]).get(purpose)
+        text = replied.text or ""
+        answer = _read_reply(text, dict[str, Any]).get(purpose)
+        if answer is False:
+            raise EndOfVisitError(failed)
         if answer is not True:
-            unclear = f"The judge's reply has no yes or no under {purpose!r}."
-            raise EndOfVisitError(failed if answer is False else unclear)
+            raise _unusable(f"has no yes or no under {purpose!r}", text)
 
     def _take_order(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
         """Return the order in a reply, as the judge reads it."""
