@@ -81,8 +81,8 @@ def translate_errors() -> Iterator[None]:
         raise EvaluationException(
             error.message,
             internal_message=error.internal_message,
-            target=ErrorTarget.__members__.get(error.target.name, ErrorTarget.UNKNOWN),
-            category=ErrorCategory.__members__.get(error.category.name, ErrorCategory.UNKNOWN),
-            blame=ErrorBlame.__members__.get(error.blame.name, ErrorBlame.UNKNOWN),
+            target=ErrorTarget.__members__.get(error.target.name, error.target),
+            category=ErrorCategory.__members__.get(error.category.name, error.category),
+            blame=ErrorBlame.__members__[error.blame.name],
             tsg_link=error.tsg_link,
         ) from error

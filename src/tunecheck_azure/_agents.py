@@ -84,10 +84,10 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     error_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
 
     def _check(self, inputs: Inputs) -> None:
-        self.checks.text_or_messages("Query", inputs.get("query"))
-        self.checks.definitions(inputs.get("tool_definitions"), required=True)
-        response = refusal(self.checks.text_or_messages, "Response", inputs.get("response"))
-        calls = refusal(self.checks.calls, inputs.get("tool_calls"))
+        self.check_text_or_messages("Query", inputs.get("query"))
+        self.check_definitions(inputs.get("tool_definitions"), required=True)
+        response = refusal(self.check_text_or_messages, "Response", inputs.get("response"))
+        calls = refusal(self.check_calls, inputs.get("tool_calls"))
         if response is not None and calls is not None:
             raise calls if response.category is ErrorCategory.MISSING_FIELD else response
 

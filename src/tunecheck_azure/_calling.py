@@ -11,7 +11,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from itertools import chain
 from typing import ClassVar
@@ -30,64 +29,6 @@ _TOOL_CALLS = ("tool_call", "openapi_call")
 def _validator(kind: str) -> jsonschema_rs.Validator:
     schemas = json.loads(files("tunecheck_azure").joinpath("inputs.json").read_bytes())
     return jsonschema_rs.validator_for({**schemas, "$ref": f"#/$defs/{kind}"})
-
-
-@dataclass(frozen=True)
-class InputChecks:
-    """Checks of one evaluator's inputs. Calls of `refused_tools` cannot be judged.
-
-    Each check raises an EvaluationException that names the evaluator as its target.
-    """
-
-    target: ErrorTarget
-    refused_tools: frozenset[str] = frozenset()
-
-    def conversation(self, value: object) -> None:
-        """Check that a value is an object with messages."""
-        self._fits("conversation", "the conversation", value)
-        assert isinstance(value, dict)
-        self.text_or_messages("the conversation's list of messages", value["messages"])
-
-    def text_or_messages(self, label: str, value: object) -> None:
-        """Check that a value is a text or a list of messages, and not empty."""
-        if value is None or (isinstance(value, (str, list)) and not value):
-            raise self._lacking(f"{label} is missing or empty")
-        self._fits("said", label, value)
-        for message in value if isinstance(value, list) else ():
-            parts = message["content"] if message["role"] == "assistant" else ()
-            for part in parts if isinstance(parts, list) else ():
-                kind = part["type"]
-                tool = kind if kind == "openapi_call" else str(part.get("name", "")).lower()
-                if kind in _TOOL_CALLS and tool in self.refused_tools:
-                    told = f"{self.target.value} cannot judge calls of {tool}"
-                    raise mistake(told, ErrorCategory.NOT_APPLICABLE, self.target)
-
-    def messages(self, value: object) -> None:
-        """Check that a value is a list of messages with known roles, with at least one user and one assistant."""
-        self._fits("messages", "messages", value)
-
-    def definitions(self, value: object, *, required: bool = False) -> None:
-        """Check that a value holds tool definitions: a text, or definitions in Azure's format."""
-        if not value and required:
-            raise self._lacking("tool_definitions are missing")
-        if value and not isinstance(value, str):
-            self._fits("definitions", "tool_definitions", value)
-
-    def calls(self, value: object) -> None:
-        """Check that a value holds tool calls: a text, or calls in Azure's format."""
-        if not value:
-            raise self._lacking("there are no tool calls, neither in the response nor in tool_calls")
-        if not isinstance(value, str):
-            self._fits("calls", "tool_calls", value)
-
-    def _fits(self, kind: str, label: str, value: object) -> None:
-        error = next(_validator(kind).iter_errors(plain(value)), None)
-        if error is not None:
-            place = "".join(f"[{step!r}]" for step in error.instance_path)
-            raise mistake(f"{label}{place}: {error.message}"[:_MOST_TOLD], target=self.target, personal=True)
-
-    def _lacking(self, told: str) -> EvaluationException:
-        return mistake(told, ErrorCategory.MISSING_FIELD, self.target)
 
 
 def refusal(check: Callable[..., None], *given: object) -> EvaluationException | None:
@@ -120,14 +61,11 @@ class AzureEvaluator(Evaluator):
     """True if the evaluator also takes a conversation as `messages`."""
     error_target: ClassVar[ErrorTarget] = ErrorTarget.CONVERSATION
     _higher_is_better: ClassVar[bool] = True
-    checks: ClassVar[InputChecks]
-    """Checks of the evaluator's inputs."""
     signatures: ClassVar[Sequence[inspect.Signature]] = ()
     """The parameters that the pipeline binds to columns."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.checks = InputChecks(cls.error_target, cls.refused_tools)
         if is_shipped(cls.__module__):
             words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__.removesuffix("Evaluator"))
             cls.id = f"azureai://built-in/evaluators/{words.lower()}"
@@ -136,6 +74,55 @@ class AzureEvaluator(Evaluator):
         names = dict.fromkeys([*chain.from_iterable(cls.ways), *beside])
         cls.signatures = [inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])]
 
+    # -- checks of inputs; each raises an EvaluationException that names the evaluator as its target
+
+    def check_conversation(self, value: object) -> None:
+        """Check that a value is an object with messages."""
+        self._fits("conversation", "the conversation", value)
+        assert isinstance(value, dict)
+        self.check_text_or_messages("the conversation's list of messages", value["messages"])
+
+    def check_text_or_messages(self, label: str, value: object) -> None:
+        """Check that a value is a text or a list of messages, and not empty."""
+        if value is None or (isinstance(value, (str, list)) and not value):
+            raise self._lacking(f"{label} is missing or empty")
+        self._fits("said", label, value)
+        for message in value if isinstance(value, list) else ():
+            parts = message["content"] if message["role"] == "assistant" else ()
+            for part in parts if isinstance(parts, list) else ():
+                kind = part["type"]
+                tool = kind if kind == "openapi_call" else str(part.get("name", "")).lower()
+                if kind in _TOOL_CALLS and tool in self.refused_tools:
+                    told = f"{self.error_target.value} cannot judge calls of {tool}"
+                    raise mistake(told, ErrorCategory.NOT_APPLICABLE, self.error_target)
+
+    def check_messages(self, value: object) -> None:
+        """Check that a value is a list of messages with known roles, with at least one user and one assistant."""
+        self._fits("messages", "messages", value)
+
+    def check_definitions(self, value: object, *, required: bool = False) -> None:
+        """Check that a value holds tool definitions: a text, or definitions in Azure's format."""
+        if not value and required:
+            raise self._lacking("tool_definitions are missing")
+        if value and not isinstance(value, str):
+            self._fits("definitions", "tool_definitions", value)
+
+    def check_calls(self, value: object) -> None:
+        """Check that a value holds tool calls: a text, or calls in Azure's format."""
+        if not value:
+            raise self._lacking("there are no tool calls, neither in the response nor in tool_calls")
+        if not isinstance(value, str):
+            self._fits("calls", "tool_calls", value)
+
+    def _fits(self, kind: str, label: str, value: object) -> None:
+        error = next(_validator(kind).iter_errors(plain(value)), None)
+        if error is not None:
+            place = "".join(f"[{step!r}]" for step in error.instance_path)
+            raise mistake(f"{label}{place}: {error.message}"[:_MOST_TOLD], target=self.error_target, personal=True)
+
+    def _lacking(self, told: str) -> EvaluationException:
+        return mistake(told, ErrorCategory.MISSING_FIELD, self.error_target)
+
     def _check(self, inputs: Inputs) -> None:
         """Check that the inputs can be judged.
 
@@ -143,14 +130,14 @@ class AzureEvaluator(Evaluator):
             EvaluationException: an input is missing or has the wrong form.
         """
         if self.required and self.takes_messages and inputs.get("messages") is not None:
-            self.checks.messages(inputs["messages"])
+            self.check_messages(inputs["messages"])
         elif self.required and inputs.get("conversation"):
-            self.checks.conversation(inputs["conversation"])
+            self.check_conversation(inputs["conversation"])
         else:
             for each in self.required:
-                self.checks.text_or_messages(each.capitalize(), inputs.get(each))
+                self.check_text_or_messages(each.capitalize(), inputs.get(each))
         if "tool_definitions" in self.optional:
-            self.checks.definitions(inputs.get("tool_definitions"))
+            self.check_definitions(inputs.get("tool_definitions"))
 
     def _turns(self, inputs: Inputs) -> list[Inputs]:
         """Return the sets of inputs to judge, in order: the given one, or one for each turn of a conversation.

@@ -19,20 +19,13 @@ else:
 
 
 class ErrorCategory(Enum):
-    """The kind of an error."""
+    """The kind of an error. Errors of azure-ai-evaluation's own classes may have further kinds."""
 
     INVALID_VALUE = "INVALID VALUE"
-    UNKNOWN_FIELD = "UNKNOWN FIELD"
     MISSING_FIELD = "MISSING FIELD"
-    FILE_OR_FOLDER_NOT_FOUND = "FILE OR FOLDER NOT FOUND"
-    RESOURCE_NOT_FOUND = "RESOURCE NOT FOUND"
     FAILED_EXECUTION = "FAILED_EXECUTION"
-    SERVICE_UNAVAILABLE = "SERVICE UNAVAILABLE"
     MISSING_PACKAGE = "MISSING PACKAGE"
-    FAILED_REMOTE_TRACKING = "FAILED REMOTE TRACKING"
-    PROJECT_ACCESS_ERROR = "PROJECT ACCESS ERROR"
     UNKNOWN = "UNKNOWN"
-    UPLOAD_ERROR = "UPLOAD ERROR"
     NOT_APPLICABLE = "NOT APPLICABLE"
 
 
@@ -45,49 +38,24 @@ class ErrorBlame(Enum):
 
 
 class ErrorTarget(Enum):
-    """The part that failed."""
+    """The part that failed. Errors of azure-ai-evaluation's own classes may name further parts."""
 
-    ADVERSARIAL_SIMULATOR = "AdversarialSimulator"
-    AOAI_GRADER = "AoaiGrader"
-    CALLBACK_CONVERSATION_BOT = "CallbackConversationBot"
-    CODE_CLIENT = "CodeClient"
     COHERENCE_EVALUATOR = "CoherenceEvaluator"
     COMPLETENESS_EVALUATOR = "CompletenessEvaluator"
-    CONTENT_SAFETY_CHAT_EVALUATOR = "ContentSafetyEvaluator"
     CONVERSATION = "Conversation"
-    CONVERSATION_HISTORY_PARSING = "_get_conversation_history"
-    CUSTOMER_SATISFACTION_EVALUATOR = "CustomerSatisfactionEvaluator"
-    DEFLECTION_RATE_EVALUATOR = "DeflectionRateEvaluator"
-    DIRECT_ATTACK_SIMULATOR = "DirectAttackSimulator"
-    DOCUMENT_RETRIEVAL_EVALUATOR = "DocumentRetrievalEvaluator"
-    ECI_EVALUATOR = "ECIEvaluator"
     EVALUATE = "Evaluate"
     EVAL_RUN = "EvalRun"
-    F1_EVALUATOR = "F1Evaluator"
     FLUENCY_EVALUATOR = "FluencyEvaluator"
     GROUNDEDNESS_EVALUATOR = "GroundednessEvaluator"
-    INDIRECT_ATTACK_EVALUATOR = "IndirectAttackEvaluator"
-    INDIRECT_ATTACK_SIMULATOR = "IndirectAttackSimulator"
     INTENT_RESOLUTION_EVALUATOR = "IntentResolutionEvaluator"
     MODELS = "Models"
-    PROTECTED_MATERIAL_EVALUATOR = "ProtectedMaterialEvaluator"
     QA_EVALUATOR = "QAEvaluator"
-    QUALITY_GRADER_EVALUATOR = "QualityGraderEvaluator"
-    RAI_CLIENT = "RAIClient"
-    RED_TEAM = "RedTeam"
-    REGEX_MATCH_EVALUATOR = "RegexMatchEvaluator"
     RELEVANCE_EVALUATOR = "RelevanceEvaluator"
     RETRIEVAL_EVALUATOR = "RetrievalEvaluator"
     ROUGE_EVALUATOR = "RougeScoreEvaluator"
     SIMILARITY_EVALUATOR = "SimilarityEvaluator"
     TASK_ADHERENCE_EVALUATOR = "TaskAdherenceEvaluator"
-    TASK_COMPLETION_EVALUATOR = "_TaskCompletionEvaluator"
-    TASK_NAVIGATION_EFFICIENCY_EVALUATOR = "_TaskNavigationEfficiencyEvaluator"
     TOOL_CALL_ACCURACY_EVALUATOR = "ToolCallAccuracyEvaluator"
-    TOOL_CALL_SUCCESS_EVALUATOR = "_ToolCallSuccessEvaluator"
-    TOOL_INPUT_ACCURACY_EVALUATOR = "_ToolInputAccuracyEvaluator"
-    TOOL_OUTPUT_UTILIZATION_EVALUATOR = "ToolOutputUtilizationEvaluator"
-    TOOL_SELECTION_EVALUATOR = "_ToolSelectionEvaluator"
     UNKNOWN = "Unknown"
 
 

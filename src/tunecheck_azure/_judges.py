@@ -307,7 +307,7 @@ class GroundednessEvaluator(AzureJudge):
 
     def _check(self, inputs: Inputs) -> None:
         if none_if_nan(inputs.get("query")) and not inputs.get("conversation"):
-            self.checks.text_or_messages("Query", inputs["query"])
+            self.check_text_or_messages("Query", inputs["query"])
         super()._check(inputs)
 
     def _complete(self, way: Sequence[str], single: Inputs) -> bool:

@@ -234,7 +234,7 @@ class _MlflowUpload(RunUpload):
         reply = self._post(CREATE, f"{_REST}runs/create", body, max_retries=0)
         run_id = value_at(reply, "run", "info", "run_id")
         if not isinstance(run_id, str):
-            raise CREATE.failed("the server's answer has no run_id", unsure=True)
+            raise UploadError(CREATE, "the server's answer has no run_id", unsure=True)
         self._known.run_id = run_id
 
     def _log_parameters(self) -> None:
@@ -309,9 +309,9 @@ class _MlflowUpload(RunUpload):
             return action(*given, **options)
         except MlflowException as error:
             status = error.get_http_status_code()
-            raise step.failed(self._reason_text(error), status=status, unsure=status in _PERHAPS_DONE) from None
+            raise UploadError(step, self._reason_text(error), status=status, unsure=status in _PERHAPS_DONE) from None
         except Exception as error:  # noqa: BLE001 - the file storage may raise any error
-            raise step.failed(self._reason_text(error), unsure=True) from None
+            raise UploadError(step, self._reason_text(error), unsure=True) from None
 
     def _post(self, step: UploadStep, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
         """Send a request with the client's sign-in and retries, for which it has no suitable method."""
@@ -323,7 +323,7 @@ class _MlflowUpload(RunUpload):
         if reply.ok:
             return value_of(reply.content)
         reason = f"{reply.status_code} {reply.reason}: {self._reason_text(reply.text)}"
-        raise step.failed(reason, status=reply.status_code, unsure=reply.status_code in _PERHAPS_DONE)
+        raise UploadError(step, reason, status=reply.status_code, unsure=reply.status_code in _PERHAPS_DONE)
 
     def _reason_text(self, reason: object) -> str:
         return clean(self._redactor.text(str(reason)), 600)

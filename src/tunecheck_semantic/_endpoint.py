@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -63,33 +64,35 @@ def unpacked_vector(text: str) -> Vector:
     return _check_vector(vector)
 
 
+class _Entry(msgspec.Struct):
+    embedding: list[float] | str
+    index: int | None = None
+
+
+class _Reply(msgspec.Struct):
+    data: list[_Entry]
+
+
 def read_embeddings(reply: JSON, count: int) -> list[Vector]:
     """Return the vectors in an embeddings reply, in the order of the texts."""
-    data = reply.get("data") if isinstance(reply, dict) else None
-    if not isinstance(data, list):
-        has = f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
-        raise UnreadableReplyError(f"the reply has no list `data` of embeddings{has}")
+    try:
+        data = msgspec.convert(reply, _Reply).data
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise UnreadableReplyError(f"the reply is not a list of embeddings: {error}") from None
     if len(data) != count:
         raise UnreadableReplyError(f"the reply has {len(data)} embeddings for {count} texts")
-    places = [item.get("index", place) if isinstance(item, dict) else None for place, item in enumerate(data)]
-    embeddings = {
-        place: item.get("embedding") for place, item in zip(places, data, strict=True) if isinstance(item, dict)
-    }
-    if any(type(place) is not int for place in places) or set(embeddings) != set(range(count)):
+    places = [place if entry.index is None else entry.index for place, entry in enumerate(data)]
+    embeddings = dict(zip(places, data, strict=True))
+    if embeddings.keys() != {*range(count)}:
         raise UnreadableReplyError("the reply's embeddings are not numbered like the texts")
-    return [_vector(embeddings[place]) for place in range(count)]
+    return [_vector(embeddings[place].embedding) for place in range(count)]
 
 
-def _vector(value: JSON) -> Vector:
+def _vector(value: list[float] | str) -> Vector:
     if isinstance(value, str):
         return unpacked_vector(value)
-    if not isinstance(value, list) or not all(type(number) in (int, float) for number in value):
-        raise UnreadableReplyError("an embedding is not a list of numbers")
-    try:
-        with np.errstate(over="ignore"):
-            return _check_vector(np.array(value, _NUMBER))
-    except OverflowError:  # an integer too large for a float
-        raise UnreadableReplyError("an embedding holds a number out of range") from None
+    with np.errstate(over="ignore"):
+        return _check_vector(np.array(value, _NUMBER))
 
 
 def _check_vector(vector: Vector) -> Vector:
@@ -102,7 +105,6 @@ def _check_vector(vector: Vector) -> Vector:
 
 # -- the endpoint
 
-_MOST_CHARACTERS = 200_000
 _GATHER_S = 0.005
 """Seconds that the first text of a batch waits for further texts."""
 
@@ -130,18 +132,6 @@ class _PendingText:
     text: str
     key: str
     answer: asyncio.Future[Completion]
-
-
-class _Batch:
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.asked: list[_PendingText] = []
-        self.characters = 0
-        self.sent = False
-
-    def add(self, asked: _PendingText) -> None:
-        self.asked.append(asked)
-        self.characters += len(asked.text)
 
 
 class EmbeddingEndpoint(Endpoint):
@@ -172,7 +162,7 @@ class EmbeddingEndpoint(Endpoint):
         self._operation = chat.beside("/embeddings")
         self._client = self._operation.client
         self._most = self.most_texts
-        self._open: _Batch | None = None
+        self._open: list[_PendingText] = []
         self._under_way: set[asyncio.Task[None]] = set()
 
     @property
@@ -182,9 +172,13 @@ class EmbeddingEndpoint(Endpoint):
     async def complete(self, request: ChatRequest) -> Completion:
         loop = asyncio.get_running_loop()
         text = str(request.messages[-1].get("content"))
-        asked = _PendingText(text, request.idempotency_key or uuid.uuid4().hex, loop.create_future())
-        self._batch_for(text, loop).add(asked)
-        return await asked.answer
+        pending = _PendingText(text, request.idempotency_key or uuid.uuid4().hex, loop.create_future())
+        batch = self._open
+        if not batch or len(batch) >= self._most or batch[0].answer.get_loop() is not loop:
+            self._open = batch = []
+            loop.call_later(_GATHER_S, self._send, batch)
+        batch.append(pending)
+        return await pending.answer
 
     def settings(self) -> dict[str, JSON]:
         """Return the endpoint's definition with the address of `/embeddings`."""
@@ -205,22 +199,12 @@ class EmbeddingEndpoint(Endpoint):
 
     # -- batches
 
-    def _batch_for(self, text: str, loop: asyncio.AbstractEventLoop) -> _Batch:
-        batch = self._open
-        if batch is not None and batch.loop is loop and not batch.sent:
-            if len(batch.asked) < self._most and batch.characters + len(text) <= _MOST_CHARACTERS:
-                return batch
-            self._send(batch)
-        self._open = batch = _Batch(loop)
-        loop.call_later(_GATHER_S, self._send, batch)
-        return batch
-
-    def _send(self, batch: _Batch) -> None:
-        if not batch.sent:
-            batch.sent = True
-            task = batch.loop.create_task(self._deliver(batch.asked))
-            self._under_way.add(task)
-            task.add_done_callback(self._under_way.discard)
+    def _send(self, batch: list[_PendingText]) -> None:
+        if batch is self._open:
+            self._open = []
+        task = asyncio.get_running_loop().create_task(self._deliver(batch))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
 
     async def _deliver(self, asked: Sequence[_PendingText]) -> None:
         wanted = [one for one in asked if not one.answer.done()]
@@ -228,17 +212,16 @@ class EmbeddingEndpoint(Endpoint):
             return
         try:
             completions = await self._post_batch(wanted)
-        except asyncio.CancelledError:
-            _fail(wanted, EndpointError(f"endpoint {self.name!r} was closed"))
-            raise
-        except Exception as error:  # noqa: BLE001 - the waiting callers get the error
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the waiting callers get the error
             if len(wanted) > 1 and isinstance(error, EndpointError) and error.status in _OF_CONTENT:
                 await asyncio.gather(*(self._deliver([one]) for one in wanted))
                 answers = [one.answer for one in wanted]
                 if all(answer.done() and not answer.cancelled() and not answer.exception() for answer in answers):
                     self._most = max(1, len(wanted) // 2)  # each text alone is fine: there were too many
-            else:
-                _fail(wanted, error)
+                return
+            for one in wanted:
+                if not one.answer.done():
+                    one.answer.set_exception(error)
             return
         for one, completion in zip(wanted, completions, strict=True):
             if not one.answer.done():
@@ -269,12 +252,6 @@ def _completion(vector: str, tokens: int | None, exchange: Exchange[Any]) -> Com
         request_id=exchange.request_id,
         simulated=isinstance(reply, Mapping) and reply.get("simulated") is True,
     )
-
-
-def _fail(asked: Sequence[_PendingText], error: Exception) -> None:
-    for one in asked:
-        if not one.answer.done():
-            one.answer.set_exception(error)
 
 
 def _share_tokens(total: int | None, texts: Sequence[str]) -> list[int | None]:

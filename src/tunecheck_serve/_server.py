@@ -192,24 +192,18 @@ class FaultInjection:
     """Fault injection: error replies at given rates. With the same seed, the n-th request fails in the same way."""
 
     def __init__(self, rates: Mapping[int, float], seed: int = 0) -> None:
-        for status, rate in rates.items():
-            if not 400 <= status <= 599 or not 0 <= rate <= 1:
-                raise ConfigurationError(
-                    f"fault {status}={rate}: needs a status from 400 to 599 and a rate from 0 to 1"
-                )
-        if sum(rates.values()) > 1 + 1e-9:
-            raise ConfigurationError("the rates of the faults add up to more than 1")
-        self._rates = dict(rates)
+        known = all(400 <= status <= 599 and 0 <= rate <= 1 for status, rate in rates.items())
+        if not known or sum(rates.values()) > 1 + 1e-9:
+            raise ConfigurationError(
+                "each fault needs a status from 400 to 599 and a rate from 0 to 1, with a sum of at most 1"
+            )
+        self._outcomes = [*rates, None]
+        self._weights = [*rates.values(), max(0.0, 1 - sum(rates.values()))]
         self._rng = Random(seed)
 
     def draw(self) -> int | None:
         """Return the status with which the next request fails, or None if it does not fail."""
-        at = self._rng.random() if self._rates else 1.0
-        for status, rate in self._rates.items():
-            at -= rate
-            if at < 0:
-                return status
-        return None
+        return self._rng.choices(self._outcomes, self._weights)[0]
 
 
 class ReplyStore(Generic[T]):

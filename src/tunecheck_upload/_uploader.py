@@ -2,7 +2,6 @@
 
 import abc
 import contextlib
-import copy
 import hashlib
 import math
 import os
@@ -203,6 +202,14 @@ def metric_keys(names: Iterable[str]) -> dict[str, str]:
     return keys
 
 
+@dataclass(frozen=True, slots=True)
+class UploadStep:
+    """A step of an upload. Error texts begin with `words`. `repeatable` is true if the step is safe to do twice."""
+
+    words: str
+    repeatable: bool = True
+
+
 class UploadError(RunError):
     """The error of a failed upload.
 
@@ -212,32 +219,18 @@ class UploadError(RunError):
 
     def __init__(
         self,
-        message: str,
+        step: UploadStep,
+        reason: object,
         *,
-        step: str = "",
         status: int | None = None,
         request_id: str | None = None,
         unsure: bool = False,
     ) -> None:
-        super().__init__(message)
+        super().__init__(f"{step.words}: {reason}")
         self.step = step
         self.status = status
         self.request_id = request_id
         self.unsure = unsure
-
-
-@dataclass(frozen=True, slots=True)
-class UploadStep:
-    """A step of an upload. Error texts begin with `words`. `repeatable` is true if the step is safe to do twice."""
-
-    words: str
-    repeatable: bool = True
-
-    def failed(
-        self, reason: object, *, status: int | None = None, request_id: str | None = None, unsure: bool = False
-    ) -> UploadError:
-        message = f"{self.words}: {reason}"
-        return UploadError(message, step=self.words, status=status, request_id=request_id, unsure=unsure)
 
 
 FIND = UploadStep("look for the run")
@@ -362,7 +355,8 @@ class Uploader(abc.ABC):
             try:
                 unchanged = self._send(record, contents, again=again)
             except UploadError as error:
-                raise self._with_advice(error, contents) from None
+                error.args = (f"upload failed: {error}; {self._advice(error, contents)}",)
+                raise
             known = record.known
             return Uploaded(
                 to=self._to,
@@ -393,7 +387,7 @@ class Uploader(abc.ABC):
         with contextlib.closing(self._upload_of(record, contents)) as upload:
             if record.known.run_id is not None and not upload.is_there():
                 if not again:
-                    raise GONE.failed(f"{record.known.run_id} was deleted at the destination")
+                    raise UploadError(GONE, f"{record.known.run_id} was deleted at the destination")
                 record.renew()
                 return self._send(record, contents, again=False)
             known = record.known
@@ -406,16 +400,12 @@ class Uploader(abc.ABC):
             record.save()
             return False
 
-    def _with_advice(self, error: UploadError, contents: Contents) -> UploadError:
+    def _advice(self, error: UploadError, contents: Contents) -> str:
         command = ["tunecheck", "upload", str(contents.run.folder), *self._option]
         command += ["--allow-simulated"] if contents.simulated else []
-        if error.step == GONE.words:
-            advice = f"make it anew with: {command_line([*command, '--again'])}"
-        else:
-            advice = f"the run itself is whole; go on with: {command_line(command)}"
-        advised = copy.copy(error)
-        advised.args = (f"upload failed: {error}; {advice}",)
-        return advised
+        if error.step is GONE:
+            return f"make it anew with: {command_line([*command, '--again'])}"
+        return f"the run itself is whole; go on with: {command_line(command)}"
 
 
 def value_at(value: JSON, *path: str | int) -> JSON:

@@ -221,18 +221,18 @@ def bad_reply(change: Callable[[dict[str, Any]], Any]) -> FaultServer:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda reply: [], "no list `data`"),
+        (lambda reply: [], "not a list of embeddings"),
         (lambda reply: {"error": "loading"}, "with an error: loading"),
         (lambda reply: {"data": reply["data"][:1]}, "1 embeddings for 2 texts"),
         (lambda reply: {"data": [reply["data"][0]] * 2}, "not numbered"),
-        (lambda reply: {"data": [{"index": n} for n in (0, 1)]}, "not a list of numbers"),
-        (lambda reply: {"data": [{"index": n, "embedding": [True]} for n in (0, 1)]}, "not a list of numbers"),
-        (lambda reply: {"data": [{"index": n, "embedding": [[1.0]]} for n in (0, 1)]}, "not a list of numbers"),
+        (lambda reply: {"data": [{"index": n} for n in (0, 1)]}, "missing required field `embedding`"),
+        (lambda reply: {"data": [{"index": n, "embedding": [True]} for n in (0, 1)]}, "not a list of embeddings"),
+        (lambda reply: {"data": [{"index": n, "embedding": [[1.0]]} for n in (0, 1)]}, "not a list of embeddings"),
         (lambda reply: {"data": [{"index": n, "embedding": []} for n in (0, 1)]}, "has 0 numbers"),
         (lambda reply: {"data": [{"index": n, "embedding": [1e300]} for n in (0, 1)]}, "out of range"),
         (lambda reply: {"data": [{"index": n, "embedding": "?"} for n in (0, 1)]}, "not base64"),
         (lambda reply: {"data": [{"index": n, "embedding": [1.0] * (n + 1)} for n in (0, 1)]}, "longer|shorter"),
-        (lambda reply: {"data": ["x", None]}, "not numbered"),
+        (lambda reply: {"data": ["x", None]}, "not a list of embeddings"),
     ],
 )
 def test_a_reply_that_is_none_is_an_error_of_the_row(change: Any, said: str) -> None:
@@ -279,11 +279,6 @@ async def test_texts_asked_for_at_once_go_together_up_to_64(server: FaultServer)
     found = await asked_at_once(embedding_endpoint(server), *texts)
     assert sorted(len(texts_of(request)) for request in server.requests) == [22, 64, 64]
     assert [unpacked_vector(each.text)[1] for each in found] == list(range(1, 151))
-
-
-async def test_long_texts_are_not_put_together(server: FaultServer) -> None:
-    await asked_at_once(embedding_endpoint(server), *("x" * 90_000 for _ in range(4)))
-    assert [len(texts_of(request)) for request in server.requests] == [2, 2]
 
 
 async def test_the_tokens_of_a_batch_are_shared_and_none_is_lost(server: FaultServer) -> None:

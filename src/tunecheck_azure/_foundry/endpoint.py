@@ -69,7 +69,7 @@ class FoundryUpload(RunUpload):
                     raise
                 continue
             return candidate, reply
-        raise RESERVE.failed(f"{_MOST_VERSIONS} versions are taken", status=409)
+        raise UploadError(RESERVE, f"{_MOST_VERSIONS} versions are taken", status=409)
 
     def _register(self, version: int, address: str) -> None:
         metrics: dict[str, JSON] = dict(self._contents.metrics)

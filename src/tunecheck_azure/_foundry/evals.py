@@ -145,9 +145,9 @@ class EvalsUpload(RunUpload):
             if status in ("failed", "canceled"):
                 self._known.run_id = None  # the next upload creates another run
                 self._record.save()
-                raise COMPLETE.failed(f"it {status}: {value_at(reply.body, 'error', 'message')}")
+                raise UploadError(COMPLETE, f"it {status}: {value_at(reply.body, 'error', 'message')}")
             time.sleep(wait_s)
-        raise COMPLETE.failed(f"it is still {status}", unsure=True)
+        raise UploadError(COMPLETE, f"it is still {status}", unsure=True)
 
     def _list_entries(self, step: UploadStep, url: str) -> Iterator[JSON]:
         """Yield the entries of a list of the API, newest first, page by page."""

@@ -80,7 +80,7 @@ class HubUpload(RunUpload):
         host = urlsplit(address).netloc if isinstance(address, str) else ""
         if not host:
             reason = f"the workspace has no MLflow address: check that {self._project.project_name} is a project"
-            raise WORKSPACE.failed(reason, status=reply.status)
+            raise UploadError(WORKSPACE, reason, status=reply.status)
         return host
 
     def _create_run(self) -> None:
@@ -109,7 +109,7 @@ class HubUpload(RunUpload):
     def _note_run(self, info: JSON) -> None:
         run, experiment = value_at(info, "run_id"), value_at(info, "experiment_id")
         if not isinstance(run, str) or not run:
-            raise CREATE.failed("the service's answer has no run_id", unsure=True)
+            raise UploadError(CREATE, "the service's answer has no run_id", unsure=True)
         self._known.run_id = run
         self._known.experiment_id = str(experiment) if isinstance(experiment, (str, int)) else _EXPERIMENT
 
@@ -143,7 +143,7 @@ class HubUpload(RunUpload):
         sort = str(value_at(reply.body, "secretsType")).lower()
         secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(sort, ""))
         if not isinstance(secret, str) or not secret:
-            raise SECRETS.failed("the service gave no signature and no key", status=reply.status)
+            raise UploadError(SECRETS, "the service gave no signature and no key", status=reply.status)
         self._service.hide(secret)
         if sort == "accountkey":
             return BlobFolder(self._service, address, {"account_name": account, "account_key": secret}, prefix)

@@ -21,15 +21,8 @@ _SHOWN = (
 )
 
 _ENDPOINT_PATH = re.compile(r"/api/projects/[^/]+\Z")
-_ARM_ID = re.compile(
-    r"/?subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/Microsoft\.MachineLearningServices/workspaces/([^/]+)/?\Z",
-    re.IGNORECASE,
-)
 _PART = re.compile(r"[\w().-]+\Z")
 _Part = Annotated[str, msgspec.Meta(pattern=r"^[\w().-]+$")]
-_OTHER_NAMES = {"resource_group": "resource_group_name", "workspace_name": "project_name"}
-"""Keys of Azure ML's config.json, with the names used here."""
-
 _KEYS = ("subscription_id", "resource_group_name", "project_name")
 
 
@@ -78,9 +71,9 @@ Project: TypeAlias = FoundryProject | HubProject
 def read_project(value: object) -> Project:
     """Return the project that a value names.
 
-    `value` is the URL of an endpoint, a text `subscription/group/project`, or a project's ARM id. It may also be a dict
-    with the key `endpoint`, or with `subscription_id`, `resource_group_name` and `project_name`, or the path of a YAML
-    or JSON file with these keys.
+    `value` is the URL of an endpoint, or a text `subscription/group/project`. It may also be a dict with the key
+    `endpoint`, or with `subscription_id`, `resource_group_name` and `project_name`, or the path of a YAML or JSON file
+    with these keys.
 
     Raises:
         ConfigurationError: the value names no project.
@@ -95,13 +88,12 @@ def read_project(value: object) -> Project:
         elif "://" in text:
             keys = {"endpoint": text}
         else:
-            matched = _ARM_ID.match(text)
-            parts = list(matched.groups()) if matched else text.split("/")
+            parts = text.split("/")
             if len(parts) == len(_KEYS) and all(map(_PART.match, parts)):
                 keys = dict(zip(_KEYS, parts, strict=True))
     if not isinstance(keys, Mapping):
         raise ConfigurationError(f"{where} must be {_SHOWN}, not {value!r}")
-    entries = {_OTHER_NAMES.get(str(key), str(key)): entry for key, entry in keys.items()}
+    entries = {str(key): entry for key, entry in keys.items()}
     if "endpoint" in entries:
         if len(entries) > 1:
             raise ConfigurationError(f"{where}: an endpoint needs no other keys; leave them out")

@@ -49,7 +49,7 @@ class ServiceReply:
         text = value_at(self.body, *path)
         if not isinstance(text, str) or not text:
             reason = f"the service's answer has no {'.'.join(map(str, path))}"
-            raise self.step.failed(reason, status=self.status, unsure=True)
+            raise UploadError(self.step, reason, status=self.status, unsure=True)
         return text
 
 
@@ -161,7 +161,7 @@ class AzureService:
         return self._failure(step, reason, status=status, request_id=request_id, unsure=unsure)
 
     def _failure(self, step: UploadStep, reason: str, **details: Any) -> UploadError:  # noqa: ANN401 - UploadError's
-        return step.failed(clean(self._redactor.text(reason), 600), **details)
+        return UploadError(step, clean(self._redactor.text(reason), 600), **details)
 
 
 class SignIn:

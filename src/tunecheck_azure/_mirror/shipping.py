@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from tunecheck import MissingExtraError, RunError, TunecheckError
+from tunecheck import MissingExtraError, RunError
 from tunecheck.plugins import clean, is_held
 from tunecheck.runs import mirror_folder
 
@@ -18,7 +18,7 @@ try:
     from tunecheck_azure._mirror.folder import account_of_environment
 except ImportError:
     raise MissingExtraError("az:// storage", "azure-storage") from None
-from tunecheck_azure._mirror.folder import GoneOnElsewhereError, MirrorFolder
+from tunecheck_azure._mirror.folder import BlobStore, GoneOnElsewhereError, MirrorFolder
 
 _EACH_S = 2.0
 _STALE_S = 15.0
@@ -84,20 +84,26 @@ class BlobMirror:
 
         If a run has an owner, this takes seconds. It does not depend on the clocks of other machines.
         """
-        first = {run: version for run in runs if (version := self._owner_version(run)) is not None}
-        found: set[str] = set()
-        until = time.monotonic() + _STALE_S
-        while len(found) < len(first) and time.monotonic() < until:
-            time.sleep(_EACH_S / 4)
-            found |= {run for run, version in first.items() if run not in found and self._owner_version(run) != version}
-        return found
-
-    def _owner_version(self, run: str) -> str | None:
         try:
-            owner = self._mirror.store.read(_owner(run))
-        except TunecheckError:  # the command that needs the storage reports the problem
-            return None
-        return None if owner is None else owner.version
+            return {*_beating_owners(self._mirror.store, runs)}
+        except RunError:  # the command that needs the storage reports the problem
+            return set()
+
+
+def _beating_owners(store: BlobStore, runs: Iterable[str]) -> dict[str, str]:
+    """Return the machines that work on these runs, by run. Wait until each owner blob has changed, or is stale."""
+    first = {run: owner.version for run in runs if (owner := store.read(_owner(run))) is not None}
+    found: dict[str, str] = {}
+    until = time.monotonic() + _STALE_S
+    while len(found) < len(first) and time.monotonic() < until:
+        time.sleep(_EACH_S / 4)
+        for run in first.keys() - found.keys():
+            owner = store.read(_owner(run))
+            if owner is None:
+                del first[run]
+            elif owner.version != first[run]:
+                found[run] = clean(owner.content.decode(errors="replace").partition(" ")[0], 100)
+    return found
 
 
 def _is_listed(name: str) -> bool:
@@ -124,16 +130,8 @@ class _Shipping(threading.Thread):
         Raises:
             RunError: Another machine works on the run, or the storage cannot be read.
         """
-        store, name = self._mirror.store, _owner(run)
-        owner = store.read(name)
-        until = time.monotonic() + _STALE_S
-        while owner is not None and time.monotonic() < until:
-            time.sleep(_EACH_S / 2)
-            seen = store.read(name)
-            if seen is not None and seen.version != owner.version:
-                machine = clean(seen.content.decode(errors="replace").partition(" ")[0], 100)
-                raise RunError(f"run {run} is being worked on by {machine}: wait until it is done, or stop it there")
-            owner = seen
+        if machine := _beating_owners(self._mirror.store, [run]).get(run):
+            raise RunError(f"run {run} is being worked on by {machine}: wait until it is done, or stop it there")
         self._owned.add(run)
         self._beat()
 
