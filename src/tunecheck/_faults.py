@@ -183,7 +183,7 @@ def _words(fault: Fault) -> str:
         case "call_out_of_order":
             return f"call out of order {_call(fault.call, fault.actual)}"
         case "misnamed_call" if isinstance(fault.actual, Mapping) and isinstance(fault.expected, Mapping):
-            return f"misnamed call {_whole_call(fault.actual)}, expected {_whole_call(fault.expected, fault.any_of)}"
+            return f"wrong function: {_whole_call(fault.actual)}, expected {_whole_call(fault.expected, fault.any_of)}"
         case "missing_argument":
             return f"{_name(fault)}: missing argument {_path(fault)}, expected {_expected_text(fault)}"
         case "unexpected_argument":

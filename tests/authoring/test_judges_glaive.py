@@ -23,7 +23,7 @@ def rule(kind: str, name: str, score: float, *said: str, of_calls: bool = True) 
 
 
 RULES = [
-    rule("function", "misnamed", 0, "misnamed call"),
+    rule("function", "misnamed", 0, "wrong function"),
     rule("function", "not called", 0, "answered instead of calling"),
     rule("function", "called", 0, "when it should have answered"),
     rule("date format", "date", 0.7, "(date_or_time_format)"),

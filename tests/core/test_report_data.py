@@ -114,7 +114,7 @@ def test_functions_have_pass_rates_by_evaluator(report: Path) -> None:
 def test_reasons_are_counted_by_kind(report: Path) -> None:
     assert dict(data_of(report, "head")["charts"]["reasons"]) == {
         "wrong argument: number as text": 1,
-        "misnamed call": 1,
+        "wrong function": 1,
         "answered instead of calling": 1,
     }
 

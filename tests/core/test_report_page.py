@@ -127,8 +127,8 @@ def test_what_the_evaluator_failed_is_never_shown_as_the_same(browser: Browser, 
 def test_the_row_shows_conversation_reasons_and_the_rest_of_the_data(page: Looked) -> None:
     page.open_row("r3")
     assert page.texts("dialog .message .role") == ["system", "user"]
-    assert page.texts("dialog .between .mark") == ["another function"]
-    assert any("misnamed call" in text for text in page.texts("dialog .reason"))
+    assert page.texts("dialog .between .mark") == ["wrong function"]
+    assert any("wrong function" in text for text in page.texts("dialog .reason"))
     assert '"name": "cancel"' in page.page.locator("dialog .values dd pre").inner_text()
 
 
@@ -208,7 +208,7 @@ def test_the_focus_can_be_seen(page: Looked) -> None:
 
 def test_a_bar_of_a_chart_shows_its_rows(page: Looked) -> None:
     page.page.locator(".card", has_text="Faults that evaluators found").get_by_role(
-        "button", name="misnamed call"
+        "button", name="wrong function"
     ).click()
     assert page.ids() == ["r3"]
     cards = page.page.locator(".card", has_text="Failed because of the model")
@@ -225,7 +225,7 @@ def test_a_chart_with_one_bar_shows_its_rows_too(browser: Browser, tmp_path: Pat
     run = make_run(tmp_path, small_rows()[:3])
     with looking_at(browser, report_of(run, tmp_path).as_uri()) as looked:
         looked.page.locator(".card", has_text="Faults that evaluators found").get_by_role(
-            "button", name="misnamed call"
+            "button", name="wrong function"
         ).click()
         assert looked.ids() == ["r3"]
     run = make_run(tmp_path, small_rows()[2:3])
@@ -399,7 +399,7 @@ def test_two_runs_are_held_against_each_other(browser: Browser, tmp_path: Path) 
         assert looked.texts("dialog h3")[:2] == ["Why it failed", "Expected and actual"]
         assert [head.split("copy")[0] for head in looked.texts("dialog .heads h4")] == ["Expected", "before", "after"]
         assert "called the wrong function" in looked.texts("dialog .cause")[0]
-        assert looked.texts("dialog .between .mark") == ["as expected", "another function"]
+        assert looked.texts("dialog .between .mark") == ["as expected", "wrong function"]
         looked.page.keyboard.press("Escape")
         looked.choose("Change", "calls: fixed")
         assert looked.ids() == ["r4"]
@@ -439,7 +439,7 @@ def test_any_run_is_held_against_the_first_and_stands_beside_the_last(browser: B
             looked.page.keyboard.press(key)
         looked.page.wait_for_selector("dialog[open] .row-body")
         assert [head.split("copy")[0] for head in looked.texts("dialog .heads h4")] == ["Expected", "ck2", "ck3"]
-        assert looked.texts("dialog .between .mark") == ["another function", "as expected"]
+        assert looked.texts("dialog .between .mark") == ["wrong function", "as expected"]
         assert "▼ regressed against ck1" in looked.texts("#rows .note")[0]
         assert "beside=ck2" in looked.page.url
         looked.page.get_by_label("Beside").select_option("ck1")

@@ -6,7 +6,7 @@ const STATUS = {
   beside: ["none", "side by side"],
   differs: ["bad", "arguments differ"],
   moved: ["warn", "out of order"],
-  misnamed: ["bad", "another function"],
+  misnamed: ["bad", "wrong function"],
   missing: ["bad", "not called"],
   extra: ["bad", "not expected"],
   alone: ["none", "nothing to hold it against"],
