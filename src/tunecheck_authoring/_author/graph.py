@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import cast
 
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called, leaves
@@ -152,12 +153,11 @@ def available(session: TrialSession) -> Iterator[tuple[Atom, int | None]]:
 
     Patterns begin with the function's or the simulator's name. Values of the state have None as their number.
     """
-    for at, (call, step) in enumerate(zip(session.calls, session.steps, strict=True)):
-        for atom in atoms(step.result.value):
-            yield Atom(call.name + atom.pattern, atom.path, atom.value), at
-    for name, state in session.state().items():
-        for atom in atoms(state):
-            yield Atom(name + atom.pattern, atom.path, atom.value), None
+    results = [(step.call.name, step.result.value, at) for at, step in enumerate(session.steps)]
+    states = [(name, state, None) for name, state in cast("Mapping[str, object]", session.state).items()]
+    for name, value, at in (*results, *states):
+        for atom in atoms(value):
+            yield Atom(name + atom.pattern, atom.path, atom.value), at
 
 
 def names_agree(source: str, function: str, parameter: str) -> bool:

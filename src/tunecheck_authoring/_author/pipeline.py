@@ -44,7 +44,7 @@ from tunecheck_authoring._author.files import (
 from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, keep_own
 from tunecheck_authoring._author.paths import check_tasks, sample_tasks
 from tunecheck_authoring._author.trial import Trial
-from tunecheck_authoring._author.variants import RowAuthor, question_row, render_task
+from tunecheck_authoring._author.variants import question_row, render_task, task_rows
 from tunecheck_authoring._author.world import World, describe_world, find_world, load_shipped
 from tunecheck_authoring._author.writing import reword_tasks, set_aside
 
@@ -267,7 +267,7 @@ class AuthorPipeline:
         plan = self._plan
         if plan.questions:
             return iter([question_row(self._world, plan.name, task)])
-        return RowAuthor(self._world, self._graph, plan.seed).rows(plan.name, task, kinds)
+        return task_rows(self._world, self._graph, plan.seed, plan.name, task, kinds)
 
     def make_rows(self) -> None:
         plan, authored = self._plan, self._author_rows()

@@ -9,8 +9,8 @@ from random import Random
 import msgspec
 
 from tunecheck.calls import FunctionCall, write_calls
+from tunecheck.episodes import Episode, play
 from tunecheck.plugins import JSON
-from tunecheck.simulators import log_value
 from tunecheck_authoring._author.files import AuthoredTask, GraphFile, PlannedCall, QuestionLine, RowLine, Variant
 from tunecheck_authoring._author.graph import available
 from tunecheck_authoring._author.values import free_values
@@ -33,27 +33,10 @@ def call_text(call: FunctionCall) -> str:
     return str(write_calls([call], "bfcl_text"))[1:-1]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskOutcome:
-    """A task's calls as texts, their results, and the state after each turn."""
-
-    calls: list[list[str]]
-    results: list[list[str]]
-    states: list[dict[str, dict[str, JSON]]]
-
-
-def execute(world: World, task: AuthoredTask) -> TaskOutcome:
+def execute(world: World, task: AuthoredTask) -> Episode:
     """Make the calls of a task."""
-    session = world.session(task.simulators, task.configuration)
-    outcome = TaskOutcome([], [], [])
-    for turn in task.turns:
-        outcome.calls.append([call_text(planned.call) for planned in turn])
-        outcome.results.append([session.call(planned.call).result.text for planned in turn])
-        state = session.state()
-        outcome.states.append(
-            {name: {key: log_value(each) for key, each in held.items()} for name, held in state.items()}
-        )
-    return outcome
+    backend = world.backend(task.simulators, task.configuration)
+    return play(backend, ([planned.call for planned in turn] for turn in task.turns))
 
 
 def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:
@@ -152,7 +135,7 @@ _OPTIONAL = ""
 
 @dataclass(frozen=True)
 class DraftTurn:
-    """A turn of a row: the user's words (None: functions are added), and the expected calls.
+    """A turn of a row: the user's words (None: functions are `added`), and the expected calls.
 
     `number` is the number of the task's turn if the turn is unchanged.
     """
@@ -160,6 +143,7 @@ class DraftTurn:
     text: str | None
     calls: list[str] = field(default_factory=list)
     number: int | None = None
+    added: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -169,38 +153,29 @@ class Draft:
     turns: list[DraftTurn]
     simulators: list[str]
     configuration: dict[str, JSON]
-    held_out: dict[int, list[str]] = field(default_factory=dict)
     free_calls: str | None = None
 
-    def with_turn(self, at: int, turn: DraftTurn) -> Draft:
-        """Return a draft with a turn inserted before this number; functions held out later move along."""
-        held_out = {number + (number >= at): names for number, names in self.held_out.items()}
-        return replace(self, turns=[*self.turns[:at], turn, *self.turns[at:]], held_out=held_out)
-
-    def changed(self, at: int, **changes: object) -> Draft:
-        """Return a draft with the turn of this number changed."""
-        turn = replace(self.turns[at], **changes)  # type: ignore[arg-type]  # fields of a turn
-        return replace(self, turns=[*self.turns[:at], turn, *self.turns[at + 1 :]])
+    def put(self, at: int, *turns: DraftTurn) -> Draft:
+        """Return a draft with the turn of this number replaced by these turns."""
+        return replace(self, turns=[*self.turns[:at], *turns, *self.turns[at + 1 :]])
 
 
-class RowAuthor:
-    """Makes the rows of tasks."""
-
-    def __init__(self, world: World, graph: GraphFile, seed: int) -> None:
-        self._world, self._graph, self._seed = world, graph, seed
-
-    def rows(self, name: str, task: AuthoredTask, kinds: Sequence[Variant]) -> Iterator[RowLine]:
-        """Yield the task as a row, and a variant of the first of these kinds that is possible."""
-        outcome = execute(self._world, task)
-        turns = [DraftTurn(text, outcome.calls[number], number) for number, text in enumerate(task.words)]
-        base = Draft(turns, task.simulators, task.configuration)
-        yield _row(name, task, "base", base)
-        for kind in kinds:
-            random = Random(f"{self._seed} {kind} {task.id}")
-            varied = VariantBuilder(self._world, self._graph, task, outcome, random).of_kind(kind, base)
-            if varied is not None:
-                yield _row(name, task, kind, varied)
-                return
+def task_rows(
+    world: World, graph: GraphFile, seed: int, name: str, task: AuthoredTask, kinds: Sequence[Variant]
+) -> Iterator[RowLine]:
+    """Yield the task as a row, and a variant of the first of these kinds that is possible."""
+    calls = [[call_text(planned.call) for planned in turn] for turn in task.turns]
+    turns = [DraftTurn(text, calls[number], number) for number, text in enumerate(task.words)]
+    base = Draft(turns, task.simulators, task.configuration)
+    yield _row(name, task, "base", base)
+    episode = execute(world, task)
+    for kind in kinds:
+        builder = VariantBuilder(world, graph, task, episode, Random(f"{seed} {kind} {task.id}"))
+        make: Callable[[Draft], Draft | None] = getattr(builder, kind)
+        varied = make(base)
+        if varied is not None:
+            yield _row(name, task, kind, varied)
+            return
 
 
 def _row(name: str, task: AuthoredTask, variant: str, draft: Draft) -> RowLine:
@@ -214,7 +189,7 @@ def _row(name: str, task: AuthoredTask, variant: str, draft: Draft) -> RowLine:
         ground_truth=[turn.calls for turn in draft.turns],
         involved_classes=draft.simulators,
         initial_config=draft.configuration,
-        held_out={str(turn): names for turn, names in sorted(draft.held_out.items())},
+        held_out={str(at): turn.added for at, turn in enumerate(draft.turns) if turn.added},
         free_calls=draft.free_calls,
     )
 
@@ -230,25 +205,16 @@ class SingleCallTurn:
 
 @dataclass
 class VariantBuilder:
-    """Builder of the variants of one task; each method returns None if the task does not allow the variant."""
+    """Builder of the variants of one task.
+
+    Each kind of variant has a method with its name. It returns None if the task does not allow the variant.
+    """
 
     world: World
     graph: GraphFile
     task: AuthoredTask
-    outcome: TaskOutcome
+    episode: Episode
     random: Random
-
-    def of_kind(self, kind: Variant, base: Draft) -> Draft | None:
-        makers: Mapping[Variant, Callable[[Draft], Draft | None]] = {
-            "missing_parameter": self.missing_parameter,
-            "missing_function": self.missing_function,
-            "long_context": self.long_context,
-            "composite": self.composite,
-            "distractors": self.distractors,
-            "irrelevant": self.irrelevant,
-            "change_of_mind": self.change_of_mind,
-        }
-        return makers[kind](base)
 
     def missing_parameter(self, draft: Draft) -> Draft | None:
         """Leave out a value that the user gives in the next turn; until then only reading calls are allowed.
@@ -267,8 +233,8 @@ class VariantBuilder:
         asked = self._words().turn(place.number, without=[name])
         opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
         stated = format_values(details_of({name: place.planned.arguments[name].value}))
-        given = draft.changed(place.at, text=f"{opening} {stated}.")
-        return replace(given.with_turn(place.at, DraftTurn(asked)), free_calls=_READS)
+        given = replace(draft.turns[place.at], text=f"{opening} {stated}.")
+        return replace(draft.put(place.at, DraftTurn(asked), given), free_calls=_READS)
 
     def missing_function(self, draft: Draft) -> Draft | None:
         """Withhold a function that changes something; it is offered in the next turn."""
@@ -276,17 +242,17 @@ class VariantBuilder:
         if not places:
             return None
         place = self.random.choice(places)
-        asked = DraftTurn(draft.turns[place.at].text)
-        moved = draft.changed(place.at, text=None, number=None).with_turn(place.at, asked)
-        held_out = {**moved.held_out, place.at + 1: [place.planned.function]}
-        return replace(moved, held_out=held_out, free_calls=_READS)
+        turn = draft.turns[place.at]
+        added = DraftTurn(None, turn.calls, added=[place.planned.function])
+        return replace(draft.put(place.at, DraftTurn(turn.text), added), free_calls=_READS)
 
     def long_context(self, draft: Draft) -> Draft | None:
         """Put many unrelated lines before a request."""
         at = self.random.choice([at for at, turn in enumerate(draft.turns) if turn.text is not None])
         lines = "\n".join(note(self.random, number) for number in range(1, _NOTES + 1))
         before = "These are my notes of the last weeks, for the record. There is nothing to do about them."
-        return draft.changed(at, text=f"{before}\n\n{lines}\n\nWhat I want from you now: {draft.turns[at].text}")
+        turn = draft.turns[at]
+        return draft.put(at, replace(turn, text=f"{before}\n\n{lines}\n\nWhat I want from you now: {turn.text}"))
 
     def composite(self, draft: Draft) -> Draft | None:
         """Combine a missing function, a missing parameter in another turn, and a long context."""
@@ -305,7 +271,8 @@ class VariantBuilder:
     def irrelevant(self, draft: Draft) -> Draft | None:
         """Add a request that no function carries out; the right answer makes no call."""
         request = unanswerable_request(self.world, draft.simulators, self.task.voice, self.random)
-        return draft.with_turn(self.random.randint(1, len(draft.turns)), DraftTurn(request))
+        at = self.random.randrange(len(draft.turns))
+        return draft.put(at, draft.turns[at], DraftTurn(request))
 
     def change_of_mind(self, draft: Draft) -> Draft | None:
         """Let the user give a value and correct it in the same request."""
@@ -319,7 +286,7 @@ class VariantBuilder:
                 text = self._words().turn(place.number, instead={name: first})
                 changed = format_targets(details_of({name: value}))
                 text = f"{text} Actually, wait, I've changed my mind: make {changed} instead."
-                return draft.changed(place.at, text=text)
+                return draft.put(place.at, replace(draft.turns[place.at], text=text))
         return None
 
     def _words(self) -> RequestWriter:
@@ -343,11 +310,9 @@ class VariantBuilder:
         """True if the agent can know a value: it occurred before, or is the only one."""
         argument = place.planned.arguments[name]
         texts = [turn.text or "" for turn in draft.turns[: place.at]]
-        earlier = self.outcome.results[: place.number]
+        texts += [call.result.text for turn in self.episode.turns[: place.number] for call in turn.calls]
         request = self._words().turn(place.number, without=[name])
-        if mentions_value(
-            argument.value, " ".join([*texts, *(result for each in earlier for result in each), request])
-        ):
+        if mentions_value(argument.value, " ".join([*texts, request])):
             return True
         if argument.edge is None:
             return mentions_value(argument.value, str(self.task.configuration))
@@ -372,9 +337,8 @@ class VariantBuilder:
         for calls in self.task.turns[:turn]:
             for call in calls:
                 session.call(call.call)
-        reached = self.outcome.states[turn]
         step = session.call(FunctionCall(other.name, dict(zip(other.parameters, values, strict=False))))
-        return bool(step.changes) and str(session.state()) == str(reached)
+        return bool(step.changes) and str(session.state) == str(self.episode.turns[turn].states)
 
 
 def note(random: Random, number: int) -> str:

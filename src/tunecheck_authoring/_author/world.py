@@ -60,38 +60,32 @@ class Function:
     required: frozenset[str]
 
 
-class TrialSession:
-    """Calls on new instances of simulators; `steps` holds the outcome of each call."""
+class TrialSession(Player):
+    """Calls on new simulators; `steps` holds the outcome of each call."""
 
     def __init__(self, world: World, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> None:
-        self._world, self._simulators, self.configuration = world, simulators, configuration
-        self.calls: list[FunctionCall] = []
+        self._begin = functools.partial(world.backend, simulators, configuration)
         self.steps: list[Called] = []
-        self._replay = self._fresh()
+        super().__init__(self._begin())
+
+    @property
+    def calls(self) -> list[FunctionCall]:
+        return [step.call for step in self.steps]
 
     def call(self, call: FunctionCall) -> Called:
         """Make a call; its result may be an error."""
-        step = self._replay.call(call)
-        self.calls.append(call)
-        self.steps.append(step)
-        return step
+        self.steps.append(super().call(call))
+        return self.steps[-1]
 
     def take_back(self, kept: int) -> None:
         """Go back to the state after the first `kept` calls.
 
         The calls are replayed on new simulators, because a saved state may lack some of their effects.
         """
-        calls, self.calls, self.steps = self.calls[:kept], [], []
-        self._replay = self._fresh()
+        calls, self.steps = self.calls[:kept], []
+        super().__init__(self._begin())
         for call in calls:
             self.call(call)
-
-    def state(self) -> dict[str, dict[str, object]]:
-        """Return a copy of each simulator's state."""
-        return cast("dict[str, dict[str, object]]", self._replay.state)
-
-    def _fresh(self) -> Player:
-        return Player(self._world.backend(self._simulators, self.configuration))
 
 
 @dataclass(frozen=True)
