@@ -10,7 +10,8 @@ from ._audit.conversations import (
 from ._audit.dialogue import AuditFinding as AuditFinding, Dialogue as Dialogue, DialogueReader as DialogueReader
 from ._audit.rows import Finding as Finding, RowCheck as RowCheck
 from ._author.pipeline import AuthorPlan as AuthorPlan, AuthorReport as AuthorReport, author as author
-from ._export import ExportPlan as ExportPlan, ExportReport as ExportReport, export as export
+from ._cli.export import ExportOptions as ExportOptions
+from ._export import ExportReport as ExportReport, export as export
 from ._mcp.service import write_recorded as write_recorded
 from ._service_file import write_simulator as write_simulator
 from ._services.recorded import Recorded as Recorded

@@ -8,11 +8,11 @@ prompt-completion and preference types with tools (https://huggingface.co/docs/t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -37,6 +37,9 @@ from tunecheck.results import NONE, Clusters, clusters_of, may_cluster, read_run
 from tunecheck.runs import dumps_readably
 from tunecheck.simulators import Backends
 from tunecheck_authoring._examples import Example, ExampleReader, canonical_key, is_conversation, with_objects
+
+if TYPE_CHECKING:
+    from tunecheck_authoring._cli.export import ExportOptions
 
 Form: TypeAlias = Literal["sft", "dpo", "openai"]
 FORMS: tuple[Form, ...] = ("sft", "dpo", "openai")
@@ -88,63 +91,45 @@ class ExportReport:
     by: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportPlan:
-    """The rows to export, and the files to write.
-
-    `causes` and `evaluator` select failed rows. Without causes, serving faults are left out: training cannot fix them.
-    `question` names the question's column if it has no usual name; `trust` decides which simulators may load. `rest` is
-    the file for the rows that stay in the test set; None if the rows belong to no test set.
-    """
-
-    form: Form
-    out: Path
-    causes: Collection[str] = ()
-    evaluator: str | None = None
-    question: str | None = None
-    rest: Path | None = None
-    overwrite: bool = False
-    allow_simulated: bool = False
-    trust: Trust = field(default_factory=Trust)
-
-
-def export(run: Run, plan: ExportPlan, against: Run | None = None) -> ExportReport:
+def export(run: Run, options: ExportOptions, against: Run | None = None) -> ExportReport:
     """Write the failed rows of `run` as examples with their right answers, grouped by cause.
 
     With `against`, write the rows that exactly one of the two runs got right, with that run's answer as the preferred
-    answer. An interrupted export leaves no partial files.
+    answer. Without `--cause`, serving faults are left out: training cannot fix them. An interrupted export leaves no
+    partial files.
 
     Raises:
         ConfigurationError: A run is unfinished, a file exists or cannot be written, or no row can be exported.
     """
-    _check_simulated(run, against, plan)
-    _check_files(run, plan)
-    report = ExportReport(plan.out, plan.out.with_suffix(".source.json"))
-    paired = plan.form == "dpo" or (plan.form == "openai" and against is not None)
-    reader = FailedRows(run, plan, report, one=paired)
+    out = options.out or Path("datasets") / f"{run.id}-{options.to}.jsonl"
+    _check_simulated(run, against, options)
+    _check_files(run, out, options)
+    report = ExportReport(out, out.with_suffix(".source.json"))
+    paired = options.to == "dpo" or (options.to == "openai" and against is not None)
+    reader = FailedRows(run, options, report, one=paired)
     found = _failed_examples(run, reader, report)
     if against is not None:
-        found = _pairs((run, against), (reader, FailedRows(against, plan, report, one=paired)), report)
+        found = _pairs((run, against), (reader, FailedRows(against, options, report, one=paired)), report)
     examples = [*_distinct(found, report, paired=paired)]
     if not examples:
         raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
     place = {code: at for at, code in enumerate(order_causes({example.cause for example in examples}))}
     examples.sort(key=lambda example: place[example.cause])
     report.written.update(example.cause for example in examples)
-    if plan.rest is not None:
-        with raise_as(ConfigurationError, plan.rest, "cannot be written"):
-            _write_rest(run, plan.rest, report)
-    with raise_as(ConfigurationError, plan.out, "cannot be written"):
-        plan.out.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(plan.out) as temporary, temporary.open("wb") as file:
-            file.writelines(dumps_line(_record(each, plan.form, paired=paired)) for each in examples)
-        write_file(report.source, dumps_readably(_source(run, against, plan, examples)))
+    if options.leave_test_set is not None:
+        with raise_as(ConfigurationError, options.leave_test_set, "cannot be written"):
+            _write_rest(run, options.leave_test_set, report)
+    with raise_as(ConfigurationError, out, "cannot be written"):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(out) as temporary, temporary.open("wb") as file:
+            file.writelines(dumps_line(_record(each, options.to, paired=paired)) for each in examples)
+        write_file(report.source, dumps_readably(_source(run, against, options, examples)))
     return report
 
 
-def _check_simulated(run: Run, against: Run | None, plan: ExportPlan) -> None:
-    """Refuse runs with simulated answers, unless the plan allows them."""
-    if plan.allow_simulated:
+def _check_simulated(run: Run, against: Run | None, options: ExportOptions) -> None:
+    """Refuse runs with simulated answers, unless the options allow them."""
+    if options.allow_simulated:
         return
     for each in (run, against) if against is not None else (run,):
         if each.manifest().simulated or any(row.get("outputs.simulated") is True for row in each.rows()):
@@ -153,16 +138,16 @@ def _check_simulated(run: Run, against: Run | None, plan: ExportPlan) -> None:
             )
 
 
-def _check_files(run: Run, plan: ExportPlan) -> None:
-    """Refuse output files that exist, unless the plan overwrites them; never overwrite the run's own data."""
-    rest = () if plan.rest is None else (plan.rest, sidecar_path(plan.rest))
+def _check_files(run: Run, out: Path, options: ExportOptions) -> None:
+    """Refuse output files that exist, except with `--overwrite`; never overwrite the run's own data."""
+    rest = () if options.leave_test_set is None else (options.leave_test_set, sidecar_path(options.leave_test_set))
     source = run.manifest().dataset.path
-    for path in (plan.out, *rest):
+    for path in (out, *rest):
         if path.suffix.lower() not in (".jsonl", ".yaml"):
             raise ConfigurationError(f"{path}: must end in .jsonl, such as {path.with_suffix('.jsonl').name}")
         if path.exists() and source is not None and Path(source).exists() and path.samefile(source):
             raise ConfigurationError(f"{path} is the data of run {run.id}; choose another name")
-        if path.exists() and not plan.overwrite:
+        if path.exists() and not options.overwrite:
             raise ConfigurationError(f"{path} exists; choose another name, or replace it with --overwrite")
 
 
@@ -176,19 +161,19 @@ def _why_nothing(report: ExportReport) -> str:
 class FailedRows:
     """Reader of a run's failed rows as examples; it counts skipped and unusable rows."""
 
-    def __init__(self, run: Run, plan: ExportPlan, report: ExportReport, *, one: bool) -> None:
-        manifest, own = run.manifest(), plan.evaluator
+    def __init__(self, run: Run, options: ExportOptions, report: ExportReport, *, one: bool) -> None:
+        manifest, own = run.manifest(), options.evaluator
         if own is not None and own not in manifest.evaluators:
             raise ConfigurationError(f"run {run.id} has no evaluator {own!r}: it has {', '.join(manifest.evaluators)}")
         # Simulators load only if the data file is trusted; without a data file, only if the run's folder is.
         place = run.folder if manifest.dataset.path is None else Path(manifest.dataset.path)
-        backends = Backends(trust=plan.trust.of(place))
+        backends = Backends(trust=Trust.of_command(options.trust or ()).of(place))
         primaries = {name: entry.primary for name, entry in manifest.evaluators.items() if own in (None, name)}
         self._verdicts = [
             VerdictReader(name, metric) for name, metric in counted_metrics(run.rows(), primaries).items()
         ]
-        self._examples = ExampleReader(manifest, backends, question=plan.question, one=one)
-        self._plan, self._report = plan, report
+        self._examples = ExampleReader(manifest, backends, question=options.question, one=one)
+        self._causes, self._report = options.cause, report
 
     def fails(self, row: Mapping[str, JSON]) -> bool:
         return "error.target" in row or any(reader.word(row) == "fail" for reader in self._verdicts)
@@ -197,8 +182,8 @@ class FailedRows:
         """True if a failed row's cause is selected; if not, count the row as left out."""
         code = row.get("cause")
         code = code if isinstance(code, str) else ""
-        if self._plan.causes:
-            kept, why = code in self._plan.causes, "of another cause"
+        if self._causes:
+            kept, why = code in self._causes, "of another cause"
         else:
             kept = not code or cause_named(code).side == "model"
             why = f"not a fault of the model, or not surely: {code} (--cause {code} exports such rows)"
@@ -272,7 +257,7 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
             yield example
 
 
-def _record(example: Example, form: Form, *, paired: bool) -> Record:
+def _record(example: Example, form: str, *, paired: bool) -> Record:
     """Return an example as a record of the file's form. TRL trains only on the completion."""
     wanted, given = (
         None if answer is None else answer.message(arguments_as_text=form == "openai")
@@ -297,15 +282,15 @@ def _openai_record(example: Example, tools: Record, wanted: JSON, rejected: JSON
     return {"messages": [*history, wanted], **tools}
 
 
-def _source(run: Run, against: Run | None, plan: ExportPlan, examples: Iterable[Example]) -> ExportFile:
+def _source(run: Run, against: Run | None, options: ExportOptions, examples: Iterable[Example]) -> ExportFile:
     dataset = run.manifest().dataset
     return ExportFile(
         run=run.id,
         against=None if against is None else against.id,
-        form=plan.form,
+        form=cast("Form", options.to),
         dataset=dataset.path or dataset.name,
         sha256=dataset.sha256,
-        left=None if plan.rest is None else str(plan.rest),
+        left=None if options.leave_test_set is None else str(options.leave_test_set),
         rows=[ExportedRow(example.row_id, example.cause or None) for example in examples],
     )
 

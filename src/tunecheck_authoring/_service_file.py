@@ -425,18 +425,17 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
         return False
     made = ResourceModel(read_operations(ApiDocument(openapi), only))
     tables: dict[str, JSON] = {
-        "resources": {
-            name: {key: value for key, value in asdict(kind.resource()).items() if value or key == "key"}
-            for name, kind in made.kinds.items()
-        },
-        "actions": {
-            name: {key: value for key, value in asdict(action).items() if value or key == "does"}
-            for name, action in made.actions.items()
-        },
+        "resources": {name: _table_row(kind.resource()) for name, kind in made.kinds.items()},
+        "actions": {name: _table_row(action) for name, action in made.actions.items()},
         "configuration": sample_configuration(made.kinds, seed),
     }
     write_service(path, Resources.__name__, _RESOURCES, tables)
     return True
+
+
+def _table_row(row: Resource | Action) -> dict[str, JSON]:
+    kept = ("key",) if isinstance(row, Resource) else ()  # without a key, there is only one record
+    return {name: value for name, value in asdict(row).items() if value or name in kept}
 
 
 def require_name(path: Path) -> None:

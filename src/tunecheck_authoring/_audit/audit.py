@@ -206,56 +206,45 @@ def audit(
         training: Training rows; none of them may be among `rows`.
         runs: Runs that tested these rows.
     """
-    trained = KnownRows()
+    trained, own = KnownRows(), KnownRows()
     for each in training:
         trained.add(known_row(each))
-    auditing = _Auditing(reader, trained)
-    findings = [finding for row in rows for finding in auditing.findings(row)]
-    findings += failing_alike(runs, auditing.names)
-    return Audit(auditing.rows, worst_first(findings), auditing.idle)
-
-
-@dataclass
-class _Auditing:
-    """The state of an audit: it checks one row after another, and keeps digests for comparison with later rows."""
-
-    reader: DialogueReader
-    trained: KnownRows
-    own: KnownRows = field(default_factory=KnownRows)
-    names: set[str] = field(default_factory=set)
-    rows: int = 0
-    idle: int = 0
-
-    def findings(self, row: CheckedRow) -> Iterator[AuditFinding]:
-        self.rows += 1
-        self.names.add(row.name)
-        yield from (of_check(finding) for finding in row.findings if not finding.is_remark)
-        dialogue = self.reader.read(row)
+    names: set[str] = set()
+    findings: list[AuditFinding] = []
+    count = idle = 0
+    for row in rows:
+        count += 1
+        names.add(row.name)
+        findings += (of_check(finding) for finding in row.findings if not finding.is_remark)
+        dialogue = reader.read(row)
         if isinstance(dialogue, str):
-            yield found(row.name, "not_looked_at", dialogue)
-            return
-        if dialogue.unknown is not None:
-            yield found(row.name, "not_looked_at", dialogue.unknown)
-        yield from value_findings(dialogue)
-        yield from request_findings(dialogue)
-        known = known_row(dialogue, self.reader.cluster_of(row))
-        yield from self.own.repeated(known)
-        self.own.add(known)
-        yield from self.trained.leaked(known)
-        passes = passes_idle(row, dialogue)
-        self.idle += passes
-        if passes and dialogue.calls:
-            evidence = "its calls leave the state as it was, and nothing else is judged"
-            yield found(row.name, "passes_idle", evidence, fix="judge the calls, too")
-        if row.replayed is not None:
-            yield from renamed_originals(row.name, row.replayed)
-            yield from self._repeated_calls(row.name, row.replayed)
+            findings.append(found(row.name, "not_looked_at", dialogue))
+            continue
+        idle += passes_idle(row, dialogue)
+        findings += _row_findings(row, dialogue)
+        known = known_row(dialogue, reader.cluster_of(row))
+        findings += [*own.repeated(known), *trained.leaked(known)]
+        own.add(known)
+    findings += failing_alike(runs, names)
+    return Audit(count, worst_first(findings), idle)
 
-    def _repeated_calls(self, name: str, check: EntryCheck) -> Iterator[AuditFinding]:
-        try:
-            yield from repeated_calls(name, check)
-        except Exception as error:  # noqa: BLE001 - a user's simulator may fail on calls that no other check makes
-            yield found(name, "not_looked_at", f"calls that are made twice: {type(error).__name__}: {error}")
+
+def _row_findings(row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]:
+    """Yield the findings about a row by itself."""
+    if dialogue.unknown is not None:
+        yield found(row.name, "not_looked_at", dialogue.unknown)
+    yield from value_findings(dialogue)
+    yield from request_findings(dialogue)
+    if dialogue.calls and passes_idle(row, dialogue):
+        evidence = "its calls leave the state as it was, and nothing else is judged"
+        yield found(row.name, "passes_idle", evidence, fix="judge the calls, too")
+    if row.replayed is None:
+        return
+    yield from renamed_originals(row.name, row.replayed)
+    try:
+        yield from repeated_calls(row.name, row.replayed)
+    except Exception as error:  # noqa: BLE001 - a user's simulator may fail on calls that no other check makes
+        yield found(row.name, "not_looked_at", f"calls that are made twice: {type(error).__name__}: {error}")
 
 
 def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:

@@ -136,13 +136,10 @@ def checked_rows(
         check = EntryCheck(entry, services)
         try:
             found.extend(check.findings())  # keeps the findings before an exception
-        except PluginError as error:
-            yield CheckedRow(name, row, [*found, Finding(name, "simulator", clean(error, 1_000))])
-        except DataError as error:
-            yield CheckedRow(name, row, [*found, Finding(name, "configuration", clean(error, 1_000))])
         except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
-            text = clean(f"{type(error).__name__}: {error}", 1_000)
-            yield CheckedRow(name, row, [*found, Finding(name, "simulator", text)])
+            problem = "configuration" if isinstance(error, DataError) else "simulator"
+            text = str(error) if isinstance(error, (DataError, PluginError)) else f"{type(error).__name__}: {error}"
+            yield CheckedRow(name, row, [*found, Finding(name, problem, clean(text, 1_000))])
         else:
             yield CheckedRow(name, row, found, check)
 

@@ -136,10 +136,14 @@ class _Search:
 
     def again(self, witness: Witness, /, **arguments: JSON) -> Called:
         """Repeat the witness's call with some `arguments` changed."""
+        return self.prepare(witness).call(_change_call(witness.call, arguments))
+
+    def prepare(self, witness: Witness, *first: FunctionCall) -> TrialSession:
+        """Return a session after some calls and those that the witness needs."""
         session = self.world.session([self.owner(witness.call.name)], witness.configuration)
-        for each in witness.before:
-            session.call(each)
-        return session.call(_change_call(witness.call, arguments))
+        for call in (*first, *witness.before):
+            session.call(call)
+        return session
 
     def works(self, witness: Witness) -> bool:
         return call_succeeded(witness.call.name, self.again(witness))
@@ -308,7 +312,8 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
             and any(fits(schema, atom.value) for atom in search.results[producer])
         ):
             continue
-        session = _prepare_session(search, witness, None if producer is None else witnesses[producer])
+        feeding = None if producer is None else witnesses[producer]
+        session = search.prepare(witness, *(() if feeding is None else (*feeding.before, feeding.call)))
         by_pattern: dict[str, list[str | int | float]] = defaultdict(list)
         for atom, _ in available(session):
             is_from = atom.pattern.partition(".")[0] == (producer or function.simulator)
@@ -332,14 +337,6 @@ def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
         return True
     several = atom.pattern.endswith((".*", ".@"))
     return several and not {*words_of(atom.pattern)}.isdisjoint({*words_of(parameter)} - _KEYS)
-
-
-def _prepare_session(search: _Search, witness: Witness, producer: Witness | None) -> TrialSession:
-    """Return a session after the calls of the producer, if any, and those that the witness needs."""
-    session = search.world.session([search.owner(witness.call.name)], witness.configuration)
-    for call in (*((*producer.before, producer.call) if producer is not None else ()), *witness.before):
-        session.call(call)
-    return session
 
 
 def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:

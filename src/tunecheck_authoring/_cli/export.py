@@ -19,7 +19,7 @@ from tunecheck.cli import (
     option,
     print_json,
 )
-from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, did_you_mean, plural
+from tunecheck.plugins import JSON, cause_named, causes, clean, did_you_mean, plural
 
 if TYPE_CHECKING:
     from tunecheck_authoring._export import ExportReport
@@ -52,29 +52,16 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
     them from the test set, --no-test-set says that there is none. FILE.source.json has the source of each line.
     """
     from tunecheck import find_run
-    from tunecheck_authoring._export import FORMS, ExportPlan, export as export_rows
+    from tunecheck_authoring._export import FORMS, export as export_rows
 
-    form = next((known for known in FORMS if known == options.to), None)
-    if form is None:
+    if options.to not in FORMS:
         raise ConfigurationError(f"there is no form {options.to!r}{did_you_mean(options.to, FORMS)}")
-    wanted = options.cause or []
-    unknown = next((code for code in wanted if code not in causes() and "." not in code), None)
+    unknown = next((code for code in options.cause or () if code not in causes() and "." not in code), None)
     if unknown is not None:
         raise ConfigurationError(f"there is no cause {unknown!r}{did_you_mean(unknown, causes())}")
     run = find_run(options.run, options.folder)
     _check_test_set(options, run.id)
-    plan = ExportPlan(
-        form=form,
-        out=options.out or Path("datasets") / f"{run.id}-{form}.jsonl",
-        causes=wanted,
-        evaluator=options.evaluator,
-        question=options.question,
-        rest=options.leave_test_set,
-        overwrite=options.overwrite,
-        allow_simulated=options.allow_simulated,
-        trust=Trust.of_command(options.trust or ()),
-    )
-    report = export_rows(run, plan, find_run(options.against, options.folder) if options.against else None)
+    report = export_rows(run, options, find_run(options.against, options.folder) if options.against else None)
     if options.json:
         print_json(_as_json(report))
     else:

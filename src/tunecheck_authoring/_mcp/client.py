@@ -337,26 +337,17 @@ def files_in(folder: Path) -> dict[str, JSON] | None:
     """
     found: dict[str, JSON] = {}
     left = _MOST_FILE_BYTES
-    for path in _below(folder):
+    for path in sorted(folder.rglob("*")):
         name = f"{FOLDER}/{path.relative_to(folder).as_posix()}"
-        if _is_folder(path):
+        if path.is_symlink() or not (path.is_dir() or path.is_file()):
+            return None
+        if path.is_dir():
             found[name] = None
-        elif path.is_symlink() or not path.is_file() or (left := left - path.stat().st_size) < 0:
+        elif (left := left - path.stat().st_size) < 0:
             return None
         else:
             found[name] = _file_text(path.read_bytes(), folder)
     return found
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()):
-        yield path
-        if _is_folder(path):
-            yield from _below(path)
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
 
 
 def _file_text(content: bytes, folder: Path) -> str:

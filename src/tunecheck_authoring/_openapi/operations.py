@@ -388,13 +388,13 @@ def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Para
     parameters: dict[str, Parameter] = {}
     body_name = ""
     for (place, name), parameter in given.items():
-        if place in ("path", "query") or (place == "header" and name.lower() not in _CLIENTS_OWN | _keys(document)):
+        if place in ("path", "query", "formData") or (
+            place == "header" and name.lower() not in _CLIENTS_OWN | _keys(document)
+        ):
             schema = _describe(document.schema(parameter.get("schema") or parameter), parameter)
             required = place == "path" or parameter.get("required") is True
-            _add(parameters, Parameter(schema, cast("Place", place), name, required))
-        elif place == "formData":
-            required = parameter.get("required") is True
-            _add(parameters, Parameter(document.schema(parameter), "body", name, required))
+            where = "body" if place == "formData" else cast("Place", place)
+            _add(parameters, Parameter(schema, where, name, required))
     for media, required in _bodies(document, entry.node, given.values()):
         body_name, body = document.named(media)
         if body.get("type") == "array":

@@ -246,14 +246,8 @@ class Resources(TableSimulator):
                 raise _no_such(resource, self.resources[resource].key, arguments[parameter])
         if action.does == "act":
             return self._act(name, action, arguments)
-        does: dict[str, Callable[[Action, Record], Record]] = {
-            "create": self._create,
-            "read": self._read,
-            "update": self._update,
-            "delete": self._delete,
-            "list": self._list,
-        }
-        return does[action.does](action, arguments)
+        does: Callable[[Action, Record], Record] = getattr(self, f"_{action.does}")
+        return does(action, arguments)
 
     def _create(self, action: Action, arguments: Record) -> Record:
         each = None if action.each is None else arguments.get(action.each)
