@@ -112,8 +112,8 @@ DATASET = UploadStep("log the data set")
 TRACES = UploadStep("send the traces")
 
 _REST = "/api/2.0/mlflow/"
-_MOST_PARAMETERS, _MOST_METRICS, _MOST_TAGS = 100, 1000, 100
-"""The most parameters, metrics and tags in one request."""
+_MOST_ENTRIES = 100
+"""The most parameters, metrics or tags in one request."""
 
 _PERHAPS_DONE = (408, 500, 502, 503, 504)
 _WITHOUT_TRACES = frozenset({404, 405, 501})
@@ -241,8 +241,7 @@ class _MlflowUpload(RunUpload):
         from mlflow.entities import Param
 
         entries = [Param(key, value) for key, value in parameters(self._contents.manifest).items()]
-        for batch in _batches(entries, _MOST_PARAMETERS):
-            self._call(PARAMETERS, self._client.log_batch, self._run_id, params=batch)
+        self._log_entries(PARAMETERS, "params", entries)
 
     def _log_metrics(self) -> None:
         from mlflow.entities import Metric
@@ -251,8 +250,11 @@ class _MlflowUpload(RunUpload):
         repeated = repeated_figures(self._contents.metrics, self._contents.run)
         figures = self._contents.metrics.items()
         entries = [Metric(keys[name], value, moment, 0) for name, value in figures if name not in repeated]
-        for batch in _batches(entries, _MOST_METRICS):
-            self._call(METRICS, self._client.log_batch, self._run_id, metrics=batch)
+        self._log_entries(METRICS, "metrics", entries)
+
+    def _log_entries(self, step: UploadStep, kind: str, entries: Sequence[object]) -> None:
+        for batch in _batches(entries, _MOST_ENTRIES):
+            self._call(step, self._client.log_batch, self._run_id, **{kind: batch})
 
     def _log_dataset(self) -> None:
         """Log the data set as an input of the run. MLflow groups runs with the same input."""
@@ -295,9 +297,7 @@ class _MlflowUpload(RunUpload):
             "tunecheck.run": self._contents.run.id,
             "mlflow.loggedArtifacts": dumps(logged).decode(),
         }
-        tags = [RunTag(key[:250], value[:5000]) for key, value in own.items()]
-        for batch in _batches(tags, _MOST_TAGS):
-            self._call(TAGS, self._client.log_batch, self._run_id, tags=batch)
+        self._log_entries(TAGS, "tags", [RunTag(key[:250], value[:5000]) for key, value in own.items()])
 
     # -- calls
 

@@ -74,12 +74,12 @@ class UploadRecord:
         self._run = run
         self._file = _read(run, self.path)
         self._destination = destination
-        self.known = self._file.uploads.setdefault(destination, _fresh())
+        self.known = self._file.uploads.get(destination) or self.renew()
 
-    def renew(self) -> None:
-        """Start anew after the run was deleted at the destination."""
-        self.known = self._file.uploads[self._destination] = _fresh()
-        self.save()
+    def renew(self) -> Destination:
+        """Start anew, as after the run was deleted at the destination."""
+        self.known = self._file.uploads[self._destination] = Destination(str(uuid.uuid4()))
+        return self.known
 
     def save(self) -> None:
         self._file.signature = signature(self._file.content(self._run))
@@ -89,31 +89,23 @@ class UploadRecord:
             raise RunError(f"cannot write {self.path}: {error.strerror}") from None
 
 
-def _fresh() -> Destination:
-    return Destination(str(uuid.uuid4()))
-
-
 def _read(run: Run, path: Path) -> UploadFile:
-    read = _parse(path)
-    content = read.content(run)
-    # Without a key file, this user has no signature to compare.
-    if read.uploads and not is_signed(content, read.signature) and signature(content) is not None:
-        raise ConfigurationError(
-            f"{path}: this file of an upload is not yours, and the upload would change what it names; "
-            "remove it to upload the run again"
-        )
-    return read
-
-
-def _parse(path: Path) -> UploadFile:
     try:
-        return msgspec.convert(loads(read_regular(path)), UploadFile)
+        file = msgspec.convert(loads(read_regular(path)), UploadFile)
     except FileNotFoundError:
         return UploadFile()
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"{path}: cannot be read: {error}; repair the file, or remove it to upload the run again"
         ) from None
+    content = file.content(run)
+    # Without a key file, this user has no signature to compare.
+    if file.uploads and not is_signed(content, file.signature) and signature(content) is not None:
+        raise ConfigurationError(
+            f"{path}: this file of an upload is not yours, and the upload would change what it names; "
+            "remove it to upload the run again"
+        )
+    return file
 
 
 @contextlib.contextmanager

@@ -389,6 +389,7 @@ class Uploader(abc.ABC):
                 if not again:
                     raise UploadError(GONE, f"{record.known.run_id} was deleted at the destination")
                 record.renew()
+                record.save()
                 return self._send(record, contents, again=False)
             known = record.known
             if known.complete and known.fingerprint == contents.fingerprint:

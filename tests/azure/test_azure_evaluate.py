@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from azure.core.exceptions import AzureError
 from tests.azure_parts import CONVERSATION, QA, column, evaluate, jsonl
 from tests.tables import cases
 
 import tunecheck_azure as azure
+from tunecheck import ConfigurationError
 
 
 def length(response: str) -> dict[str, int]:
@@ -401,12 +403,10 @@ def test_a_file_that_cannot_be_read_is_told_with_what_could(tmp_path: Path) -> N
 
 
 def test_what_is_raised_is_azure_s_exception_and_ours(tmp_path: Path) -> None:
-    from tunecheck import ConfigurationError, TunecheckError
-
     with pytest.raises(azure.EvaluationException) as raised:
         evaluate(tmp_path, evaluators=NAMED, concurrency=0)
     assert isinstance(raised.value, ConfigurationError)
-    assert isinstance(raised.value, TunecheckError)
+    assert isinstance(raised.value, AzureError)
     assert raised.value.blame is azure.ErrorBlame.USER_ERROR
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure.core.exceptions import AzureError
 from tests.azure_parts import CONVERSATION, QA, column, evaluate
 from tests.judge_parts import Credential, JudgeServer, Scripted, judgement
 from tests.tables import cases
@@ -69,12 +68,6 @@ def test_missing_inputs_are_told_in_azure_s_words(given: dict[str, Any]) -> None
     assert (error.args[0], error.target) == (INCOMPLETE, azure.ErrorTarget.CONVERSATION)
     with pytest.raises(azure.EvaluationException, match=re.escape(INCOMPLETE)):
         azure.F1ScoreEvaluator()("a", "a")  # inputs have names, no places
-
-
-def test_an_error_is_one_of_azure_core_s_and_one_of_ours(tmp_path: Path) -> None:
-    with pytest.raises(AzureError) as raised:
-        evaluate(tmp_path, evaluators={"e": 3})
-    assert isinstance(raised.value, tunecheck.ConfigurationError)
 
 
 def test_a_conversation_and_single_inputs_exclude_each_other() -> None:
@@ -240,13 +233,6 @@ def test_a_model_configuration_that_is_none_is_refused(config: Any) -> None:
     for judge in (azure.FluencyEvaluator, azure.QAEvaluator):
         with pytest.raises(azure.EvaluationException, match="Model config validation failed"):
             judge(config)
-
-
-@cases("azure")
-def test_azure_s_model_configurations_are_taken_and_left_as_they_are(config: Any) -> None:
-    before = dict(config)
-    assert azure.RelevanceEvaluator(config).endpoint.settings()
-    assert config == before
 
 
 @pytest.mark.usefixtures("azure_s_prompts")

@@ -97,12 +97,6 @@ def gone_on_at_both_places(tmp_path: Path, address: str) -> MirrorFolder:
     return here
 
 
-def test_two_machines_that_go_on_with_one_run_are_told(tmp_path: Path, address: str) -> None:
-    here = gone_on_at_both_places(tmp_path, address)
-    with pytest.raises(GoneOnElsewhereError, match="another machine has gone on"):
-        here.push()
-
-
 def test_what_only_one_of_them_has_is_kept_beside_what_counts(tmp_path: Path, address: str) -> None:
     here = gone_on_at_both_places(tmp_path, address)
     here.pull()

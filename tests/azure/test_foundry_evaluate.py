@@ -36,7 +36,7 @@ def test_results_are_on_disk_when_the_upload_fails(fake: Fake, tmp_path: Path) -
 
 
 def test_a_wrong_project_is_said_before_anything_runs(fake: Fake, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="must begin with https"):
+    with pytest.raises(ConfigurationError, match="must be an endpoint https"):
         run(tmp_path, fake, azure_ai_project="http://x/api/projects/p")
     assert not (tmp_path / "runs").exists()
 

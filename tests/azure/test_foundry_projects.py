@@ -12,7 +12,7 @@ from tunecheck.cli import main
 from tunecheck.plugins import JSON
 from tunecheck_azure import FoundryUploader
 from tunecheck_azure._foundry.portal import properties
-from tunecheck_azure._foundry.projects import FoundryProject, HubProject, read_project
+from tunecheck_azure._foundry.projects import HubProject, read_project
 from tunecheck_upload import metric_keys
 from tunecheck_upload._uploader import name_map
 
@@ -22,7 +22,7 @@ HUB = HubProject("1b2c", "my-group", "tuning")
 
 @pytest.mark.parametrize("text", [ENDPOINT, f"{ENDPOINT}/", f"  {ENDPOINT}  "])
 def test_an_endpoint_is_a_foundry_project(text: str) -> None:
-    assert read_project(text) == FoundryProject(ENDPOINT)
+    assert read_project(text) == ENDPOINT
 
 
 @cases("azure")
@@ -38,7 +38,7 @@ def test_a_file_names_a_project(tmp_path: Path, name: str, text: str) -> None:
 
 def test_a_file_may_name_an_endpoint(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(f"endpoint: {ENDPOINT}\n", "utf-8")
-    assert read_project(tmp_path / "p.yaml") == FoundryProject(ENDPOINT)
+    assert read_project(tmp_path / "p.yaml") == ENDPOINT
 
 
 @cases("azure")

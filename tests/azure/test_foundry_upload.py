@@ -212,18 +212,12 @@ def test_a_report_made_later_is_added_to_the_same_run(fake: Fake, project: Any, 
     uploader(project).upload(run)
     (run.folder / "report.html").write_text("<p>report", "utf-8")
     done = uploader(project).upload(run)
-    assert len(fake.runs) == 1
-    assert not done.unchanged
-    assert any(name.endswith("report.html") for name in fake.blobs())
-
-
-def test_a_changed_result_becomes_the_next_version_of_the_same_run(fake: Fake, run: Run) -> None:
-    uploader(fake.project).upload(run)
-    (run.folder / "report.html").write_text("<p>report", "utf-8")
-    uploader(fake.project).upload(run)
     (shown,) = fake.runs.values()
-    assert shown["outputs"]["evaluationResultId"].endswith("/versions/2")
-    assert len(fake.results) == 2
+    assert not done.unchanged
+    if fake.results:  # a Foundry project keeps both versions of the result
+        assert shown["outputs"]["evaluationResultId"].endswith("/versions/2")
+        assert len(fake.results) == 2
+    assert any(name.endswith("report.html") for name in fake.blobs())
 
 
 def test_one_run_goes_to_two_projects_side_by_side(fake: Fake, run: Run) -> None:
@@ -270,10 +264,6 @@ def test_signing_in_happens_once_for_all_calls(fake: Fake, run: Run) -> None:
     credential = Credential()
     uploader(fake.project, credential=credential).upload(run)
     assert credential.scopes == ["https://ai.azure.com/.default"]
-
-
-async def test_it_works_where_an_event_loop_runs_already(fake: Fake, run: Run) -> None:
-    assert uploader(fake.project).upload(run).run_id in fake.runs
 
 
 def test_a_run_that_has_not_finished_is_refused(fake: Fake, run: Run) -> None:

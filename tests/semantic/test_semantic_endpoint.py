@@ -157,13 +157,6 @@ def test_azure_s_deployment_and_key_are_used(server: FaultServer) -> None:
     assert "a-secret-of-azure" not in repr(judge) + json.dumps(judge.arguments)
 
 
-def test_openai_s_model_configuration_is_taken(server: FaultServer) -> None:
-    config = {"type": "openai", "model": "m", "base_url": base(server), "api_key": "a-secret-of-openai"}
-    score_of(EmbeddingSimilarityEvaluator(model_config=config), "east", "north")
-    (request,) = server.requests
-    assert (request.path, request.headers["authorization"]) == ("/v1/embeddings", "Bearer a-secret-of-openai")
-
-
 @pytest.mark.parametrize("path", ["/v1", "/v1/", "/v1/embeddings", "/v1/chat/completions"])
 def test_an_address_may_name_the_operation_or_not(server: FaultServer, path: str) -> None:
     judge = evaluator(server, url=server.url.replace("/score", path))

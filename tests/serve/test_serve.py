@@ -35,19 +35,10 @@ from tests.serve_parts import (
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, Row
-from tunecheck.endpoints import ReplayEndpoint, is_loopback, load_endpoint
+from tunecheck.endpoints import ReplayEndpoint, is_loopback
 from tunecheck.plugins import dumps_line
 from tunecheck.simulators import Backends
-from tunecheck_serve import (
-    ChatSource,
-    EndpointSource,
-    RowAnswers,
-    Served,
-    ServerOptions,
-    make_app,
-    parse_faults,
-    run_server,
-)
+from tunecheck_serve import ChatSource, RowAnswers, Served, ServerOptions, make_app, parse_faults, run_server
 
 
 @pytest.fixture
@@ -235,13 +226,6 @@ async def test_messages_find_the_row_that_they_were_made_of(tmp_path: Path, star
     assert (status, reply["error"]["message"]) == (404, "no row of the data set has these messages")
 
 
-async def test_a_definition_s_endpoint_may_be_served(tmp_path: Path, started: Starter) -> None:
-    recorded_answers(tmp_path)
-    (tmp_path / "replay.yaml").write_text("kind: replay\npath: answers.jsonl\n")
-    url = await started(EndpointSource(load_endpoint(tmp_path / "replay.yaml")))
-    assert (await posted(f"{url}/score", {"input_data": "talk"}))[1] == {"result": TEXT}
-
-
 # -- starting and stopping --------------------------------------------------------------------------------------------
 
 
@@ -260,11 +244,6 @@ async def test_a_port_in_use_is_said_to_be_so(recorded: ChatSource) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=rf"cannot serve on 127\.0\.0\.1:{port}"):
             await run_server(recorded, port=port)
-
-
-async def test_a_port_that_is_none_is_said_to_be_so(recorded: ChatSource) -> None:
-    with pytest.raises(ConfigurationError, match=r"cannot serve on 127\.0\.0\.1:70000"):
-        await run_server(recorded, port=70_000)
 
 
 async def test_the_server_runs_until_it_is_told_to_stop(recorded: ChatSource) -> None:

@@ -4,8 +4,8 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, TypeAlias
-from urllib.parse import quote, urlsplit
+from typing import Annotated
+from urllib.parse import quote
 
 import msgspec
 
@@ -16,28 +16,14 @@ ARM = "https://management.azure.com"
 """Azure Resource Manager in the public cloud."""
 
 _SHOWN = (
-    "an endpoint https://<resource>.services.ai.azure.com/api/projects/<project>, "
+    "an endpoint https://<resource>.services.ai.azure.com/api/projects/<project> without user, query or fragment, "
     "or <subscription id>/<resource group>/<project> of a project in a hub"
 )
 
-_ENDPOINT_PATH = re.compile(r"/api/projects/[^/]+\Z")
-_PART = re.compile(r"[\w().-]+\Z")
+_ENDPOINT = re.compile(r"(https://[^\s/?#@]+)(/api/projects/[^\s/?#]+)/*")
 _Part = Annotated[str, msgspec.Meta(pattern=r"^[\w().-]+$")]
+_Host = Annotated[str, msgspec.Meta(pattern=r"^https://[^\s/?#@]+$")]
 _KEYS = ("subscription_id", "resource_group_name", "project_name")
-
-
-class FoundryProject(Written, frozen=True):
-    """A project with its own endpoint."""
-
-    endpoint: str
-
-    @property
-    def text(self) -> str:
-        """The project as a value of `--project`."""
-        return self.endpoint
-
-    def __str__(self) -> str:
-        return self.endpoint
 
 
 class HubProject(Written, frozen=True):
@@ -46,7 +32,7 @@ class HubProject(Written, frozen=True):
     subscription_id: _Part
     resource_group_name: _Part
     project_name: _Part
-    resource_manager: str = ARM
+    resource_manager: _Host = ARM
 
     @property
     def scope(self) -> str:
@@ -65,11 +51,8 @@ class HubProject(Written, frozen=True):
         return self.scope if self.resource_manager == ARM else self.resource_manager + self.scope
 
 
-Project: TypeAlias = FoundryProject | HubProject
-
-
-def read_project(value: object) -> Project:
-    """Return the project that a value names.
+def read_project(value: object) -> str | HubProject:
+    """Return the project that a value names: the endpoint of a Foundry project, or a project in a hub.
 
     `value` is the URL of an endpoint, or a text `subscription/group/project`. It may also be a dict with the key
     `endpoint`, or with `subscription_id`, `resource_group_name` and `project_name`, or the path of a YAML or JSON file
@@ -78,46 +61,22 @@ def read_project(value: object) -> Project:
     Raises:
         ConfigurationError: the value names no project.
     """
-    if isinstance(value, (FoundryProject, HubProject)):
-        return value
     keys, where = value, "the project"
     if isinstance(value, (str, os.PathLike)):
         text = os.fspath(value).strip()
+        parts = text.split("/")
         if text.lower().endswith((".yaml", ".yml", ".json")) or Path(text).is_file():
             keys, where = load_yaml(text), text
-        elif "://" in text:
-            keys = {"endpoint": text}
         else:
-            parts = text.split("/")
-            if len(parts) == len(_KEYS) and all(map(_PART.match, parts)):
-                keys = dict(zip(_KEYS, parts, strict=True))
+            is_hub = len(parts) == len(_KEYS) and all(parts)
+            keys = dict(zip(_KEYS, parts, strict=True)) if is_hub else {"endpoint": text}
     if not isinstance(keys, Mapping):
         raise ConfigurationError(f"{where} must be {_SHOWN}, not {value!r}")
-    entries = {str(key): entry for key, entry in keys.items()}
-    if "endpoint" in entries:
-        if len(entries) > 1:
-            raise ConfigurationError(f"{where}: an endpoint needs no other keys; leave them out")
-        return FoundryProject(_endpoint(read_as(entries, FoundryProject, where).endpoint))
-    hub = read_as(entries, HubProject, where)
-    hub = msgspec.structs.replace(hub, resource_manager=hub.resource_manager.rstrip("/"))
-    if urlsplit(hub.resource_manager).scheme != "https" or not urlsplit(hub.resource_manager).hostname:
-        raise ConfigurationError(f"{where}: resource_manager must be an https address, such as {ARM}")
-    return hub
-
-
-def _endpoint(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        host = parts.hostname
-        _ = parts.port
-    except ValueError:
-        host = None
-    # The error does not show the address: a query or a password may be a secret.
-    if host is None or parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise ConfigurationError(f"the project's endpoint must be {_SHOWN}, without user, query or fragment")
-    if parts.scheme != "https":
-        raise ConfigurationError("the project's endpoint must begin with https://: a token is sent there")
-    path = parts.path.rstrip("/")
-    if not _ENDPOINT_PATH.match(path):
-        raise ConfigurationError(f"{host}{path} is not a project; expected {_SHOWN}")
-    return f"https://{parts.netloc}{quote(path, safe='/%')}"
+    if "endpoint" not in keys:
+        return read_as({str(key): entry for key, entry in keys.items()}, HubProject, where)
+    if len(keys) > 1:
+        raise ConfigurationError(f"{where}: an endpoint needs no other keys; leave them out")
+    found = _ENDPOINT.fullmatch(str(keys["endpoint"]).strip())
+    if found is None:  # not shown, because a query or a password may be a secret
+        raise ConfigurationError(f"{where} must be {_SHOWN}")
+    return found[1] + quote(found[2], safe="/%")

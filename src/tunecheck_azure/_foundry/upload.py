@@ -11,7 +11,7 @@ from tunecheck import ConfigurationError, MissingExtraError, Run, __version__
 from tunecheck.endpoints import can_import
 from tunecheck_azure._foundry.evaluation import evaluation_artifacts, read_definition
 from tunecheck_azure._foundry.portal import portal_artifacts
-from tunecheck_azure._foundry.projects import FoundryProject, Project, read_project
+from tunecheck_azure._foundry.projects import HubProject, read_project
 from tunecheck_upload import Artifact, Contents, RunUpload, Uploader, UploadRecord
 
 EVALS = "evals"
@@ -43,15 +43,16 @@ class FoundryUploader(Uploader):
         allow_simulated: bool = False,
         user_agent: str | None = None,
     ) -> None:
-        self.project: Project = read_project(project)
+        self.project = read_project(project)
         if api not in (None, EVALS):
             raise ConfigurationError(f"Foundry has no API {api!r} for uploads; known: {EVALS!r}")
-        if api is not None and not isinstance(self.project, FoundryProject):
+        if api is not None and isinstance(self.project, HubProject):
             raise ConfigurationError("a project in a hub has no evals API: give a Foundry project's endpoint")
         self._evals = api == EVALS
+        text = self.project.text if isinstance(self.project, HubProject) else self.project
         super().__init__(
             f"{self.project} {EVALS}" if self._evals else str(self.project),
-            ("--project", self.project.text, *(("--foundry", EVALS) if self._evals else ())),
+            ("--project", text, *(("--foundry", EVALS) if self._evals else ())),
             allow_simulated=allow_simulated,
         )
         if credential is not None and not callable(getattr(credential, "get_token", None)):
@@ -82,12 +83,12 @@ class FoundryUploader(Uploader):
 
         project = self.project
         credential = self._credential or _default_credential()
-        scope = _SCOPE if isinstance(project, FoundryProject) else f"{project.resource_manager}/.default"
+        scope = f"{project.resource_manager}/.default" if isinstance(project, HubProject) else _SCOPE
         service = AzureService(credential, scope, user_agent=self._user_agent)
-        if not isinstance(project, FoundryProject):
+        if isinstance(project, HubProject):
             return HubUpload(project, service, credential, record, contents)
         kind = EvalsUpload if self._evals else FoundryUpload
-        return kind(project.endpoint, service, record, contents)
+        return kind(project, service, record, contents)
 
 
 def _default_credential() -> object:
