@@ -86,7 +86,7 @@ def made_test(of: Kind | str, *lines: str | Wait, example: str = "0", **more: bo
     said, questions, waits = script(*lines)
     if more.get("is_temporal"):
         questions, waits = (*questions, True), (*waits, Wait())
-    return Test(Definition(made.title, example, said, questions, waits, **more), made)
+    return Test(Definition(made.title, example, said, questions, waits, **more), made)  # type: ignore[arg-type]
 
 
 def wording(**texts: str) -> SessionWording:

@@ -41,19 +41,19 @@ def right_replies(definition: Definition) -> list[str]:
         case "NameList":
             return [json.dumps(list(expected))]
         case "Shopping":
-            pairs = [(item, count) for item, count in expected]  # type: ignore[misc, str-unpack]
+            pairs = [(item, count) for item, count in expected]
             return [json.dumps([{"item": item, "quantity": count} for item, count in pairs])]
         case "SallyAnne":
             return [json.dumps({"answer": expected[0]})]
         case "Spy Meeting":
-            return ["It is about " + ", ".join(str(words[0]) for words in expected) + "."]  # type: ignore[index]
+            return ["It is about " + ", ".join(str(words[0]) for words in expected) + "."]
         case _:
             return texts(expected)
 
 
 def replies_since(definition: Definition) -> list[str]:
     """The replies since the question, with the saying at the end of the one that is to have it."""
-    saying, _, number = definition.expected[0]  # type: ignore[misc, str-unpack]
+    saying, _, number = definition.expected[0]
     return [f"All right. {saying}" if turn == number else "All right." for turn in range(1, int(str(number)) + 1)]
 
 

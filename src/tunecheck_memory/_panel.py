@@ -13,12 +13,9 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck import ConfigurationError, NewerFileError
-from tunecheck.plugins import JSON, plural, read_object, real_number
+from tunecheck.plugins import JSON, convert_value, plural, read_object, real_number
 from tunecheck.report import PanelRow, as_json, cut
 
-_FIGURES = (
-    "score max_score std accuracy tokens_per_second verbosity memory_span longest_span tokens messages fillers".split()
-)
 _MARKS = ("statement", "question", "judge", "callback", "callback over", "wait", "end")
 """The marks of the timeline; the page refers to them by index."""
 
@@ -168,25 +165,19 @@ class TimelineReader:
 
 
 def memory_figures(run: Path) -> JSON:
-    """Return `{"figures": [[name, number], …], "datasets": [[title, tests, scored, mean, std], …]}` of a run.
+    """Return the content of a run's `memory/summary.json` (`MemorySummary`).
 
-    Return None if the figures cannot be read: the rest of the report does not need them.
+    Return None if it cannot be read: the rest of the report does not need it.
     """
+    from tunecheck_memory._run_files import MemorySummary  # not loaded for other runs
+
     try:
-        summary = read_object(run / "memory" / "summary.json")
+        summary: JSON = msgspec.to_builtins(convert_value(read_object(run / "memory" / "summary.json"), MemorySummary))
     except NewerFileError:
         raise
-    except ConfigurationError:
+    except (ConfigurationError, msgspec.ValidationError):
         return None
-    found = summary.get("datasets")
-    datasets: list[JSON] = [
-        [title[:100], *(real_number(each.get(key)) for key in ("tests", "scored", "mean", "std"))]
-        for title, each in (found if isinstance(found, dict) else {}).items()
-        if isinstance(each, dict)
-    ]
-    known = {name: real_number(summary.get(name)) for name in _FIGURES}
-    figures: list[JSON] = [[name, number] for name, number in known.items() if number is not None]
-    return {"figures": figures, "datasets": datasets}
+    return summary
 
 
 class TimelinePanel:

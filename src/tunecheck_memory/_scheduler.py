@@ -68,8 +68,8 @@ class Task:
         self.points: Points | None = None
         self._now_us = now_us
         self._scene = Scene(now_us, random.Random(test.seed or test.id), wording)
+        self.script_done = False
         self._steps: Steps | None = None
-        self._ended = False
         self._last: Replied | None = None
 
     @property
@@ -80,13 +80,9 @@ class Task:
     def waits_for_callback(self) -> bool:
         return self.replies is not None and not self.over
 
-    @property
-    def script_done(self) -> bool:
-        return self._ended
-
     def next(self) -> Step | None:
         """Return the next step, or None at the end; problems of a user's kind become RunError."""
-        if self._ended:
+        if self.script_done:
             return None
         try:
             if self._steps is None:
@@ -98,7 +94,7 @@ class Task:
             if not isinstance(step, Say | Wait | AskJudge):
                 raise ValueError(f"steps() must yield Say, Wait or AskJudge, not {step!r:.60}")
         except StopIteration as end:
-            self._ended = True
+            self.script_done = True
             self.points = end.value if isinstance(end.value, Points) else None
             if end.value is self.points:
                 return None
@@ -112,9 +108,6 @@ class Task:
 
     def record_reply(self, text: str | None, sent_us: int) -> None:
         self._last = Replied(text, sent_us, self._now_us())
-
-    def callback_done(self) -> bool:
-        return self.replies is not None and self.test.kind.is_over(self.test.definition, self.replies)
 
 
 MAX_MESSAGE_TOKENS = 4096
@@ -291,7 +284,7 @@ class Scheduler:
     def _ask_callbacks(self) -> _Doing[None]:
         """End each callback that needs no further replies."""
         for id_, task in list(self.callbacks.items()):
-            if task.callback_done():
+            if task.test.kind.is_over(task.test.definition, task.replies or ()):
                 task.over = True
                 del self.callbacks[id_]
                 yield from self._note(Deregister(id_))

@@ -99,13 +99,6 @@ def test_the_first_difference_is_shown_and_exits_with_3(tmp_path: Path, capsys: 
     assert "\x1b" not in said.out
 
 
-def test_a_data_set_may_have_its_own_span_in_the_configuration(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = CONFIG.replace("name: colours", "{name: colours, args: {memory_span: 900}}")
-    assert replay(capsys, benchmark(tmp_path, events(COLOURS, memory_span=900), config=config)).code == 0
-
-
 def test_incompatibilities_are_those_of_the_configuration_else_by_topics(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,28 +120,6 @@ def test_a_run_of_ours_says_the_seed_of_its_filler_itself(tmp_path: Path, capsys
     assert replay(capsys, benchmark(tmp_path / "theirs", events(COLOURS), config=theirs)).code == 0
 
 
-def test_kinds_in_files_are_loaded_only_from_a_configuration_that_is_given(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "mine.py").write_text(
-        "from tunecheck_memory import Kind\n"
-        "class Mine(Kind):\n"
-        "    name, title, resets, arguments = 'mine', 'Mine', True, {}\n"
-        "    def definitions(self, count, making):\n        return []\n"
-        "    def is_over(self, definition, replies):\n        return len(replies) > 3\n",
-        "utf-8",
-    )
-    test = Definition("Mine", "0", ("Remember?",), (True,), (Wait(),), uses_callback=True)
-    config = CONFIG.replace("colours", "mine.py")
-    (tmp_path / "given.yml").write_text(config, "utf-8")
-    log = logged(run([Test(test, find_kind("mine.py", folder=tmp_path))], OURS))
-    run_dir = benchmark(tmp_path, log, test, config=config)
-    assert replay(capsys, run_dir).code == 3
-    given = ("--configuration", str(tmp_path / "given.yml"))
-    assert "--trust" in replay(capsys, run_dir, *given).err
-    assert replay(capsys, run_dir, *given, "--trust", given[1]).code == 0
-
-
 def test_a_run_that_was_taken_up_is_the_same_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = events(COLOURS)
     again = next(place for place, event in enumerate(log) if event.type == 7)
@@ -161,20 +132,10 @@ def test_a_run_that_was_taken_up_is_the_same_and_says_so(tmp_path: Path, capsys:
 # -- the reference's log: read, written again to the byte where it was ours, and refused with its line
 
 
-LINE = '{"type": 6, "timestamp": 1716376553.869467, "test_id": "Colours - 0", "data": {"tokens": 285, "time": 0}}'
-
-
 def read(folder: Path, text: str) -> tuple[LogEvent, ...]:
     file = folder / "master_log.jsonl"
     file.write_text(text, "utf-8")
     return read_log(file).events
-
-
-def test_a_last_line_that_broke_off_is_passed_over_and_told(tmp_path: Path) -> None:
-    file = tmp_path / "master_log.jsonl"
-    file.write_text(f"{LINE}\n{LINE[:50]}", "utf-8")
-    log = read_log(file)
-    assert (len(log.events), log.torn) == (1, True)
 
 
 @pytest.mark.parametrize("number", range(7))

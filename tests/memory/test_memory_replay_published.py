@@ -74,25 +74,6 @@ def test_a_changed_event_is_the_first_difference(
     assert result.difference.ours is not None and result.difference.ours != events[place]
 
 
-def test_a_log_that_ends_too_early_is_not_the_same(shared_data: Path) -> None:
-    events = read_run(shared_data, 5)[0].log.events
-    result = replayed(shared_data, 5, events[:-1])
-    assert result.events == len(events) - 1
-    assert result.difference is not None and result.difference.logged is None
-    assert result.difference.ours is not None and result.difference.ours.type is EventType.END
-
-
-def test_another_memory_span_or_seed_or_pool_order_is_noticed(shared_data: Path) -> None:
-    run, settings = read_run(shared_data, 3)
-    others = [
-        replace(settings, memory_span=31_999),
-        replace(settings, seed=1),
-        replace(settings, filler=replace(settings.filler, pairs=settings.filler.pairs[::-1])),
-        replace(settings, max_message_tokens=2_048),
-    ]
-    assert all(replay(run.log.events, run.tests, other).difference is not None for other in others)
-
-
 @pytest.mark.parametrize("size", [1024, 3000, 1500])
 def test_the_largest_message_of_a_run_is_found_from_its_log(shared_data: Path, size: int) -> None:
     from tests.memory_core_parts import logged, run

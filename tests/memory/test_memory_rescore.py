@@ -36,23 +36,6 @@ def test_rows_are_written_again_in_order_with_our_score_behind_their_own_keys(tm
     assert second["our_reasons"] == ["the reply does not say 'red'"]
 
 
-def test_what_only_a_judge_can_score_has_null_and_says_why(tmp_path: Path) -> None:
-    source = written(tmp_path / "in.jsonl", line(dataset="Delayed Recall"))
-    rescore_file(source, tmp_path / "out.jsonl")
-    (row,) = rows_of(tmp_path / "out.jsonl")
-    assert row["our_score"] is None
-    assert row["our_reasons"] == ["only a judge can score Delayed Recall"]
-    assert "our_error" not in row
-
-
-def test_the_compatible_mode_is_the_benchmarks(tmp_path: Path) -> None:
-    source = written(tmp_path / "in.jsonl", line(responses=["You never shared a preferred colour."]))
-    rescore_file(source, tmp_path / "ours.jsonl")
-    rescore_file(source, tmp_path / "theirs.jsonl", compat=True)
-    assert rows_of(tmp_path / "ours.jsonl")[0]["our_score"] == 0
-    assert rows_of(tmp_path / "theirs.jsonl")[0]["our_score"] == 1
-
-
 def test_the_agents_lines_of_a_task_log_are_the_replies_since_the_question() -> None:
     log: list[JSON] = [
         "Test (2024-05-24 12:38): quote, please",

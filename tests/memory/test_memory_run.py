@@ -9,7 +9,6 @@ import pytest
 from checks.goodai_replay import main as replay_main
 from tests.memory_run_parts import run_benchmark
 from tests.pipeline_parts import strict_json
-from tests.report_parts import report_of
 
 from tunecheck import ConfigurationError, EndpointError, Run, RunError, score
 from tunecheck.cli import main
@@ -161,14 +160,6 @@ def test_a_run_goes_on_with_the_definitions_that_it_was_begun_with(workspace: Pa
     ]
 
 
-def test_definitions_of_one_s_own_are_taken_as_they_are(workspace: Path) -> None:
-    had()
-    made = workspace / "datasets" / "memory" / "Small benchmark" / "definitions"
-    mine = made.rename(workspace / "mine")
-    (mine / "Names" / "1.def.json").unlink()
-    assert len(rows_of(had(definitions=mine, mode="reuse"))) == 15
-
-
 # -- going on
 
 
@@ -294,14 +285,6 @@ def test_what_has_changed_since_is_said_by_its_name_alone(workspace: Path) -> No
     assert "the target's memory.filler was " in said
     assert "wording" not in said
     assert said.endswith("Undo that, or start a new run"), "another conversation's answers cannot be reused"
-
-
-def test_a_menu_that_is_not_there_is_found_before_anything_is_said(workspace: Path) -> None:
-    (workspace / "wording.yml").write_text("restaurant: {menu_file: nowhere.json}\n")
-    agent = Recalling()
-    with pytest.raises(ConfigurationError, match=r"nowhere\.json: cannot be read"):
-        had(agent, wording=workspace / "wording.yml")
-    assert agent.calls == 0
 
 
 # -- judges, texts, and what can be done with a run afterwards
@@ -475,16 +458,6 @@ def test_the_recorded_replies_can_be_judged_again_without_asking_the_agent() -> 
     again = score(outcome.result.run_dir, evaluators={"strict": MemoryEvaluator(threshold=1.0)})
     rows: Any = again["rows"]
     assert [row["outputs.strict.memory"] for row in rows] == [row["outputs.memory.memory"] for row in rows_of(outcome)]
-
-
-def test_the_report_of_a_run_has_its_timeline(workspace: Path) -> None:
-    page = report_of(Run(had().result.run_dir), workspace).read_text("utf-8")
-    head = json.loads(page.split('id="head">')[1].split("</script>")[0])
-    (session,) = head["panels"]["timeline"]["sessions"]
-    assert len(session["tests"]) == 16
-    assert session["filler"]
-    assert session["passed"], "jokes wait for hours"
-    assert session["tokens"] > 900
 
 
 def test_a_run_that_was_refused_leaves_nothing_behind() -> None:

@@ -167,15 +167,6 @@ def test_an_unfinished_run_is_named_and_a_new_one_begun_unless_it_is_to_be_fresh
     assert run(capsys, *BEGIN, "--quiet").err == "", "the newest run of this configuration is finished"
 
 
-def test_a_fresh_run_says_nothing_of_an_unfinished_one(
-    workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cut_off(workspace, agent)
-    assert run(capsys, *BEGIN, "--quiet", "--fresh").err == ""
-    other = run(capsys, *BEGIN, "--quiet", "--seed", "4", "--definitions", "other")
-    assert other.err == "", "it is another one"
-
-
 def test_a_failing_agent_ends_the_run_in_order_and_says_how_to_go_on(
     workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
 ) -> None:

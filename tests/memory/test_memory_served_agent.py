@@ -4,17 +4,13 @@ import asyncio
 import http.client
 import io
 import json
-import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 from tests.agent_parts import NOON, serving, told
-from tests.cli_parts import command, environment, process
 from tests.serve_parts import Starter, got, posted, servers
 from tests.tables import cases
 
@@ -101,45 +97,6 @@ async def test_a_key_is_not_for_two_requests(start: Starter, path: str, body: di
     await told(url, "/reply", "k1", conversation="c", message="one")
     status, reply, _ = await told(url, path, "k1", **body)
     assert (status, reply["error"]["message"]) == (400, "this Idempotency-Key was used with another request")
-
-
-CONFIGURATION = """\
-config: {run_name: small}
-datasets:
-  args: {memory_span: 600, dataset_examples: 2}
-  datasets: [{name: colours}, {name: names}, {name: trigger_response}]
-"""
-
-
-def remembered_by(url: str) -> tuple[int, int]:
-    """The notes of an agent, and how many different messages it has answered."""
-    line = http.client.HTTPConnection("127.0.0.1", int(url.rpartition(":")[2]), timeout=10)
-    line.request("GET", "/health")
-    health = json.loads(line.getresponse().read())
-    line.close()
-    return health["notes"], health["answers"] - health["repeats"]
-
-
-def test_a_run_that_is_killed_and_resumed_tells_the_agent_everything_once(tmp_path: Path) -> None:
-    run = ("memory", "run", "-c", "small.yml", "--endpoint", "agent", "--clock", "mirrored", "--quiet")
-    (tmp_path / "small.yml").write_text(CONFIGURATION, "utf-8")
-    (tmp_path / "endpoints").mkdir()
-    definition = tmp_path / "endpoints" / "agent.yaml"
-    with serving() as unbroken:
-        definition.write_text(f"kind: memory_agent\nurl: {unbroken}\n", "utf-8")
-        done = process(tmp_path, *run)
-        assert done.code == 0, done.err
-        expected = remembered_by(unbroken)
-    with serving("--latency-ms", "15") as url:
-        definition.write_text(f"kind: memory_agent\nurl: {url}\n", "utf-8")
-        with subprocess.Popen(command(*run), cwd=tmp_path, env=environment()) as running:
-            while remembered_by(url)[1] < 20 and running.poll() is None:
-                time.sleep(0.002)
-            assert running.poll() is None
-            running.kill()
-        done = process(tmp_path, "memory", "run", "--resume", "last", "--quiet")
-        assert done.code == 0, done.err
-        assert remembered_by(url) == expected
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------

@@ -338,8 +338,8 @@ def test_the_replies_since_a_question_are_all_of_the_conversation_up_to_the_call
     kinds = [type(effect) for effect, _ in had.stream]
     question = sum(kind is Send for kind in kinds[: kinds.index(Register)]) - 1
     expected = had.state.tests["Prospective Memory - 0"]
-    last = some_tests(1, [ProspectiveMemory()])[0].definition.expected[0][-1]  # type: ignore[index]
-    assert expected.since_question == sends[question : question + int(last)]  # type: ignore[arg-type]
+    last = some_tests(1, [ProspectiveMemory()])[0].definition.expected[0][-1]
+    assert expected.since_question == sends[question : question + int(last)]
     assert had.state.tests["Colours - 0"].since_question == []
 
 

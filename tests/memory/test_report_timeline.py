@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 from tests.report_parts import Looked, browser_at_work, looking_at, make_run, report_of, row
 
 from tunecheck_memory._panel import TIMELINE_PANEL, memory_figures
+from tunecheck_memory._run_files import MemoryFigures, run_figures
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -165,7 +168,7 @@ def test_the_last_question_is_what_the_table_shows() -> None:
 def test_figures_that_cannot_be_read_are_left_out(found: str, tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "summary.json").write_bytes(found.encode("utf-8", "surrogateescape"))
-    assert memory_figures(tmp_path) in (None, {"figures": [], "datasets": []})
+    assert memory_figures(tmp_path) is None
 
 
 # -- in a browser
@@ -202,8 +205,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     run = make_run(folder, found, "memory", target=Recalled(), evaluators={"memory": remembered})
     summary = run.folder / "memory" / "summary.json"
     summary.parent.mkdir()
-    datasets = {"Colours": {"tests": 3, "scored": 3, "mean": 0.5, "std": 0.25}, ATTACK: {"tests": 1, "mean": None}}
-    summary.write_text(json.dumps({"score": 0.5, "tokens_per_second": 1440.26, "datasets": datasets}), "utf-8")
+    sets = {"Colours": MemoryFigures(3, 3, 0.5, 0.25), ATTACK: MemoryFigures(1, 0, None, None)}
+    figures = replace(run_figures([], []), score=0.5, tokens_per_second=1440.26, datasets=sets)
+    summary.write_bytes(msgspec.json.encode(figures))
     return report_of(run, folder).as_uri()
 
 
@@ -222,7 +226,7 @@ def test_the_page_draws_a_timeline_and_runs_nothing_of_what_it_shows(page: Looke
 
 
 def test_the_run_s_figures_stand_above_it(page: Looked) -> None:
-    assert page.texts("#timeline .sums .pair") == ["score 0.500", "tokens/s 1,440.3"]
+    assert page.texts("#timeline .sums .pair")[:2] == ["score 0.500", "of at most 0"]
     assert page.texts("#timeline table tbody th") == ["Colours", ATTACK]
     assert page.texts("#timeline table tbody tr:first-child td") == ["3", "3", "0.500", "0.250"]
     assert page.texts("#timeline table tbody tr:last-child td") == ["1", "–", "–", "–"]

@@ -93,9 +93,10 @@ function sessionNode(session, open) {
 /** What a memory run came to, all told and by data set. */
 function memoryFigures(memory) {
   if (!memory) return [];
-  const pairs = memory.figures.map(([name, value]) => el("span", { class: "pair" }, FIGURE_NAMES[name], " ", el("b", {}, figure(value))));
+  const known = Object.keys(FIGURE_NAMES).filter((name) => memory[name] !== null);
+  const pairs = known.map((name) => el("span", { class: "pair" }, FIGURE_NAMES[name], " ", el("b", {}, figure(memory[name]))));
   const heads = ["data set", "tests", "scored", "mean", "std"];
-  const lines = memory.datasets.map(([title, ...numbers]) => el("tr", {}, el("th", { scope: "row" }, data(title)), ...numbers.map((each) => el("td", {}, each === null ? "–" : figure(each)))));
+  const lines = Object.entries(memory.datasets).map(([title, each]) => el("tr", {}, el("th", { scope: "row" }, data(title)), ...heads.slice(1).map((name) => el("td", {}, each[name] === null ? "–" : figure(each[name])))));
   const table = el("table", { class: "figures" }, el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, ...lines));
   return [el("p", { class: "sums" }, ...pairs), el("div", { class: "scroll" }, table)];
 }
