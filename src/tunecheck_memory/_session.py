@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
@@ -243,7 +242,7 @@ class Session:
     judge_costs: CostTracker | None = None
 
     def __post_init__(self) -> None:
-        self._judge: Judge | None = None
+        self._judge_made: Judge | None = None
         self._stopping = asyncio.Event()
         self._number = 0
 
@@ -294,19 +293,18 @@ class Session:
 
     async def _record(self, event: Event) -> Outcome:
         """Return the outcome of an event in the log; a call that was in flight is repeated."""
-        if event.outcome is None:  # in flight when the process died
+        effect, outcome = event.effect, event.outcome
+        if outcome is None:  # in flight when the process died
             self.clock.set(event.at_us)
-            outcome = await self._ask(event.effect, event.key or self.key(self._number), event.at_us)
+            outcome = await self._ask(effect, event.key or self.key(self._number), event.at_us)
             self.log.done(outcome)
             return outcome
-        effect, outcome = event.effect, event.outcome
         self.clock.set(outcome.at_us)
+        costs = self.costs if isinstance(effect, Send) else self.judge_costs
+        if costs is not None and _is_paid(effect, outcome):
+            costs.record(outcome.made)
         if isinstance(effect, Send):
-            if self.costs is not None and _was_asked(outcome):
-                self.costs.record(outcome.made)
             self.agent.observe(effect.message, outcome.text or "", declined=outcome.declined)
-        elif isinstance(effect, Consult) and self.judge_costs is not None and outcome.judged_by_model:
-            self.judge_costs.record(outcome.made)
         elif isinstance(effect, ResetAgent):
             self.agent.observe_reset()
         return outcome
@@ -342,33 +340,32 @@ class Session:
     async def _ask(self, effect: Effect, key: str, at_us: int) -> Outcome:
         """Make the call of an effect; return its outcome. Errors become RunError."""
         try:
-            if isinstance(effect, Send):
-                async with _one_call(self.costs) as count:
-                    reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
-                    outcome = structs.replace(reply, at_us=self.clock.exchanged())
-                    if _was_asked(outcome):
+            if isinstance(effect, (Send, Consult)):
+                costs = self.costs if isinstance(effect, Send) else self.judge_costs
+                async with contextlib.nullcontext() if costs is None else costs.one_call() as count:
+                    outcome = await (
+                        self._say(effect, key, at_us) if isinstance(effect, Send) else self._judge(effect, key)
+                    )
+                    if count is not None and _is_paid(effect, outcome):
                         count(outcome.made)
                 return outcome
-            if isinstance(effect, Consult):
-                return await self._judge_effect(effect, key)
-            if isinstance(effect, ResetAgent):
-                await self.agent.reset(key, at_us)
-            elif isinstance(effect, Jump):
+            if isinstance(effect, Jump):
                 await self.agent.advance(at_us, effect.until_us, key)
                 return Outcome(await self.clock.jump(effect.until_us))
+            await self.agent.reset(key, at_us)
             return Outcome(self.clock.now())
         except EndpointError as error:
             refused = error.status == 413 or (error.status in (400, 422) and _TOO_LONG.search(str(error)) is not None)
             advice = _WINDOW_ADVICE if isinstance(effect, Send) and refused else ""
             raise RunError(f"the memory session failed at {_effect_text(effect)}: {error}{advice}") from error
 
-    async def _judge_effect(self, effect: Consult, key: str) -> Outcome:
-        judge = self._judge = self._judge or self.make_judge()
-        async with _one_call(self.judge_costs) as count:
-            outcome = structs.replace(await judge.ask(effect.request, key=key), at_us=self.clock.now())
-            if outcome.judged_by_model:
-                count(outcome.made)
-        return outcome
+    async def _say(self, effect: Send, key: str, at_us: int) -> Outcome:
+        reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
+        return structs.replace(reply, at_us=self.clock.exchanged())
+
+    async def _judge(self, effect: Consult, key: str) -> Outcome:
+        judge = self._judge_made = self._judge_made or self.make_judge()
+        return structs.replace(await judge.ask(effect.request, key=key), at_us=self.clock.now())
 
 
 _TOO_LONG = re.compile(
@@ -379,13 +376,11 @@ _TOO_LONG = re.compile(
 _WINDOW_ADVICE = "; the conversation no longer fits the model: give fewer tokens than it takes, --max-prompt-size N"
 
 
-def _one_call(costs: CostTracker | None) -> AbstractAsyncContextManager[Callable[[CallsMade], None]]:
-    return contextlib.nullcontext(lambda made: None) if costs is None else costs.one_call()
-
-
-def _was_asked(outcome: Outcome) -> bool:
-    """True if the agent was called and is no simulation."""
-    return not outcome.adopted and not outcome.simulated
+def _is_paid(effect: Effect, outcome: Outcome) -> bool:
+    """True if a model made the judgement, or the agent the reply, and it is no simulation."""
+    if isinstance(effect, Consult):
+        return outcome.judged_by_model
+    return isinstance(effect, Send) and not outcome.adopted and not outcome.simulated
 
 
 def _effect_text(effect: Effect | None) -> str:
