@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from tunecheck._json import JSON
 from tunecheck_memory import FinishedTest, Score, Undecided, judge_by_words, mentions
 from tunecheck_memory._configuration import plain_title
-from tunecheck_memory._kinds.instructions import expected_quote, letters, likeness, trigger_threshold
+from tunecheck_memory._kinds.instructions import LIKENESS, expected_quote, letters, likeness
 from tunecheck_memory._kinds.lists import MAX_ITEMS, expected_quantities
 from tunecheck_memory._kinds.replies import (
     MAX_JSON,
@@ -84,11 +84,11 @@ def _quotes_in_reply(given: FinishedTest) -> float:
 
 
 def _says_sentence(given: FinishedTest) -> float:
-    expected, threshold = expected_texts(given), trigger_threshold(given)
+    expected = expected_texts(given)
     if not expected:
         raise NoExpectationError
     said = [
-        wanted.lower() in reply.lower() or likeness(wanted, reply) > threshold
+        wanted.lower() in reply.lower() or likeness(wanted, reply) > LIKENESS
         for wanted, reply in zip(expected, replies(given), strict=False)
     ]
     if not all(said):

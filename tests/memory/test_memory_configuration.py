@@ -91,7 +91,7 @@ def test_an_argument_for_all_goes_to_those_that_take_it(tmp_path: Path) -> None:
     found = read(tmp_path, SMALL.replace("    seed: 7\n", "    colour_changes: 9\n    jokes_told: 2\n"))
     assert [dict(each.kind.arguments) for each in found.data_sets] == [
         {"colour_changes": 4},
-        {"jokes_told": 2, "minutes_low": 30, "minutes_high": 240, "joke_prefix": ""},
+        {"jokes_told": 2, "minutes_low": 30, "minutes_high": 240},
     ]
 
 

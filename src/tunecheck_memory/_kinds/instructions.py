@@ -6,11 +6,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from tunecheck import ConfigurationError
 from tunecheck.evaluators import rouge_l, rouge_tokens
-from tunecheck.plugins import real_number
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
-from tunecheck_memory._kind import is_number
 from tunecheck_memory._kinds.replies import (
     NoExpectationError,
     UndecidedError,
@@ -93,7 +90,7 @@ class _Trigger(msgspec.Struct, frozen=True):
 class TriggerResponse(Kind):
     """The user agrees on a sentence as the answer to an occasion; `trigger_activations` messages have this occasion.
 
-    A reply counts as the sentence if its ROUGE-L F1 is above `rouge_score_threshold`.
+    A reply counts as the sentence if its ROUGE-L F1 is above `LIKENESS`.
     """
 
     name = "trigger_response"
@@ -101,11 +98,8 @@ class TriggerResponse(Kind):
     judge_prompt = "memory_trigger"
     resets = True
 
-    def __init__(self, *, trigger_activations: int = 3, rouge_score_threshold: float = 0.75) -> None:
+    def __init__(self, *, trigger_activations: int = 3) -> None:
         self.trigger_activations = whole("trigger_activations", trigger_activations, least=1, most=100)
-        if not is_number(rouge_score_threshold) or not 0 <= rouge_score_threshold <= 1:
-            raise ConfigurationError(f"rouge_score_threshold must be a number from 0 to 1, not {rouge_score_threshold}")
-        self.rouge_score_threshold = float(rouge_score_threshold)
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
@@ -118,14 +112,13 @@ class TriggerResponse(Kind):
         """Score the share of replies with the agreed sentence.
 
         A reply has the sentence if it has the sentence's words in order, or if the ROUGE-L F1 (Lin 2004, with stems) of
-        one of the reply's sentences is above the threshold. A reply that refuses to say the sentence does not count.
+        one of the reply's sentences is above 0.75. A reply that refuses to say the sentence does not count.
         """
         expected = expected_texts(given)
         if not expected or not all(rouge_tokens(each) for each in expected):
             raise NoExpectationError
-        threshold = trigger_threshold(given)
         pairs = zip(expected[:_MOST_REPLIES], replies(given), strict=False)
-        said = [_is_said(wanted, reply, threshold) for wanted, reply in pairs]
+        said = [_is_said(wanted, reply) for wanted, reply in pairs]
         reasons = tuple(f"reply {number}: {'said' if right else 'not said'}" for number, right in enumerate(said, 1))
         return Score(sum(said) / len(expected), reasons)
 
@@ -149,8 +142,8 @@ def letters(text: str) -> str:
     return " ".join(re.sub(r"[^\w\s]", "", text.lower()).split())
 
 
-THRESHOLD = 0.75
-"""The default of `rouge_score_threshold`: a reply with a higher ROUGE-L F1 (with stems) counts as the sentence."""
+LIKENESS = 0.75
+"""A reply with a higher ROUGE-L F1 (with stems) counts as the sentence."""
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=[:;])\s+")
@@ -179,12 +172,7 @@ _MOST_SENTENCES = 300
 _MOST_WORDS = 4_000
 
 
-def trigger_threshold(given: FinishedTest) -> float:
-    threshold = real_number(given.args.get("rouge_score_threshold"))
-    return threshold if threshold is not None and 0 < threshold <= 1 else THRESHOLD
-
-
-def _is_said(wanted: str, reply: str, threshold: float) -> bool:
+def _is_said(wanted: str, reply: str) -> bool:
     """True if a reply says the sentence, in the same or similar words, and neither denies nor refuses it."""
     reply = plain_words(reply)
     in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", plain_words(wanted))[:100]))
@@ -194,7 +182,7 @@ def _is_said(wanted: str, reply: str, threshold: float) -> bool:
         tail = reply[match.end() : match.end() + 120]
         return not (_SAYING.search(lead) and (_DENIED.search(lead) or _REFUSES.match(tail)))
     sentences = _SENTENCE_END.split(reply, _MOST_SENTENCES)
-    return any(likeness(wanted, sentence) > threshold and not _DENIED.search(sentence) for sentence in sentences)
+    return any(likeness(wanted, sentence) > LIKENESS and not _DENIED.search(sentence) for sentence in sentences)
 
 
 def likeness(wanted: str, text: str) -> float:

@@ -17,38 +17,29 @@ from tunecheck_memory._wording import fill
 
 _WEEK = 7 * 24 * 60
 _MINUTE_US = 60_000_000
-_LONGEST_PREFIX = 500
 
 
 class Jokes(Kind):
     """The user tells `jokes_told` jokes, waits `minutes_low` to `minutes_high` minutes after each, and asks for one.
 
-    `joke_prefix` precedes each joke. The question is worded at run time, when the time since the joke is known.
+    The question is worded at run time, when the time since the joke is known.
     """
 
     name = "jokes"
     title = "Jokes"
     judge_prompt = "memory_joke"
 
-    def __init__(
-        self, *, jokes_told: int = 3, minutes_low: int = 30, minutes_high: int = 240, joke_prefix: str = ""
-    ) -> None:
+    def __init__(self, *, jokes_told: int = 3, minutes_low: int = 30, minutes_high: int = 240) -> None:
         self.jokes_told = whole("jokes_told", jokes_told, least=1, most=len(read_words("jokes")))
         self.minutes_low = whole("minutes_low", minutes_low, least=1, most=_WEEK)
         self.minutes_high = whole("minutes_high", minutes_high, least=1, most=_WEEK)
         if minutes_low > minutes_high:
             raise ConfigurationError(f"minutes_low ({minutes_low}) must not exceed minutes_high ({minutes_high})")
-        if not isinstance(joke_prefix, str) or len(joke_prefix) > _LONGEST_PREFIX:
-            raise ConfigurationError(f"joke_prefix must be a text of at most {_LONGEST_PREFIX} characters")
-        self.joke_prefix = joke_prefix
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
         """Return the question with the hours and minutes since the joke; days count as hours."""
-        wanted, lines = str(definition.expected[0]) if definition.expected else "", definition.script
-        if wanted in lines:
-            told = lines.index(wanted)
-        else:  # the line begins with a prefix
-            told = next((at for at, line in enumerate(lines) if line.endswith(wanted)), 0)
+        lines, asked = definition.script, [*definition.expected[:1]]
+        told = next((at for at, line in enumerate(lines) if line in asked), 0)
         hours, minutes = divmod((scene.now_us() - statements_us[told]) // _MINUTE_US, 60)
         elapsed = (f"{hours} hours " if hours > 0 else "") + (f"{minutes} minutes " if hours or minutes else "")
         return fill(scene.wording.jokes.question, {"elapsed": elapsed})
@@ -57,7 +48,7 @@ class Jokes(Kind):
         random = making.random(self.title, example)
         told = random.sample(read_words("jokes"), self.jokes_told)
         asked = random.choice(told)
-        made = scripted_test(self, example, [f"{self.joke_prefix}{joke}" for joke in told], [], [asked])
+        made = scripted_test(self, example, told, [], [asked])
         *pauses, last = default_waits(self.jokes_told + 1)
         waits = [replace(each, seconds=60 * random.randint(self.minutes_low, self.minutes_high)) for each in pauses]
         return replace(made, is_question=(*made.is_question, True), waits=(*waits, last), is_temporal=True)
@@ -65,9 +56,7 @@ class Jokes(Kind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the reply tells the right joke nearly verbatim, and chooses it if it also tells others."""
         reply, joke = last_reply(given), expected_text(given)
-        prefix = given.args.get("joke_prefix") if isinstance(given.args, dict) else None
-        lines = [line.removeprefix(prefix if isinstance(prefix, str) else "") for line in texts(given.script)]
-        others = [line for line in lines[:_MOST_OTHERS] if line and not _like(joke, line)]
+        others = [line for line in texts(given.script)[:_MOST_OTHERS] if line and not _like(joke, line)]
         reply = plain_words(reply)
         passages = list(_passages(reply))
         right = [each for each in passages if _like(joke, each.text) and not each.denied]

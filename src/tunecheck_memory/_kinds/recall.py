@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -13,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck import ConfigurationError, ReplyError
-from tunecheck.plugins import JSON, convert_value, dumps
+from tunecheck.plugins import convert_value, dumps
 from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, last_reply, score_mention
 from tunecheck_memory._kinds.scripts import Fact, draw_values, read_data, read_line, read_words, whole
@@ -94,27 +93,20 @@ _TABLE_QUESTION = read_line("value of a table")
 
 
 class KeyValuePairs(Kind):
-    """`num_kv_pairs` pairs of random identifiers, `nested_levels` objects deep, and the question for one value.
-
-    Without levels it is one flat object. With levels, pairs are spread evenly over nested objects; the question names
-    the keys from the innermost to the outermost.
-    """
+    """One flat object with `num_kv_pairs` pairs of random identifiers, and the question for one value."""
 
     name = "kv"
     title = "Key-Value Pairs"
 
-    def __init__(self, *, num_kv_pairs: int = 140, nested_levels: int = 0) -> None:
+    def __init__(self, *, num_kv_pairs: int = 140) -> None:
         self.num_kv_pairs = whole("num_kv_pairs", num_kv_pairs, least=1, most=100_000)
-        self.nested_levels = whole("nested_levels", nested_levels, least=0, most=10)
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
         random = making.random(self.title, example)
-        pairs: list[tuple[str, JSON]] = [(_identifier(random), _identifier(random)) for _ in range(self.num_kv_pairs)]
-        asked = random.randrange(len(pairs))
-        tree, path, value = _nest(random, pairs, asked, self.nested_levels)
-        keys = " within the key ".join(f'"{key}"' for key in path)
-        statement = _TABLE.format(pairs=dumps(tree).decode())
-        return scripted_test(self, example, [statement], [_TABLE_QUESTION.format(path=keys)], [value])
+        pairs = [(_identifier(random), _identifier(random)) for _ in range(self.num_kv_pairs)]
+        key, value = pairs[random.randrange(len(pairs))]
+        statement = _TABLE.format(pairs=dumps(dict(pairs)).decode())
+        return scripted_test(self, example, [statement], [_TABLE_QUESTION.format(key=key)], [value])
 
     def score(self, given: FinishedTest) -> Score | None:
         reply, value = last_reply(given), expected_text(given)
@@ -123,24 +115,6 @@ class KeyValuePairs(Kind):
 
 def _identifier(random: Random) -> str:
     return str(UUID(int=random.getrandbits(128), version=4))
-
-
-def _nest(
-    random: Random, entries: list[tuple[str, JSON]], asked: int, levels: int
-) -> tuple[dict[str, JSON], list[str], JSON]:
-    """Nest the entries `levels` deep; `asked` is the index of the entry to ask for.
-
-    Return the object, the keys of the asked entry from the innermost to the outermost, and the asked entry's value.
-    """
-    key, value = entries[asked]
-    path = [key]
-    for level in range(levels, 0, -1):
-        size = max(1, round(math.pow(len(entries), 1 / (level + 1))))
-        groups = [entries[at : at + size] for at in range(0, len(entries), size)]
-        asked //= size
-        entries = [(_identifier(random), dict(group)) for group in groups]
-        path.append(entries[asked][0])
-    return dict(entries), path, value
 
 
 ATTEMPTS = 5
