@@ -229,7 +229,7 @@ def test_the_run_s_figures_stand_above_it(page: Looked) -> None:
     assert page.texts("#timeline .sums .pair")[:2] == ["score 0.500", "of at most 0"]
     assert page.texts("#timeline table tbody th") == ["Colours", ATTACK]
     assert page.texts("#timeline table tbody tr:first-child td") == ["3", "3", "0.500", "0.250"]
-    assert page.texts("#timeline table tbody tr:last-child td") == ["1", "–", "–", "–"]
+    assert page.texts("#timeline table tbody tr:last-child td") == ["1", "0", "–", "–"]
 
 
 def test_a_test_is_opened_from_its_line_and_shows_its_own_log(page: Looked) -> None:
