@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, MatchEvaluator
-from tunecheck.cli._gates.gates import Gate, check_error_rate, parse_gate
+from tunecheck.cli._gates import Gate, check_error_rate, parse_gate
 from tunecheck.plugins import JSON
 
 METRICS: dict[str, JSON] = {

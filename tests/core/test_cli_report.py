@@ -12,7 +12,7 @@ from tests.tables import cases
 
 from tunecheck import BleuScoreEvaluator
 from tunecheck.cli._evaluate.summary import RunPage, lines_of, run_view
-from tunecheck.cli._gates.gates import GateOutcome
+from tunecheck.cli._gates import GateOutcome
 from tunecheck.pipeline import (
     FailureGroup,
     Failures,

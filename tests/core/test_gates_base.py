@@ -10,8 +10,8 @@ import pytest
 from tests.cli_parts import Said, call, here, replay, rows, workspace, write_lines
 from tests.tables import cases
 
-from tunecheck.cli._gates.baseline import gated_metrics
-from tunecheck.cli._gates.gates import GateOutcome, end_of, parse_gate
+from tunecheck.cli._baseline import gated_metrics
+from tunecheck.cli._gates import GateOutcome, end_of, parse_gate
 
 COUNT = 60
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from tests.cli_parts import Said, call, here, replay, rows, workspace
 
 from tunecheck.cli._evaluate.summary import RunPage, run_view
-from tunecheck.cli._gates.gates import GateOutcome
+from tunecheck.cli._gates import GateOutcome
 from tunecheck.pipeline import FailureGroup, Failures
 from tunecheck.plugins import JSON, EvaluatorEntry
 from tunecheck.views import junit

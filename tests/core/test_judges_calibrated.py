@@ -25,8 +25,8 @@ from tunecheck import (
 )
 from tunecheck._files import JudgeCalibration, LabelledVerdict
 from tunecheck.cli import main
-from tunecheck.cli._gates.baseline import Base
-from tunecheck.cli._gates.gates import parse_gate
+from tunecheck.cli._baseline import Base
+from tunecheck.cli._gates import parse_gate
 from tunecheck.comparison import ComparisonSettings, corrections, headline
 from tunecheck.report._serving import runs_page
 from tunecheck.runs import find_calibration, save_calibration

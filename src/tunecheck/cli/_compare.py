@@ -1,11 +1,15 @@
-"""`tunecheck compare`: is the new iteration better, at what, how sure is that, and which rows changed."""
+"""`tunecheck compare` and `select`: which iteration is better, how sure is that, and which one to ship."""
+
+from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
 
-from tunecheck.cli._console import check_output, write_output
+from tunecheck._json import JSON, dumps_line
+from tunecheck.cli._console import check_output, print_json, until_pipe_closes, write_output
 from tunecheck.cli._options import DONE, SHOWING, Invocation, argument, command, flag, option
 from tunecheck.cli._shared_options import EXIT_CODES, STATISTICS, DecisionOptions, JsonOptions, ResultsOptions
+from tunecheck.views import View, console, junit, markdown, print_view
 
 _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 
@@ -35,12 +39,9 @@ class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
 @command(CompareOptions)
 def compare(options: CompareOptions, invocation: Invocation) -> int:
     """Compare runs row by row: what is better, what is worse, how sure that is, and which rows changed."""
-    from tunecheck._json import dumps_line
-    from tunecheck.cli._console import print_json, until_pipe_closes
     from tunecheck.comparison._compare import compare_runs
     from tunecheck.comparison._measuring import ComparisonSettings
     from tunecheck.comparison._view import comparison_view
-    from tunecheck.views import console, junit, markdown, print_view
 
     check_output("--out", options.out)
     check_output("--markdown", options.markdown)
@@ -60,9 +61,39 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
         write_output(options.markdown, markdown(view))
     if options.junit is not None:
         write_output(options.junit, junit(view, 0.0))
-    with until_pipe_closes():
-        if options.json:
-            print_json(comparison.to_json())
-        else:
-            print_view(view, console(sys.stdout))
+    _print(comparison.to_json() if options.json else view)
     return EXIT_CODES[comparison.decision.decision] if options.gate else DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectOptions(DecisionOptions, JsonOptions, ResultsOptions):
+    runs: list[str] = argument("Runs to choose from, in order, named as for `compare`.", "RUN RUN [MORE…]")
+    metric: str | None = option(
+        "Metric that decides, as metrics.json names it; default: the data's primary metric, else the one with "
+        "the most rows.",
+        "M",
+        STATISTICS,
+    )
+    base: str | None = option("The run that the others have to beat; by default the first.", "RUN", STATISTICS)
+    rows: int = option("With --details: rows shown of each outcome over all runs.", "N", SHOWING, default=3, least=0)
+
+
+@command(SelectOptions)
+def select(options: SelectOptions, invocation: Invocation) -> int:
+    """Decide which of several runs to ship. Exit 0: ship a candidate; 3: keep the base; 4: undecided; 2: invalid."""
+    from tunecheck.comparison._compare import select as select_run
+    from tunecheck.comparison._view import selection_view
+
+    selection = select_run(
+        *options.runs, metric=options.metric, base=options.base, results_dir=options.folder, **options.comparing
+    )
+    _print(selection.to_json() if options.json else selection_view(selection, options.rows, details=options.details))
+    return EXIT_CODES[selection.decision.decision]
+
+
+def _print(shown: JSON | View) -> None:
+    with until_pipe_closes():
+        if isinstance(shown, View):
+            print_view(shown, console(sys.stdout))
+        else:
+            print_json(shown)

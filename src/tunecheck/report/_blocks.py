@@ -60,13 +60,12 @@ class Shared:
         self._blocks = blocks
         self._known: dict[bytes, int] = {}
 
-    def number(self, key: bytes, text: Callable[[], str]) -> int:
-        """Return the number of the text for a key; `text` is called once a key."""
-        digest = blake2b(key, digest_size=16).digest()
-        known = self._known.get(digest)
-        if known is None:
-            known = self._known[digest] = self._blocks.add(text())
-        return known
+    def number(self, text: str) -> int:
+        """Return the number of a text."""
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if digest not in self._known:
+            self._known[digest] = self._blocks.add(text)
+        return self._known[digest]
 
 
 LONGEST = 20_000
@@ -98,8 +97,6 @@ def as_text(value: JSON) -> str:
 
 def as_json(value: JSON, *, readable: bool = False) -> str:
     """Return a value as JSON: exact numbers, texts in quotes."""
-    if type(value) is float and 1e-4 <= value < 1e15:
-        return repr(value)  # equal to the JSON writer's text, and faster
     try:
         text = dumps(value)
     except (TypeError, ValueError, RecursionError):

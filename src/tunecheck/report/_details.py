@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from tunecheck import plugins
 from tunecheck._faults import cause_named
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON
 from tunecheck.pipeline._finished_rows import Verdict, evidence_of
 from tunecheck.report._blocks import Shared, as_json, as_text, cut, line
 from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, side_by_side
@@ -42,23 +41,6 @@ class PanelReader(Protocol):
         """Return the data for the panel's script, after all rows; None to show no panel."""
 
 
-class PanelReaders:
-    """The readers of all panels for one run; `folder` is the run folder, None for results of other programs."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._readers = {name: panel.reader(folder) for name, panel in plugins.panels().items()}
-
-    def add(self, number: int, row: Mapping[str, JSON]) -> dict[str, PanelRow]:
-        """Take the next row; return each panel's part of its details, by name."""
-        read = ((name, reader.add(number, row)) for name, reader in self._readers.items())
-        return {name: shown for name, shown in read if shown is not None}
-
-    def data(self) -> dict[str, JSON]:
-        """Return the data of each panel that has some, by name."""
-        read = ((name, reader.data()) for name, reader in self._readers.items())
-        return {name: data for name, data in read if data is not None}
-
-
 _LONG = 400  # from this many characters on, a value is stored once for all rows that have it
 _MOST_COLUMNS = 500
 _MOST_QUESTION = 200
@@ -71,10 +53,12 @@ _QUESTIONS = ("query", "question", "prompt", "input")
 class Details:
     """The details of a row (`shown`), and its values for the table and the charts.
 
-    `calls` is the comparison of its `sides`; a conversation has none. `verdicts` are in the order of the evaluators.
+    `answered` has the details that depend on the answer. `calls` is the comparison of its `sides`; a conversation has
+    none. `verdicts` are in the order of the evaluators.
     """
 
     shown: dict[str, JSON]
+    answered: dict[str, JSON]
     calls: SideBySide
     verdicts: Sequence[Verdict]
     sides: AnswerComparison | None = None
@@ -82,13 +66,12 @@ class Details:
     answer: str = ""
 
 
-@dataclass(slots=True)
-class _Conversation:
+class _Conversation(msgspec.Struct):
     """The messages or turns of the question, and the columns that hold them (`used`)."""
 
     messages: JSON = None
     turns: JSON = None
-    used: set[str] = field(default_factory=set)
+    used: set[str] = set()
 
 
 class _Parts(msgspec.Struct, frozen=True):
@@ -112,7 +95,13 @@ class DetailReader:
     def __init__(self, run: ReportedRun, shared: Shared) -> None:
         self._run = run
         self._shared = shared
-        self.panels = PanelReaders(None if run.folder is None else run.folder.folder)
+        folder = None if run.folder is None else run.folder.folder
+        self._panels = {name: panel.reader(folder) for name, panel in plugins.panels().items()}
+
+    def panels(self) -> dict[str, JSON]:
+        """Return the data of each panel that has some, by name; call it after all rows."""
+        read = ((name, reader.data()) for name, reader in self._panels.items())
+        return {name: data for name, data in read if data is not None}
 
     def read(self, number: int, row: Mapping[str, JSON], columns: Columns) -> Details:
         """Return the details of a row of the run; numbers count from 0."""
@@ -120,15 +109,15 @@ class DetailReader:
         verdicts = columns.verdicts(row)
         sides = self._sides(verdicts, parts)
         calls = SideBySide() if sides is None else side_by_side(sides)
-        shown = self._answer_detail(row, columns, verdicts, parts, calls)
+        answered = self._answer_detail(row, columns, verdicts, parts, calls)
+        more: list[JSON] = [*self._more(parts, row.get("row_id"))][:_MOST_COLUMNS]
+        shown = {**answered, "cause": _cause(row), "more": more}
         if not parts.is_conversation:
             shown |= {"messages": shown_messages(parts.asked.messages), "expected": calls.expected}
-        shown["cause"] = _cause(row)
-        shown["more"] = [*self._more(parts, row.get("row_id"))][:_MOST_COLUMNS]
         asked = next((each.question for each in parts.panels.values() if each.question), "")
         said = asked or _question(parts.asked, parts.data)
         question, answer = line(said, _MOST_QUESTION), _answer(calls, shown)
-        return Details(shown, calls, verdicts, sides, question, answer)
+        return Details(shown, answered, calls, verdicts, sides, question, answer)
 
     def answer(
         self, number: int, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], other: Details
@@ -152,7 +141,7 @@ class DetailReader:
         ground_truth = self._run.ground_truth(data, target)
         response = self._run.response(data, target)
         response = target.get("result") if response is None else response
-        panels = self.panels.add(number, row)
+        panels = {name: part for name, reader in self._panels.items() if (part := reader.add(number, row)) is not None}
         return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth), panels)
 
     def _sides(self, verdicts: Sequence[Verdict], parts: _Parts) -> AnswerComparison | None:
@@ -187,26 +176,18 @@ class DetailReader:
         shown += [parts.target.get("result")] if parts.is_conversation else []
         elsewhere = [value for value in shown if isinstance(value, (list, dict, str))]
         hidden = _SHOWN_ELSEWHERE.union(*(each.columns for each in parts.panels.values()))
-        for name, value in parts.data.items():
-            if name not in parts.asked.used and value != row_id and not any(value is other for other in elsewhere):
-                yield [cut(name, 200), self._keep(value)]
-        for name, value in parts.target.items():
-            if name not in hidden and value is not None and not any(value is other for other in elsewhere):
+        own = [each for each in parts.data.items() if each[0] not in parts.asked.used and each[1] != row_id]
+        own += [each for each in parts.target.items() if each[0] not in hidden and each[1] is not None]
+        for name, value in own:
+            if not any(value is other for other in elsewhere):
                 yield [cut(name, 200), self._keep(value)]
 
     def _keep(self, value: JSON) -> JSON:
         """Return a value as text; for a long value, store it among the shared texts and return its number."""
         if not isinstance(value, (str, list, dict)):
             return as_json(value)
-        key = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else _json_key(value)
-        return as_text(value) if len(key) < _LONG else self._shared.number(key, lambda: as_text(value))
-
-
-def _json_key(value: JSON) -> bytes:
-    try:
-        return dumps(value)
-    except (TypeError, ValueError, RecursionError):
-        return b"too deep"
+        text = as_text(value)
+        return text if len(text) < _LONG else self._shared.number(text)
 
 
 def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation:
@@ -277,8 +258,8 @@ def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) 
 
 def _verdict(row: Mapping[str, JSON], own: EvaluatorKeys, verdict: Verdict) -> JSON:
     """Return `[evaluator, result, score, threshold, reason, differences, [[key, text], …]]`."""
-    differences = row[own.differences] if own.differences is not None else None
-    properties = row[own.properties] if own.properties is not None else None
+    differences = row.get(own.differences)
+    properties = row.get(own.properties)
     others = [(key, row[column]) for key, column in own.others]
     if isinstance(properties, dict):
         others += [(key, value) for key, value in properties.items() if key not in ("faults", "state_differences")]
@@ -295,12 +276,12 @@ def _verdict(row: Mapping[str, JSON], own: EvaluatorKeys, verdict: Verdict) -> J
 
 
 def _differences(items: Sequence[JSON]) -> Iterator[JSON]:
-    for item in items[:_MOST_DIFFERENCES]:
-        if isinstance(item, dict):
-            yield [as_text(item.get(key)) if item.get(key) is not None else "" for key in _DIFFERENCE_KEYS]
+    objects = (item for item in items[:_MOST_DIFFERENCES] if isinstance(item, dict))
+    return (_texts(item, ("where", "expected", "actual", "kind")) for item in objects)
 
 
-_DIFFERENCE_KEYS = ("where", "expected", "actual", "kind")
+def _texts(values: Mapping[str, JSON], keys: Sequence[str]) -> list[JSON]:
+    return ["" if values.get(key) is None else as_text(values[key]) for key in keys]
 
 
 def _cause(row: Mapping[str, JSON]) -> JSON:
@@ -316,10 +297,7 @@ def _errors(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
     for stage, key in columns.errors:
         error = row[key]
         values = error if isinstance(error, dict) else {"message": error}
-        yield [stage, *(as_text(values[name]) if values.get(name) is not None else "" for name in _ERROR_KEYS)]
-
-
-_ERROR_KEYS = ("type", "message", "request_id")
+        yield [stage, *_texts(values, ("type", "message", "request_id"))]
 
 
 def _failed_turn(row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict]) -> JSON:
@@ -340,6 +318,6 @@ def _state_differences(row: Mapping[str, JSON], columns: Columns) -> Iterator[JS
 
 def _properties(row: Mapping[str, JSON], columns: Columns, name: str) -> Iterator[JSON]:
     for own in columns.evaluators:
-        properties = row[own.properties] if own.properties is not None else None
+        properties = row.get(own.properties)
         if isinstance(properties, dict):
             yield properties.get(name)

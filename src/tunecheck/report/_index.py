@@ -44,12 +44,11 @@ class Coded:
         self.rows.append(codes[0] if len(codes) == 1 else codes or None)
 
     def _code(self, value: str) -> int:
-        if value not in self._numbers:
-            value = value if len(self.values) < _MOST_KINDS else _OTHERS
-        if value not in self._numbers:
-            self._numbers[value] = len(self.values)
-            self.values.append(value)
-        return self._numbers[value]
+        if value not in self._numbers and len(self.values) >= _MOST_KINDS:
+            value = _OTHERS
+        code = self._numbers.setdefault(value, len(self.values))
+        self.values += [value] if code == len(self.values) else []
+        return code
 
     def rows_by_value(self) -> list[list[int]]:
         """Return the rows that have each value."""
@@ -195,7 +194,7 @@ def _round(number: float) -> JSON:
 def _kinds_of_differences(row: Mapping[str, JSON], columns: Columns) -> Iterable[str]:
     """Yield the kind of each difference that a judge lists."""
     for own in columns.evaluators:
-        listed = row[own.differences] if own.differences is not None else None
+        listed = row.get(own.differences)
         for item in listed if isinstance(listed, list) else ():
             kind = item.get("kind") if isinstance(item, dict) else None
             if isinstance(kind, str):

@@ -11,7 +11,7 @@ from tunecheck.comparison._comparison import Comparison, Decision, RunComparison
 from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._wording import decision_lines, head_of, regression_text, shared_text
-from tunecheck.pipeline._finished_rows import ResultRow, Verdict
+from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.report._blocks import Shared
 from tunecheck.report._details import DetailReader, Details
 from tunecheck.report._index import Outcomes, outcomes_of
@@ -20,9 +20,6 @@ from tunecheck.results import RunInfo, RunTable
 from tunecheck.runs._store import stopped_text
 
 _MOST_NAMED = 100
-_FIGURES = frozenset({"latency_ms", "first_token_ms", "usage", "request_id", "cost"})
-_INCIDENTAL = frozenset({"row_id", "row_fingerprint", *(f"outputs.{name}" for name in _FIGURES)})
-"""Columns that change with each call; two answers that differ only in them count as equal."""
 
 
 def paired_rows(runs: RunPair) -> list[int | None]:
@@ -49,15 +46,13 @@ def _rows_by_item(table: RunTable) -> list[list[int]]:
 class OtherRun:
     """One of the other runs.
 
-    `outcomes` and `partners` are in the order of the reported run's rows; a partner is the same row in this run. Runs
-    with an equal `way` interpret rows in the same way.
+    `outcomes` and `partners` are in the order of the reported run's rows; a partner is the same row in this run.
     """
 
     run: ReportedRun
     reader: DetailReader
     outcomes: Mapping[str, Outcomes]
     partners: Sequence[int | None]
-    way: int
     shapes: ShapeReader = field(init=False)
     _waiting: Iterator[ResultRow] = field(init=False)
 
@@ -68,15 +63,6 @@ class OtherRun:
     def row(self, at: int) -> ResultRow | None:
         """Return this run's row for a row of the reported run, or None; call it in the order of rows."""
         return None if self.partners[at] is None else next(self._waiting)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The columns of a run's row that can differ between runs, and its verdicts."""
-
-    way: int
-    columns: Mapping[str, JSON]
-    verdicts: Sequence[Verdict]
 
 
 class OtherRuns:
@@ -93,12 +79,10 @@ class OtherRuns:
         tables = [each.table for each in (*others, run)]
         compared = compare_tables(tables, settings)
         self.comparison: Comparison = compared.comparison
-        ways = _ways([*others, run])
-        self._way = ways[-1]
         listed = {each.name: each for each in run.evaluators}
         self._by_id = settings.pair_by == "id"
         self._others: list[OtherRun] = []
-        for other, table, way in zip(others, tables, ways, strict=False):
+        for other, table in zip(others, tables, strict=False):
             pairs = RunPair(table, tables[-1], settings) if self._others else compared.runs[-1]
             partners = paired_rows(pairs)
             outcomes = {
@@ -106,15 +90,14 @@ class OtherRuns:
                 for each in other.evaluators
                 if each.name in listed
             }
-            self._others.append(OtherRun(other, DetailReader(other, shared), outcomes, partners, way))
+            self._others.append(OtherRun(other, DetailReader(other, shared), outcomes, partners))
 
-    def answers(self, at: int, row: ResultRow, new: Details) -> dict[str, JSON]:
+    def answers(self, at: int, new: Details) -> dict[str, JSON]:
         """Return the answers of the other runs to a row; call it in the order of rows.
 
         `answers` holds each answer that differs from the reported run's, once. `others` has for each run the number of
         its answer among them, counted from 1; 0 means the reported run's answer, null that the run lacks the row.
         """
-        known = [_Answer(self._way, _telling(row), new.verdicts)]
         answers: list[JSON] = []
         numbers: list[JSON] = []
         for other in self._others:
@@ -122,14 +105,12 @@ class OtherRuns:
             if before is None:
                 numbers.append(None)
                 continue
-            telling = _telling(before)
-            same = (number for number, each in enumerate(known) if (each.way, each.columns) == (other.way, telling))
-            number = next(same, None)
-            if number is None:
-                number, columns = len(known), other.shapes.columns(before)
-                known.append(_Answer(other.way, telling, columns.verdicts(before)))
-                answers.append(other.reader.answer(at, before, columns, known[-1].verdicts, new))
-            numbers.append(number)
+            columns = other.shapes.columns(before)
+            answer = other.reader.answer(at, before, columns, columns.verdicts(before), new)
+            known = [new.answered, *answers]
+            if answer not in known:
+                answers.append(answer)
+            numbers.append([*known, answer].index(answer))
         return {"answers": answers, "others": numbers}
 
     def written(self, new: ReportedRun) -> dict[str, JSON]:
@@ -147,25 +128,6 @@ class OtherRuns:
 
     def _alike(self, against: RunComparison) -> str:
         return "id" if self._by_id or against.pairs.by_id_alone else "content"
-
-
-def _ways(runs: Sequence[ReportedRun]) -> list[int]:
-    """Return a number for each run; runs that interpret rows in the same way have the same number."""
-    known: list[object] = []
-    ways: list[int] = []
-    for run in runs:
-        evaluators = [(each.name, each.verdicts.metric, each.compares, each.alternatives) for each in run.evaluators]
-        way = (run.manifest.mapping, evaluators)
-        if way not in known:
-            known.append(way)
-        ways.append(known.index(way))
-    return ways
-
-
-def _telling(row: ResultRow) -> Mapping[str, JSON]:
-    """Return the columns of a row without those that change with each call."""
-    # Outputs come before inputs, which are equal in all runs: comparing stops at the first difference.
-    return {key: row[key] for key in reversed(row) if key not in _INCIDENTAL}
 
 
 def _describe(other: OtherRun, new: ReportedRun) -> JSON:

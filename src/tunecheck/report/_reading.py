@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, Protocol
 
 from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
@@ -15,7 +15,9 @@ from tunecheck.results._run_lines import answered_by, data_of
 from tunecheck.runs._manifest import ValueReader, value_reader
 from tunecheck.runs._store import Run
 
-_EIGHT = ("", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties")
+_VERDICT = (
+    "", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties", "_differences",
+)  # fmt: skip
 """The suffixes of a verdict's keys."""
 
 _POLICIES = frozenset(MatchPolicy().options())
@@ -187,10 +189,10 @@ class EvaluatorKeys:
     """
 
     verdicts: VerdictReader
-    differences: str | None = None
-    properties: str | None = None
-    others: Sequence[tuple[str, str]] = ()
-    any: bool = False
+    differences: str
+    properties: str
+    others: Sequence[tuple[str, str]]
+    any: bool
 
 
 @dataclass(slots=True)
@@ -203,13 +205,12 @@ class Columns:
 
     inputs: list[tuple[str, str]] = field(default_factory=list)
     target: list[tuple[str, str]] = field(default_factory=list)
+    errors: list[tuple[str, str]] = field(default_factory=list)
     evaluators: list[EvaluatorKeys] = field(default_factory=list)
 
     def verdicts(self, row: Mapping[str, JSON]) -> list[Verdict]:
         """Return each evaluator's verdict on the row."""
         return [own.verdicts.read(row, "scored" if own.any else "error") for own in self.evaluators]
-
-    errors: list[tuple[str, str]] = field(default_factory=list)
 
 
 class ShapeReader:
@@ -217,17 +218,11 @@ class ShapeReader:
 
     def __init__(self, evaluators: Sequence[Evaluated]) -> None:
         self._evaluators = evaluators
-        self._known: dict[tuple[str, ...], Columns] = {}
+        self._of_shape = lru_cache(1_000)(self._columns)  # many different shapes of rows must not fill the memory
 
     def columns(self, row: Mapping[str, JSON]) -> Columns:
         """Return the columns of this row."""
-        shape = tuple(row)
-        known = self._known.get(shape)
-        if known is None:
-            known = self._columns(shape)
-            if len(self._known) < 1_000:  # many different shapes of rows must not fill the memory
-                self._known[shape] = known
-        return known
+        return self._of_shape(tuple(row))
 
     def _columns(self, shape: Sequence[str]) -> Columns:
         columns = Columns()
@@ -244,17 +239,9 @@ class ShapeReader:
                 place = columns.target if evaluator is None else own[evaluator]
                 place.append((name if evaluator is None else name[len(evaluator) + 1 :], key))
         for each in self._evaluators:
-            columns.evaluators.append(_evaluator_columns(each, dict(own[each.name])))
+            main, keys = each.verdicts.metric, own[each.name]
+            start, known = f"outputs.{each.name}.{main}", {f"{main}{ending}" for ending in _VERDICT}
+            others = [(name, key) for name, key in keys if name not in known]
+            known_keys = (f"{start}_differences", f"{start}_properties")
+            columns.evaluators.append(EvaluatorKeys(each.verdicts, *known_keys, others, bool(keys)))
         return columns
-
-
-def _evaluator_columns(evaluator: Evaluated, keys: Mapping[str, str]) -> EvaluatorKeys:
-    main = evaluator.verdicts.metric
-    known = {f"{main}{ending}" for ending in _EIGHT} | {f"{main}_differences"}
-    return EvaluatorKeys(
-        evaluator.verdicts,
-        differences=keys.get(f"{main}_differences"),
-        properties=keys.get(f"{main}_properties"),
-        others=[(name, key) for name, key in keys.items() if name not in known],
-        any=bool(keys),
-    )

@@ -9,7 +9,6 @@ has a token. Without it, other users of this machine see nothing. A cookie keeps
 """
 
 import asyncio
-import contextlib
 import secrets
 import tempfile
 from collections.abc import Callable, Sequence
@@ -111,11 +110,7 @@ class _Pages:
 
 
 def _stamp(run: Run) -> _Stamp:
-    """Return a run's id with the times and sizes of its files and of the folder of calibrations."""
-    stamp: list[str | int] = [run.id]
+    """Return a run's id with the times of its files and of the folder of calibrations."""
     calibrations = calibration_file(run.folder.parent, "").parent
-    for path in (run.results, run.metrics_file, run.folder / "run.json", calibrations):
-        with contextlib.suppress(OSError):
-            status = path.stat()
-            stamp += (status.st_mtime_ns, status.st_size)
-    return tuple(stamp)
+    paths = (run.results, run.metrics_file, run.manifest_file, calibrations)
+    return (run.id, *(path.stat().st_mtime_ns for path in paths if path.exists()))

@@ -207,7 +207,7 @@ class _Report:
             columns = shapes.columns(row)
             details = self._reader.read(at, row, columns)
             self._table.add(row, columns, details)
-            others = self._others.answers(at, row, details) if self._others is not None else {}
+            others = self._others.answers(at, details) if self._others is not None else {}
             if at < MOST_ROWS and self._size < MOST_BYTES:
                 self._rows.add({**details.shown, **others})
 
@@ -226,7 +226,7 @@ class _Report:
             "first": None if folder is None else _first(folder),
             "summary": summary(run, table),
             "charts": charts(run, table),
-            "panels": {**self._reader.panels.data()},
+            "panels": self._reader.panels(),
             "blocks": {"rows": [*self._rows.starts], "shared": [*self._shared.starts], "count": self._rows.count},
             "against": None if self._others is None else self._others.written(run),
             "manifest": as_json(folder.manifest_data(), readable=True) if folder is not None else None,

@@ -1,7 +1,6 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._files import junit as junit, markdown as markdown
-from ._html import html as html
+from ._files import html as html, junit as junit, markdown as markdown
 from ._model import (
     SIMULATED as SIMULATED,
     Cell as Cell,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean, plural
-from tunecheck.cli._gates.power import ASSUMED_CHANGE
+from tunecheck.cli._baseline import ASSUMED_CHANGE
 from tunecheck.pipeline._costs import Spending, cost_of, expected_usage
 
 if TYPE_CHECKING:

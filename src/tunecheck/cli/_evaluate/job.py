@@ -26,7 +26,7 @@ from tunecheck.cli._evaluate.evaluator_choice import (
     settings_by_evaluator,
 )
 from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._gates.gates import Gate, parse_gate
+from tunecheck.cli._gates import Gate, parse_gate
 from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, is_embedded, load_named
 from tunecheck.cli._options import Invocation, parse_names
 from tunecheck.cli._running import run_arguments
@@ -36,7 +36,7 @@ from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.runs._store import Run, command_of, find_run, is_remote
 
 if TYPE_CHECKING:
-    from tunecheck.cli._gates.baseline import Base
+    from tunecheck.cli._baseline import Base
     from tunecheck.datasets._reading import Dataset
     from tunecheck.endpoints._base import Endpoint, Prices
     from tunecheck.evaluation._ending import EvaluationResult
@@ -275,7 +275,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
     if options.until_decided or {options.no_worse_than, options.better_than, options.margin, options.undecided} != {
         None
     }:
-        from tunecheck.cli._gates.baseline import check_base  # heavy, and most runs have no such gate
+        from tunecheck.cli._baseline import check_base  # heavy, and most runs have no such gate
 
         check_base(options, until_decided=options.until_decided)
     check_output("--junit", options.junit)
@@ -296,7 +296,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
 
 def _with_base(job: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> PreparedRun:
     """Return the job with the base run of its gate."""
-    from tunecheck.cli._gates.baseline import check_each_row_tells, read_base
+    from tunecheck.cli._baseline import check_each_row_tells, read_base
 
     base = read_base(
         options,

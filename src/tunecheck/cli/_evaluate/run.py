@@ -23,7 +23,7 @@ from tunecheck.cli._evaluate.job import (
 )
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view, side_by_side
-from tunecheck.cli._gates.gates import GateOutcome, check_error_rate, end_of
+from tunecheck.cli._gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.pipeline._finished_rows import read_failures

@@ -11,7 +11,7 @@ from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, command_line, plural
 from tunecheck.cli._console import skill_text
-from tunecheck.cli._gates.gates import End, GateOutcome, end_of
+from tunecheck.cli._gates import End, GateOutcome, end_of
 from tunecheck.cli._running import failures_table, usage_table
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import REPEATED, Failures

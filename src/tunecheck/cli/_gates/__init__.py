@@ -1,1 +1,0 @@
-"""Gates on a run: on its metrics, and against another run."""
