@@ -38,7 +38,8 @@ _ABOUT = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     program = "python -m tunecheck" if PurePath(sys.argv[0]).name == "__main__.py" else "tunecheck"
-    return _run(Invocation(program, f"{program} evaluate"), _main_group(), arguments)
+    version = click.version_option(__version__, prog_name="tunecheck", message="%(prog)s %(version)s")
+    return _run(Invocation(program, f"{program} evaluate"), version(_CommandGroup((), _ABOUT)), arguments)
 
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:
@@ -101,12 +102,6 @@ class _CommandGroup(click.Group):
                 formatter.write_dl(rows)
 
 
-def _main_group() -> click.Group:
-    return click.version_option(__version__, prog_name="tunecheck", message="%(prog)s %(version)s")(
-        _CommandGroup((), _ABOUT)
-    )
-
-
 def _commands() -> dict[str, str]:
     """Return the one-line help of each command."""
     return {each.name: each.help for each in discover("commands")}
@@ -114,11 +109,10 @@ def _commands() -> dict[str, str]:
 
 def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
     """Run a command; without `arguments`, use those of this process and let it end afterwards."""
-    if arguments is not None:
-        return _outcome(invocation, command, arguments)
-    code = _outcome(invocation, command, sys.argv[1:])
+    code = _outcome(invocation, command, sys.argv[1:] if arguments is None else arguments)
     # Python waits for threads before it exits, but a thread with a timed-out call may never end.
-    if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
+    others = (each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon)
+    if arguments is None and any(others):
         timer = threading.Timer(_PATIENCE_S, os._exit, [code])
         timer.daemon = True
         timer.start()

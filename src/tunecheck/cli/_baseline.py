@@ -6,23 +6,29 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import CAUSE_METRIC
 from tunecheck._messages import did_you_mean, plural
 from tunecheck.cli._gates import Gate, GateOutcome
 from tunecheck.cli._shared_options import GateOptions
-from tunecheck.results import PASS_RATE
+from tunecheck.comparison._common_metrics import choose_metrics
+from tunecheck.comparison._compare import compare_runs
+from tunecheck.comparison._comparison import Comparison, MetricComparison
+from tunecheck.comparison._deciding import gated_primary
+from tunecheck.comparison._measuring import ComparisonSettings, rows_needed
+from tunecheck.comparison._pairing import NothingPairsError
+from tunecheck.comparison._pairs import RunPair
+from tunecheck.comparison._view import comparison_notes
+from tunecheck.comparison._wording import difference_text, interval_text, judge_text, needed_text, value_text
+from tunecheck.results import PASS_RATE, AboutToRun, RunTable, read_runs
+from tunecheck.runs._store import Run
+from tunecheck.statistics._margins import chance_to_show, margin_result, margin_to_show, rows_to_show
 from tunecheck.statistics._results import Result
-
-if TYPE_CHECKING:
-    from tunecheck.comparison._comparison import Comparison, MetricComparison
-    from tunecheck.comparison._measuring import ComparisonSettings
-    from tunecheck.comparison._pairs import RunPair
-    from tunecheck.results import AboutToRun, RunTable
-    from tunecheck.runs._store import Run
-    from tunecheck.statistics._samples import Floats
+from tunecheck.statistics._samples import Floats
+from tunecheck.statistics._sequential import ANY_STOPPING
 
 DEFAULT_CONFIDENCE = 0.95
 
@@ -57,9 +63,7 @@ class Base:
 
         If the runs cannot be compared, an outcome says so instead of an error, because the run is already finished.
         """
-        from tunecheck.comparison._compare import compare_runs
         from tunecheck.comparison._pairing import NothingPairsError
-        from tunecheck.comparison._view import comparison_notes
 
         try:
             comparison = compare_runs([self.name, run], self.results_dir, self.settings).comparison
@@ -89,9 +93,6 @@ class Base:
         return f"shown to be {how} than {self.id}"
 
     def _outcome(self, metric: MetricComparison, comparison: Comparison) -> GateOutcome:
-        from tunecheck.comparison._measuring import rows_needed
-        from tunecheck.comparison._wording import difference_text, needed_text
-        from tunecheck.statistics._margins import margin_result
 
         margin = f"{100 * self.margin:g} points" if metric.kind == "binary" else f"{self.margin:g}"
         tested, up = metric.non_inferiority, metric.higher_is_better
@@ -131,8 +132,6 @@ class Base:
 
 def _remark(metric: MetricComparison, *, promised: bool) -> str:
     """Return `88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`; `promised`: only the complete run would show it."""
-    from tunecheck.comparison._wording import interval_text, judge_text, value_text
-    from tunecheck.statistics._sequential import ANY_STOPPING
 
     base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
     unit = " points" * (metric.kind == "binary")
@@ -213,11 +212,6 @@ def read_base(
         return None
     better, margin = options.better_than is not None, options.margin or 0.0
     flag = f"--better-than {name}" if better else f"--no-worse-than {name}"
-    from tunecheck.comparison._deciding import gated_primary
-    from tunecheck.comparison._measuring import ComparisonSettings
-    from tunecheck.comparison._pairing import NothingPairsError
-    from tunecheck.comparison._pairs import RunPair
-    from tunecheck.results import read_runs
 
     table, asked = read_runs([name, rows], results_dir)
     if table.info.simulated and not options.allow_simulated:
@@ -322,7 +316,6 @@ class Power(Result):
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:
     """Return the pass rates among the gated metrics and slices, with the base's values on the paired rows."""
-    from tunecheck.comparison._common_metrics import choose_metrics
 
     chosen, _ = choose_metrics(pair.base, pair.base, pair.settings.named)
     sides = {each.name: pair.sides(each.key) for each in chosen if each.tested}
@@ -339,9 +332,6 @@ def powers(pair: RunPair, rates: Mapping[str, Floats], margin: float, repeat: in
 
 
 def _power(name: str, passing: Floats, trials: int, margin: float, repeat: int) -> Power:
-    import numpy
-
-    from tunecheck.statistics._margins import chance_to_show, margin_to_show, rows_to_show
 
     passing = passing[~numpy.isnan(passing)]
     rows = len(passing)

@@ -17,10 +17,10 @@ from tunecheck.cli._options import DONE, FAILED, SCORING, SHOWING, Invocation, c
 from tunecheck.cli._running import begin, run_arguments, run_errors
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
 from tunecheck.pipeline._costs import cost_text
+from tunecheck.runs._store import dumps_readably
 from tunecheck.views import Cell, Part, Sentence, Table, Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
-    from tunecheck._json import JSON
     from tunecheck.evaluation._calibration import Calibration, LabelKind
     from tunecheck.statistics._agreement import Kappa
     from tunecheck.statistics._results import Estimate, Proportion
@@ -88,46 +88,33 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
 
 
 def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) -> Calibration:
+    from tunecheck.cli._evaluate.evaluator_choice import asks_models, mapping_layers
+    from tunecheck.cli._evaluate.job import chosen_evaluators
     from tunecheck.evaluation._calibration import calibrate as run
 
+    made = chosen_evaluators(options, [name], options.set or {}, trust, trust)[name]
+    if options.judge is not None and not asks_models(made):
+        raise ConfigurationError(f"--judge: {name!r} calls no model; leave --judge out")
+    layers = mapping_layers(options.mapping or {}, [name])
+    if "target" in layers:
+        raise ConfigurationError("mapping 'target.…': the answers are in the labelled rows: map their columns")
     return run(
         labels=labels,
-        evaluator=_evaluator(options, name, trust),
+        evaluator=made,
         name=name,
         label_column=options.label_column or "label",
         label_kind=cast("LabelKind | None", options.label_kind),
         label_threshold=options.label_threshold,
         metric=options.metric,
         save=options.save,
-        column_mapping=_mapping(options, name),
+        column_mapping={**layers.get("default", {}), **layers.get(name, {})},
         evaluation_name=options.name,
         limit=options.limit,
         **run_arguments(options, "calibrate", max_cost=options.max_cost, trust=trust),
     )
 
 
-def _evaluator(options: CalibrateOptions, name: str, trust: Trust) -> object:
-    from tunecheck.cli._evaluate.evaluator_choice import asks_models
-    from tunecheck.cli._evaluate.job import chosen_evaluators
-
-    made = chosen_evaluators(options, [name], options.set or {}, trust, trust)[name]
-    if options.judge is not None and not asks_models(made):
-        raise ConfigurationError(f"--judge: {name!r} calls no model; leave --judge out")
-    return made
-
-
-def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
-    from tunecheck.cli._evaluate.evaluator_choice import mapping_layers
-
-    layers = mapping_layers(options.mapping or {}, [name])
-    if "target" in layers:
-        raise ConfigurationError("mapping 'target.…': the answers are in the labelled rows: map their columns")
-    return {**layers.get("default", {}), **layers.get(name, {})}
-
-
 def _report(calibration: Calibration, options: CalibrateOptions) -> None:
-    from tunecheck.runs._store import dumps_readably
-
     whole = calibration.as_json()
     if options.out is not None:
         write_output(options.out, dumps_readably(whole))
@@ -148,24 +135,14 @@ _NOTHING = "–"
 
 
 def _view(calibration: Calibration, out: str | None) -> View:
-    return View(
-        f"{calibration.evaluator} against labels",
-        [*_parts(calibration, out)],
-        [clean(each) for each in calibration.notes],
-    )
-
-
-def _parts(calibration: Calibration, out: str | None) -> Iterator[Part]:
-    yield Text([*_sentences(calibration)])
-    yield _figures(calibration)
-    if calibration.compared:
-        yield _confusion(calibration)
-    if calibration.differences:
-        yield _differences(calibration, out)
+    parts: list[Part] = [Text([*_sentences(calibration)]), _figures(calibration)]
+    parts += [_confusion(calibration)] if calibration.compared else []
+    parts += [_differences(calibration, out)] if calibration.differences else []
     spent = [cost_text(each) for each in calibration.usage.values() if isinstance(each, dict)]
     cost = "".join(f" · {each}" for each in spent if each)
     kept = "" if calibration.saved is None else f"; corrects this judge's pass rates: {clean(calibration.saved, 500)}"
-    yield Text([f"files in {clean(calibration.run_dir, 500)}{cost}{kept}"])
+    parts.append(Text([f"files in {clean(calibration.run_dir, 500)}{cost}{kept}"]))
+    return View(f"{calibration.evaluator} against labels", parts, [clean(each) for each in calibration.notes])
 
 
 def _sentences(calibration: Calibration) -> Iterator[Sentence]:
@@ -208,10 +185,10 @@ def _figures(calibration: Calibration) -> Table:
         ("compared", f"{calibration.compared:,}", of),
         (Words("accuracy", "strong"), _share(calibration.accuracy), _interval(calibration.accuracy)),
         (Words("Cohen's kappa", "strong"), *_decimal(calibration.kappa)),
+        ("precision of fail", _share(calibration.precision), _interval(calibration.precision)),
+        ("recall of fail", _share(calibration.recall), _interval(calibration.recall)),
+        *_score_figures(calibration),
     ]
-    for what, share in (("precision of fail", calibration.precision), ("recall of fail", calibration.recall)):
-        rows.append((what, _share(share), _interval(share)))
-    rows += _score_figures(calibration)
     return Table(("", "", ""), rows, "lrl")
 
 

@@ -16,15 +16,14 @@ from tunecheck.cli._options import DEFAULT_RESULTS, Invocation
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.cli._stored_options import as_recorded, merge_resumed_options, options_of_run
 from tunecheck.pipeline._costs import cost_text
-from tunecheck.pipeline._finished_rows import FailureGroup
+from tunecheck.pipeline._finished_rows import FailureGroup, Failures, read_failures
+from tunecheck.runs._store import Run, find_run, holds_own_run
 from tunecheck.views import Sentence, Table, Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.evaluation._settings import RunArguments
-    from tunecheck.pipeline._finished_rows import Failures
-    from tunecheck.runs._store import Run
 
 T = TypeVar("T", bound=ResumableOptions)
 
@@ -39,8 +38,6 @@ def trust_of(options: RunOptions) -> Trust:
     told: list[Path] = []
 
     def tell(file: Path) -> None:
-        from tunecheck.runs._store import holds_own_run
-
         if not told and not holds_own_run(options.folder):
             print(f"note: you have no run here yet: this runs code of the folder you are in ({file})", file=sys.stderr)
         told.append(file)
@@ -53,8 +50,6 @@ def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
 
     With `resume`, the resumed run's options complete them.
     """
-    from tunecheck.runs._store import find_run
-
     invocation.results_dir = options.results_dir or DEFAULT_RESULTS
     invocation.command = f"{invocation.program} {options.command}"
     trust = trust_of(options)
@@ -103,12 +98,12 @@ def print_run(
 
     `noun` names one row.
     """
-    from tunecheck.results import first_screen
-    from tunecheck.runs._store import Run
+    from tunecheck.results import first_screen  # reads tables, which a quiet run does not need
 
     place = str(result.run_dir.parent)
     where = [] if Path(place) == Path(DEFAULT_RESULTS) else ["--results-dir", place]
-    print_view(headline(first_screen(Run(result.run_dir), where).sentences), console(sys.stdout))
+    passed, *others = first_screen(Run(result.run_dir), where).sentences
+    print_view(View(passed, [Text([Words(passed, "strong"), *others])]), console(sys.stdout))
     figures()
     for note in result.notes[:_MOST_NOTES]:
         print(f"note: {clean(note, 300)}")
@@ -119,12 +114,6 @@ def print_run(
         *(f"  {file}" for file in files),
         sep="\n",
     )
-
-
-def headline(sentences: Sequence[str]) -> View:
-    """Return a view of three sentences: what passed, why rows failed, and which command comes next."""
-    passed, *others = sentences
-    return View(passed, [Text([Words(passed, "strong"), *others])])
 
 
 _HEADS: Mapping[Side, str] = {
@@ -191,15 +180,8 @@ def usage_table(usage: Mapping[str, JSON]) -> Table:
 
 def run_errors(folder: Path, noun: str) -> Iterator[str]:
     """Yield the most common errors of a run, each with the id of an example row."""
-    for group in islice(_failures(folder).error_groups, _MOST_ERRORS):
+    for group in islice(read_failures(Run(folder).rows(), {}).error_groups, _MOST_ERRORS):
         yield f"{clean(group.words, 200)} ({plural(group.rows, noun)}, e.g. {clean(group.example, 60)})"
-
-
-def _failures(folder: Path) -> Failures:
-    from tunecheck.pipeline._finished_rows import read_failures
-    from tunecheck.runs._store import Run
-
-    return read_failures(Run(folder).rows(), {})
 
 
 def every_row_failed(result: EvaluationResult, noun: str) -> bool:

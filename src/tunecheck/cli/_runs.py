@@ -7,21 +7,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, TunecheckError, raise_as
+from tunecheck._json import JSON
 from tunecheck._messages import clean, plural
 from tunecheck.cli._console import print_json
 from tunecheck.cli._options import DONE, FAILED, Invocation, argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
-from tunecheck.runs._store import is_remote, mirror_at
+from tunecheck.results import RunLine, describe_run, first_screen
+from tunecheck.runs._store import Run, find_run, is_remote, list_runs, mirror_at
+from tunecheck.runs._verify import Verified, verify
 from tunecheck.views import Part, Table, Text, View, Words, console, print_view
-
-if TYPE_CHECKING:
-    from tunecheck._json import JSON
-    from tunecheck.results import RunLine
-    from tunecheck.runs._store import Run
-    from tunecheck.runs._verify import Verified
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +31,6 @@ class RunsOptions(JsonOptions, ResultsOptions):
 @command(RunsOptions)
 def runs(options: RunsOptions, invocation: Invocation) -> int:
     """List runs, the newest first, or show, verify or remove the named ones."""
-    from tunecheck.runs._store import find_run, list_runs
-
     if options.verify and options.remove:
         raise ConfigurationError("--verify and --remove exclude each other: give one of them")
     if options.runs is None and (options.verify or options.remove):
@@ -52,8 +46,6 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
 
 
 def _list(found: list[Run], options: RunsOptions) -> int:
-    from tunecheck.results import describe_run
-
     listed = [describe_run(run) for run in found]
     _mark_running(listed, options.folder)
     if options.json:
@@ -67,8 +59,6 @@ def _list(found: list[Run], options: RunsOptions) -> int:
 
 def _show(found: list[Run]) -> int:
     """Print the summary of each finished run, or the state of an unfinished one."""
-    from tunecheck.results import describe_run, first_screen
-
     for run in found:
         line = describe_run(run)
         parts: list[Part] = [Text([*_line_words(line)][:2])]
@@ -131,26 +121,17 @@ def _line_words(line: RunLine) -> Iterator[Words]:
 
 
 def _verify(named: list[Run], options: RunsOptions) -> int:
-    from tunecheck.runs._verify import verify
-
     found = [verify(run) for run in named]
     if options.json:
-        print_json(
-            [
-                {
-                    "run": each.run.id,
-                    "status": each.status,
-                    "rows": each.rows,
-                    "whole": each.whole,
-                    "damage": [*each.damage],
-                    "unchecked": [*each.unchecked],
-                }
-                for each in found
-            ]
-        )
+        print_json([{"run": each.run.id, **_verified(each)} for each in found])
     else:
         print_view(_verified_view(found), console(sys.stdout))
     return DONE if all(each.whole for each in found) else FAILED
+
+
+def _verified(each: Verified) -> dict[str, JSON]:
+    facts: dict[str, JSON] = {"status": each.status, "rows": each.rows, "whole": each.whole}
+    return facts | {"damage": [*each.damage], "unchecked": [*each.unchecked]}
 
 
 def _verified_view(found: list[Verified]) -> View:

@@ -28,7 +28,7 @@ from tunecheck.cli._options import (
     flag,
     option,
 )
-from tunecheck.runs._store import is_remote, open_mirror
+from tunecheck.runs._store import find_run, is_remote, open_mirror
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,6 @@ def _mirror(options: ResultsOptions, place: str) -> Iterator[None]:
     if not is_remote(place):
         yield
         return
-    from tunecheck.runs._store import find_run
 
     def tell(line: str) -> None:
         print(clean(line, 2_000), file=sys.stderr)

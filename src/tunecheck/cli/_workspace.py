@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
+from tunecheck._trust import remember
 from tunecheck.cli._console import print_json
 from tunecheck.cli._options import CommandOptions, Invocation, argument, command
 from tunecheck.cli._shared_options import JsonOptions
+from tunecheck.plugins import Candidate, absent_plugins, discover, installed_plugins, kinds
 from tunecheck.views import Cell, Table, Text, View, Words, console, print_view
-
-if TYPE_CHECKING:
-    from tunecheck.plugins import Candidate
 
 _FOLDERS = ("evaluators", "prompty", "endpoints", "datasets", "eval_results")
 
@@ -53,7 +52,10 @@ def init(options: InitOptions, invocation: Invocation) -> int:
         for name in _FOLDERS:
             (folder / name).mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            print(f"{'made' if _write_new(folder / name, content) else 'kept'}  {folder / name}")
+            is_new = not os.path.lexists(folder / name)
+            if is_new:
+                (folder / name).write_bytes(content)
+            print(f"{'made' if is_new else 'kept'}  {folder / name}")
     except OSError as error:
         raise ConfigurationError(f"{error.filename or folder}: cannot be made: {error.strerror or error}") from None
     where = "" if folder == Path() else f"cd {folder} && "
@@ -63,39 +65,25 @@ def init(options: InitOptions, invocation: Invocation) -> int:
 
 def _content(name: str) -> bytes:
     # An editable install has no copy in the package, so use the repository's files.
-    from importlib.resources import files
-
-    shipped = files("tunecheck.cli") / "workspace" / name
-    if shipped.is_file():
-        return shipped.read_bytes()
-    return (Path(__file__).resolve().parents[3] / name).read_bytes()
-
-
-def _write_new(path: Path, content: bytes) -> bool:
-    try:
-        with path.open("xb") as file:
-            file.write(content)
-    except FileExistsError:
-        return False
-    return True
+    here = Path(__file__).resolve()
+    shipped = here.parent / "workspace" / name
+    return (shipped if shipped.is_file() else here.parents[3] / name).read_bytes()
 
 
 @command(JsonOptions)
 def plugins(options: JsonOptions, invocation: Invocation) -> int:
     """List plug-ins, their extensions, and the files of this workspace."""
-    from tunecheck.plugins import absent_plugins
-
     origins = _extensions_by_origin()
     missing = absent_plugins()
     if options.json:
         brought: list[JSON] = [
-            {"name": name, "brings": {kind: [_as_json(each) for each in found] for kind, found in kinds.items()}}
-            for name, kinds in origins.items()
+            {"name": name, "brings": {kind: [*map(_as_json, found)] for kind, found in brings.items()}}
+            for name, brings in origins.items()
         ]
         gone: list[JSON] = [{"name": each.name, "package": each.package, "problem": each.problem} for each in missing]
         print_json({"plugins": brought, "missing": gone})
         return 0
-    tables = [_table(name, kinds) for name, kinds in origins.items()]
+    tables = [_table(name, brings) for name, brings in origins.items()]
     gone_text = [f"missing: {clean(each.name)} ({clean(each.problem)})" for each in missing]
     print_view(View("plug-ins", [*tables, *([Text(gone_text)] if missing else [])]), console(sys.stdout))
     return 0
@@ -103,29 +91,20 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
 
 def _extensions_by_origin() -> dict[str, dict[str, list[Candidate]]]:
     """Return extensions by plug-in and kind; those of small packages and workspace files come last."""
-    from tunecheck.plugins import discover, installed_plugins, kinds
-
     origins: dict[str, dict[str, list[Candidate]]] = {each.plugin.name: {} for each in installed_plugins()}
-    for kind in kinds():
-        for candidate in discover(kind):
-            origin = _origin(candidate)
-            origins.setdefault(origin, {}).setdefault(kind, []).append(candidate)
+    for each in (each for kind in kinds() for each in discover(kind)):
+        origin = each.plugin.name if each.plugin else "this workspace" if each.file else "small packages"
+        origins.setdefault(origin, {}).setdefault(each.kind, []).append(each)
     return origins
-
-
-def _origin(candidate: Candidate) -> str:
-    if candidate.plugin is not None:
-        return candidate.plugin.name
-    return "this workspace" if candidate.file is not None else "small packages"
 
 
 def _as_json(candidate: Candidate) -> JSON:
     return {"name": candidate.name, "help": candidate.help, "origin": candidate.origin}
 
 
-def _table(name: str, kinds: Mapping[str, Sequence[Candidate]]) -> Table:
+def _table(name: str, brings: Mapping[str, Sequence[Candidate]]) -> Table:
     rows: list[tuple[Cell, ...]] = [(Words(clean(name), "strong"), "", "")]
-    for kind, candidates in kinds.items():
+    for kind, candidates in brings.items():
         first = kind.replace("_", " ")
         for candidate in candidates:
             what = candidate.help or candidate.origin
@@ -145,8 +124,6 @@ def trust(options: RememberOptions, invocation: Invocation) -> int:
 
     Approvals are files in your configuration folder; remove one to withdraw it.
     """
-    from tunecheck._trust import remember
-
     for file, mark in remember(options.path):
         print(f"trusted  {clean(file)}  ({clean(mark)})")
     return 0

@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean, plural
+from tunecheck._targets import Row, Target
 from tunecheck.cli._baseline import ASSUMED_CHANGE
+from tunecheck.endpoints._base import ChatRequest, Endpoint, output_limit
+from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.episodes._target import ConversationTarget
+from tunecheck.evaluation._execution import Execution
+from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.pipeline._costs import Spending, cost_of, expected_usage
-
-if TYPE_CHECKING:
-    from tunecheck._targets import Row, Target
-    from tunecheck.endpoints._base import ChatRequest, Endpoint
-    from tunecheck.evaluation._execution import Execution
-    from tunecheck.pipeline._scoring import BoundEvaluator
+from tunecheck.pipeline._mapping import value_reader
+from tunecheck.pipeline._scoring import BoundEvaluator
+from tunecheck.results._first_screen import order_evaluators
+from tunecheck.statistics._decisions import smallest_binary
 
 _JUDGEMENT = 400
 """Assumed length of a judge's answer in characters."""
@@ -44,8 +47,6 @@ class RunEstimate:
     @property
     def smallest_difference(self) -> float | None:
         """The smallest difference of pass rates that these rows show with 80% power."""
-        from tunecheck.statistics._decisions import smallest_binary
-
         return smallest_binary(self.rows / self.trials, ASSUMED_CHANGE, 0.8, 0.05) if self.rows else None
 
     def as_json(self) -> dict[str, JSON]:
@@ -99,10 +100,6 @@ def estimate(execution: Execution) -> RunEstimate:
     Raises:
         ConfigurationError: the run's settings are invalid.
     """
-    from tunecheck.evaluators._judges.prompty import PromptyEvaluator
-    from tunecheck.pipeline._mapping import value_reader
-    from tunecheck.results._first_screen import order_evaluators
-
     execution.check(execution.dataset.scan())
     ground_truth = value_reader(execution.layers, "ground_truth")
     judges = [each for each in execution.evaluators if isinstance(each.function, PromptyEvaluator)]
@@ -126,10 +123,6 @@ def estimate(execution: Execution) -> RunEstimate:
 
 
 def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: int | None) -> None:
-    from tunecheck.endpoints._base import ChatRequest, Endpoint
-    from tunecheck.endpoints._target import EndpointTarget
-    from tunecheck.episodes._target import ConversationTarget
-
     endpoint = getattr(target, "endpoint", None)
     assert isinstance(endpoint, Endpoint)
     try:
@@ -148,8 +141,6 @@ def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: in
 
 def _add_judgement(judged: Spending, judge: BoundEvaluator, row: Row, answer: int | None) -> None:
     """Add the judge's request for a row; `answer` is the expected length of an answer that is not recorded yet."""
-    from tunecheck.evaluators._judges.prompty import PromptyEvaluator
-
     prompt = judge.function
     assert isinstance(prompt, PromptyEvaluator)
     with contextlib.suppress(Exception):  # the run reports rows that cannot be judged
@@ -161,8 +152,6 @@ def _add_judgement(judged: Spending, judge: BoundEvaluator, row: Row, answer: in
 
 
 def _add_call(spending: Spending, endpoint: Endpoint, request: ChatRequest, sent: int, answered: int | None) -> None:
-    from tunecheck.endpoints._base import output_limit
-
     limit = output_limit(dict(request.parameters), endpoint.settings().get("parameters"))
     usage, price = expected_usage(sent, limit, answered), endpoint.price
     if price is None:

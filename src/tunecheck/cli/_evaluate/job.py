@@ -33,16 +33,16 @@ from tunecheck.cli._running import run_arguments
 from tunecheck.cli._shared_options import ModelOptions
 from tunecheck.cli._stored_options import merge_resumed_options, options_of_file, options_of_run
 from tunecheck.datasets._defaults import DatasetDefaults
+from tunecheck.datasets._reading import Dataset, described_dataset, open_dataset
+from tunecheck.endpoints._base import Endpoint, Prices, read_prices
+from tunecheck.results import AboutToRun
 from tunecheck.runs._store import Run, command_of, find_run, is_remote
 
 if TYPE_CHECKING:
     from tunecheck.cli._baseline import Base
-    from tunecheck.datasets._reading import Dataset
-    from tunecheck.endpoints._base import Endpoint, Prices
     from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.evaluation._execution import Execution
     from tunecheck.evaluation._settings import RunsElsewhere
-    from tunecheck.results import AboutToRun
 
 _DRIVER_ONLY = (
     "on", "repeat", "limit", "resume", "reuse", "junit", "markdown", "no_worse_than", "better_than", "config",
@@ -70,8 +70,6 @@ class TaskOptions:
         Raises:
             TunecheckError: something that the options name is missing on this machine.
         """
-        from tunecheck.datasets._reading import described_dataset
-
         dataset = described_dataset(self.columns, self.defaults, self.name, self.path)
         return task_execution(self.options, dataset, Trust(allowed=self.allowed))
 
@@ -317,8 +315,6 @@ def _with_base(job: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> P
 
 
 def _about_to_run(job: PreparedRun) -> AboutToRun | Run:
-    from tunecheck.results import AboutToRun
-
     if job.source is None:
         assert job.recorded is not None
         return job.recorded
@@ -340,8 +336,6 @@ def refuse_simulated(options: Options) -> None:
 
 
 def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
-    from tunecheck.datasets._reading import open_dataset
-
     assert options.dataset is not None
     if options.on is not None and not options.on.partition(":")[0].isidentifier():
         raise ConfigurationError(f"--on {options.on}: expected a runner's name, such as ray or ray:ADDRESS")
@@ -381,8 +375,6 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> P
 
 
 def _prices(options: ModelOptions) -> Prices:
-    from tunecheck.endpoints._base import Prices, read_prices
-
     return Prices({}) if options.prices is None else read_prices(Path(options.prices))
 
 

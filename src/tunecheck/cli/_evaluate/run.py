@@ -26,17 +26,17 @@ from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, sho
 from tunecheck.cli._gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._running import every_row_failed, trust_of
+from tunecheck.evaluation._ending import EvaluationResult
+from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
 from tunecheck.pipeline._finished_rows import read_failures
 from tunecheck.plugins import added_options
-from tunecheck.runs._store import stopped_text
+from tunecheck.runs._store import Run, find_run, stopped_text
 from tunecheck.views import SIMULATED, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
     from tunecheck.comparison._judged import Correction
-    from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.results import FirstScreen
-    from tunecheck.runs._store import Run
 
 _MOST_NAMED = 10
 
@@ -59,7 +59,6 @@ class _EndedRun:
 
     def screen(self) -> FirstScreen:
         from tunecheck.results import first_screen
-        from tunecheck.runs._store import Run
 
         place = self.job.options.results_dir
         return first_screen(
@@ -89,10 +88,10 @@ def run_job(given: Options, invocation: Invocation) -> int:
 
 def _run_job(job: PreparedRun, invocation: Invocation) -> _EndedRun:
     """Run a job, and write the output files that its options name."""
-    from tunecheck.runs._store import Run
-
     options = job.options
-    after = _checked_additions(job)
+    added = [kind for kind in added_options() if isinstance(options, kind)]
+    simulated = {"simulated": job.simulated, "allow_simulated": options.allow_simulated}
+    after: list[AfterRun] = [kind.before_run(options, **simulated) for kind in added]
     for line in [*([] if options.quiet else _powers(job)), *_in_flight(job)]:
         print(line, file=sys.stderr)
     begun = time.monotonic()
@@ -115,9 +114,7 @@ def _in_flight(job: PreparedRun) -> list[str]:
     options, source = job.options, job.source
     if options.resume is None or source is None:
         return []
-    from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
     from tunecheck.evaluation._rescoring import rows_in_flight
-    from tunecheck.runs._store import find_run
 
     run = find_run(options.resume, options.folder)
     if run.status() != "killed" or not run.journal.exists():
@@ -129,13 +126,6 @@ def _in_flight(job: PreparedRun) -> list[str]:
     more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
     names = ", ".join(clean(name, 60) for name in found[:_MOST_NAMED])
     return [f"note: the process of this run died with {plural(len(found), 'row')} in flight: {names}{more}"]
-
-
-def _checked_additions(job: PreparedRun) -> list[AfterRun]:
-    options = job.options
-    added = [kind for kind in added_options() if isinstance(options, kind)]
-    simulated = {"simulated": job.simulated, "allow_simulated": options.allow_simulated}
-    return [kind.before_run(options, **simulated) for kind in added]
 
 
 def _show_estimate(job: PreparedRun) -> None:
@@ -159,8 +149,6 @@ def _powers(job: PreparedRun) -> list[str]:
 
 
 def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
-    from tunecheck.runs._store import Run
-
     run = Run(result.run_dir)
     manifest = run.manifest()
     evaluators = manifest.evaluators
