@@ -58,12 +58,17 @@ class GateOutcome:
         return self.said or ("nothing" if self.found is None else f"{self.found:.6g}")
 
     @property
+    def told(self) -> str:
+        """The requirement and the finding."""
+        return f"required {self.gate}, found {self.found_text}" + (f" ({self.remark})" if self.remark else "")
+
+    @property
     def end(self) -> End:
         return "met" if self.met else "undecided" if self.undecided else "not met"
 
     def as_json(self) -> dict[str, JSON]:
-        data: dict[str, JSON] = {"gate": self.gate, "found": self.found, "met": self.met}
-        data["outcome"] = self.end.replace(" ", "_")
+        outcome = self.end.replace(" ", "_")
+        data: dict[str, JSON] = {"gate": self.gate, "found": self.found, "met": self.met, "outcome": outcome}
         data["remark"] = self.remark or None
         more = {"comparison": self.comparison, "decision": self.decision}
         return data | {name: dict(each) for name, each in more.items() if each is not None}
@@ -94,15 +99,19 @@ class Gate:
     def check_names(self, evaluators: Collection[str], group_by: Collection[str]) -> None:
         """Check before the run that the gate names an evaluator and a group that exist."""
         if self.metric.startswith(CAUSE_METRIC):
-            self._check_cause()
+            code = self.metric.removeprefix(CAUSE_METRIC)
+            if code not in causes():
+                raise self._error(f"there is no cause {code!r}{did_you_mean(code, causes())}")
         elif not any(self.metric == name or self.metric.startswith(f"{name}.") for name in evaluators):
             hint = did_you_mean(self.metric.partition(".")[0], evaluators)
-            raise ConfigurationError(f"--fail-under {str(self)!r}: no evaluator gives {self.metric!r}{hint}")
+            raise self._error(f"no evaluator gives {self.metric!r}{hint}")
         if self.group is None:
             return
         if "=" not in self.group and not group_by and self.group not in ROW_KINDS:
-            hint = did_you_mean(self.group, ROW_KINDS)
-            raise ConfigurationError(f"--fail-under {str(self)!r}: there is no group {self.group!r}{hint}")
+            raise self._error(f"there is no group {self.group!r}{did_you_mean(self.group, ROW_KINDS)}")
+
+    def _error(self, what: str) -> ConfigurationError:
+        return ConfigurationError(f"--fail-under {str(self)!r}: {what}")
 
     def check_scale(self, evaluators: Mapping[str, object]) -> None:
         """Raise ConfigurationError for shares above 1, because `match>=95` is never and `match<=5` always met."""
@@ -112,7 +121,7 @@ class Gate:
             str(replace(self, required=value)).replace(" ", "") for value in (self.required, self.required / 100)
         )
         remedy = f": write '{percent}%' or '{share}'" if 1 < self.required <= 100 else ""
-        raise ConfigurationError(f"--fail-under {str(self)!r}: {self.metric} lies between 0 and 1{remedy}")
+        raise self._error(f"{self.metric} lies between 0 and 1{remedy}")
 
     def _is_share(self, evaluators: Mapping[str, object]) -> bool:
         from tunecheck.evaluators._base import Evaluator
@@ -129,12 +138,6 @@ class Gate:
             if metric.kind == "binary" or getattr(metric, "range", None) in ((0, 1), [0, 1])
         )
         return self.metric.removesuffix("_score") in shares
-
-    def _check_cause(self) -> None:
-        code = self.metric.removeprefix(CAUSE_METRIC)
-        if code not in causes():
-            hint = did_you_mean(code, causes())
-            raise ConfigurationError(f"--fail-under {str(self)!r}: there is no cause {code!r}{hint}")
 
     def check(
         self,
@@ -156,7 +159,7 @@ class Gate:
         if value is None:
             return GateOutcome(str(self), None, False, "no row was counted")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ConfigurationError(f"--fail-under {str(self)!r}: {key} is not a number")
+            raise self._error(f"{key} is not a number")
         remark = "" if key in (self.metric, f"{self.metric}.binary_aggregate") else f"mean of {key}"
         evaluator, _, rate = str(key).rpartition(".")
         if judges and evaluator in judges and rate == "binary_aggregate":
@@ -172,9 +175,7 @@ class Gate:
             owners = [name for name in primaries if self.metric.startswith(f"{name}.")]
             if owners and metrics.get(f"{max(owners, key=len)}.scored_count") == 0:
                 return None
-            raise ConfigurationError(
-                f"--fail-under {str(self)!r}: there is no metric {self.metric!r}{did_you_mean(self.metric, metrics)}"
-            )
+            raise self._error(f"there is no metric {self.metric!r}{did_you_mean(self.metric, metrics)}")
         name = self.metric
         first = next((key for key in metrics if key.startswith(f"{name}.")), "")
         candidates = (f"{name}.binary_aggregate", f"{name}.{primaries[name]}", f"{name}.{name}", first)
@@ -188,8 +189,7 @@ class Gate:
             return by.get(column, {}).get(value)
         groups = [(column, values[self.group]) for column, values in by.items() if self.group in values]
         if len(groups) > 1:
-            names = " or ".join(f"[{column}={self.group}]" for column, _ in groups)
-            raise ConfigurationError(f"--fail-under {str(self)!r}: write {names}")
+            raise self._error("write " + " or ".join(f"[{column}={self.group}]" for column, _ in groups))
         return groups[0][1] if groups else None
 
 
@@ -199,10 +199,10 @@ def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[flo
     if found is None or found.value is None or group:
         why = judge.remark or ("of a group, not corrected for the judge's errors" if found else "uncalibrated judge")
         return None, why
-    ends = (
-        f", {100 * found.confidence:.3g}% interval {found.low:.1%} to {found.high:.1%}" if found.low is not None else ""
-    )
-    return found.value, f"corrected for the judge's errors by {judge.labels:,} labels{ends}; its verdicts {rate:.1%}"
+    said = f"corrected for the judge's errors by {judge.labels:,} labels"
+    if found.low is not None:
+        said += f", {100 * found.confidence:.3g}% interval {found.low:.1%} to {found.high:.1%}"
+    return found.value, f"{said}; its verdicts {rate:.1%}"
 
 
 def parse_gate(text: str) -> Gate:

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import click
@@ -141,10 +141,9 @@ class _Number(click.FloatRange):
 
 @dataclass(frozen=True, slots=True)
 class OptionField:
-    """An option's field: `hint` is its full type, `kind` the type without None."""
+    """An option's field; `kind` is its type without None."""
 
     name: str
-    hint: Any
     kind: Any
     default: Any
     description: Description
@@ -262,8 +261,8 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
     described = {}
     for each in fields(options):
         hint = hints[each.name]
-        kinds = [kind for kind in get_args(hint) if kind is not NoneType] if isinstance(hint, UnionType) else [hint]
-        described[each.name] = OptionField(each.name, hint, kinds[0], each.default, each.metadata["description"])
+        kind = get_args(hint)[0] if isinstance(hint, UnionType) else hint
+        described[each.name] = OptionField(each.name, kind, each.default, each.metadata["description"])
     names = dict.fromkeys(name for base in options.__mro__ for name in vars(base).get("__annotations__", ()))
     ordered = [described[name] for name in names if name in described]
 

@@ -78,8 +78,8 @@ def side_by_side(sides: AnswerComparison, read: Reading | None = None) -> SideBy
     Unreadable values are shown unchanged and raise no error.
     """
     tools = tools_of(sides.tools)
-    read, made = read or _read(sides.ground_truth, tools), _read(sides.response, tools)
-    wanted = read
+    wanted, made = read or _read(sides.ground_truth, tools), _read(sides.response, tools)
+    read = wanted
     judged, alternatives = sides.judged, sides.judged is not None and sides.judged.alternatives
     accepted = _possible_answers(sides.ground_truth) if alternatives is not False or judged is None else ()
     if accepted:
@@ -95,7 +95,7 @@ def side_by_side(sides: AnswerComparison, read: Reading | None = None) -> SideBy
     return SideBySide(
         _words(wanted, sides.ground_truth, None),
         actual,
-        [*_line_cells(lines, alternatives=are_lists)][:_MOST_CALLS],
+        [_line_cells(line, alternatives=are_lists) for line in lines[:_MOST_CALLS]],
         names_of(wanted.calls),
         names_of(made.calls),
         [*confused],
@@ -171,10 +171,7 @@ def _lines(
     """Pair the calls as evaluators do, in the order of the expected calls; calls without a partner come last."""
     wanted, made = wanted[:_MOST_CALLS], made[:_MOST_CALLS]
     if not (wanted and made):
-        return [
-            *(_CallLine(call, None, "missing") for call in wanted),
-            *(_CallLine(None, call, extra) for call in made),
-        ]
+        return _unpaired(wanted, made, extra)
     faults = judged.faults if judged is not None else ()
     names = [call.name for call in wanted]
     if names == [call.name for call in made] and len({*names}) == len(names):  # only one pairing is possible
@@ -194,11 +191,11 @@ def _lines(
             left.append(pair.actual)
     lines.sort(key=lambda line: wanted.index(line.expected) if line.expected in wanted else 0)
     _give_faults(lines, faults)
-    return [
-        *lines,
-        *(_CallLine(call, None, "missing") for call in missing),
-        *(_CallLine(None, call, extra) for call in left),
-    ]
+    return lines + _unpaired(missing, left, extra)
+
+
+def _unpaired(missing: Iterable[FunctionCall], left: Iterable[FunctionCall], extra: str) -> list[_CallLine]:
+    return [*(_CallLine(call, None, "missing") for call in missing), *(_CallLine(None, call, extra) for call in left)]
 
 
 @cache  # there are only four policies, and the constructor checks all options each time
@@ -213,11 +210,7 @@ def _line(pair: Pair, status: str) -> _CallLine:
 def _give_faults(lines: Sequence[_CallLine], faults: Iterable[Fault]) -> None:
     """Assign each fault of an argument to the pair that differs at its path, else to the first pair of its function."""
     for fault in faults:
-        own = [
-            each
-            for each in lines
-            if fault.call in (each.expected and each.expected.name, each.actual and each.actual.name)
-        ]
+        own = [each for each in lines if fault.call in [side and side.name for side in (each.expected, each.actual)]]
         if own and fault.code not in _WHOLE_CALLS:
             about = next((line for line in own if fault.path in line.paths), own[0])
             about.faults.append(fault)
@@ -244,14 +237,18 @@ def _argument(path: str, names: Iterable[str]) -> str | None:
     return max(known, key=len, default=None)
 
 
-def _line_cells(lines: Iterable[_CallLine], *, alternatives: bool) -> Iterator[JSON]:
-    for line in lines:
-        if line.expected is not None and line.actual is not None:
-            yield _pair(line.expected, line.actual, line.status, line.faults, alternatives=alternatives)
-        elif line.expected is not None:
-            yield [shown_call(line.expected, alternatives=alternatives), None, line.status, []]
-        elif line.actual is not None:
-            yield [None, shown_call(line.actual), line.status, []]
+def _line_cells(line: _CallLine, *, alternatives: bool) -> JSON:
+    marks: dict[str, str] = {}
+    notes: list[JSON] = []
+    sides = [side for side in (line.expected, line.actual) if side is not None]
+    for fault in line.faults:
+        name = _argument(fault.path or "", [name for side in sides for name in side.arguments])
+        if name is not None:
+            marks.setdefault(name, _MARKS.get(fault.code, "wrong") if name == fault.path else "wrong")
+        notes.append([cut(fault.path or fault.call or "", 300), _short_text(fault)])
+    expected = None if line.expected is None else shown_call(line.expected, marks, alternatives=alternatives)
+    actual = None if line.actual is None else shown_call(line.actual, marks)
+    return [expected, actual, line.status, notes[:_MOST_NOTES]]
 
 
 def _status_without_fault(judged: JudgedCalls | None) -> str:
@@ -259,17 +256,6 @@ def _status_without_fault(judged: JudgedCalls | None) -> str:
     if judged is None:
         return "beside"
     return "same" if judged.arguments else "named"
-
-
-def _pair(one: FunctionCall, other: FunctionCall, status: str, faults: Sequence[Fault], *, alternatives: bool) -> JSON:
-    marks: dict[str, str] = {}
-    notes: list[JSON] = []
-    for fault in faults:
-        name = _argument(fault.path or "", [*one.arguments, *other.arguments])
-        if name is not None:
-            marks.setdefault(name, _MARKS.get(fault.code, "wrong") if name == fault.path else "wrong")
-        notes.append([cut(fault.path or fault.call or "", 300), _short_text(fault)])
-    return [shown_call(one, marks, alternatives=alternatives), shown_call(other, marks), status, notes[:_MOST_NOTES]]
 
 
 def _short_text(fault: Fault) -> str:

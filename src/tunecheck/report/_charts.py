@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tunecheck._faults import causes
 from tunecheck._json import JSON, loads
 from tunecheck.pipeline._costs import cost_text
-from tunecheck.report._index import FAIL, PASS, Coded, Outcomes, RowIndex
+from tunecheck.report._index import FAIL, PASS, Coded, RowIndex
 from tunecheck.report._reading import Evaluated, ReportedRun
 from tunecheck.statistics._results import wilson
 
@@ -15,6 +15,7 @@ _BINS = 20
 _MOST_FUNCTIONS = 40
 _MOST_CONFUSED = 12
 _MOST_BARS = 15
+_BARS = ("reasons", "errors", "differences")
 _WIDE = 50.0
 """Values that span more than this factor are shown on a logarithmic axis."""
 
@@ -27,7 +28,7 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
         "distributions": [*_distributions(run.evaluators, table)],
         "confusion": _confusion(coded["confused"]),
         "causes": _causes(coded["causes"]),
-        **{name: _bars(coded[name]) for name in ("reasons", "errors", "differences")},
+        **{name: [[value, n] for value, n in _count_values(coded[name]).most_common(_MOST_BARS)] for name in _BARS},
         **{name.removesuffix("_ms"): _histogram(numbers) for name, numbers in table.figures.items()},
         "spent": _spent(run.metrics.get("usage")),
     }
@@ -40,20 +41,16 @@ def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
     most = sorted(range(len(rows_of)), key=lambda code: -len(rows_of[code]))[:_MOST_FUNCTIONS]
     functions: dict[str, JSON] = {}
     for evaluator, outcomes in zip(evaluators, table.outcomes, strict=True):
-        bars = [_function(called.values[code], outcomes, rows_of[code]) for code in most]
-        shown: list[JSON] = [bar for bar in bars if bar is not None]
+        shown: list[JSON] = []
+        for code in most:
+            results = [outcomes.results[row] for row in rows_of[code]]
+            passed, judged = results.count(PASS), results.count(PASS) + results.count(FAIL)
+            if judged:
+                rate = wilson(passed, judged)
+                shown.append([called.values[code], passed, judged, rate.low, rate.high])
         if shown:
             functions[evaluator.name] = shown
     return {"shown": len(most), "all": len(rows_of), "by": functions} if functions else None
-
-
-def _function(name: str, outcomes: Outcomes, rows: Sequence[int]) -> JSON:
-    counts = Counter(outcomes.results[row] for row in rows)
-    passed, judged = counts[PASS], counts[PASS] + counts[FAIL]
-    if not judged:
-        return None
-    rate = wilson(passed, judged)
-    return [name, passed, judged, rate.low, rate.high]
 
 
 def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator[JSON]:
@@ -67,7 +64,7 @@ def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator
                 name = evaluator.name if main else f"{evaluator.name} {metric.name}"
                 unit = min(values) >= 0 and max(values) <= 1
                 bins = histogram(values, 0.0, 1.0) if unit else histogram(values, min(values), max(values))
-                yield {"name": name, "threshold": only, "mean": _sum(values) / len(values), **bins}
+                yield {"name": name, "threshold": only, "mean": sum(values) / len(values), **bins}
 
 
 def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: bool = False) -> dict[str, JSON]:
@@ -78,13 +75,6 @@ def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: 
         part = (math.log(value) - math.log(low) if logarithmic else value - low) / span if span else 0.0
         counts[min(_BINS - 1, max(0, int(part * _BINS))) if math.isfinite(part) else 0] += 1
     return {"low": low, "high": high, "counts": [*counts], "log": logarithmic}
-
-
-def _sum(values: Sequence[float]) -> float:
-    try:
-        return math.fsum(values)
-    except OverflowError:
-        return math.inf
 
 
 def _histogram(numbers: Iterable[float]) -> JSON:
@@ -99,7 +89,7 @@ def _histogram(numbers: Iterable[float]) -> JSON:
         f"p{share}": values[max(0, math.ceil(share / 100 * len(values)) - 1)] for share in (50, 90, 99)
     }
     bins = histogram(values, values[0] if wide else 0.0, values[-1], logarithmic=wide)
-    return {**bins, **quantiles, "n": len(values), "sum": _sum(values)}
+    return {**bins, **quantiles, "n": len(values), "sum": sum(values)}
 
 
 def _confusion(confused: Coded) -> JSON:
@@ -109,22 +99,15 @@ def _confusion(confused: Coded) -> JSON:
     if not any(expected != called for expected, called in pairs):
         return None
     weight: Counter[str] = Counter()
-    for (expected, called), count in pairs.items():
-        weight[expected] += count * (1_000_000 if expected != called else 1)
-        weight[called] += count * (1_000_000 if expected != called else 1)
+    for pair, count in pairs.items():
+        for name in pair:
+            weight[name] += count * (1_000_000 if len({*pair}) > 1 else 1)
     names = [name for name, _ in weight.most_common(_MOST_CONFUSED)]
-    cells: Counter[tuple[int, int]] = Counter()
-    for (expected, called), count in pairs.items():
-        places = tuple(names.index(name) if name in names else -1 for name in (expected, called))
-        if places != (-1, -1):
-            cells[places[0], places[1]] += count
+    cells: Counter[tuple[int, ...]] = Counter()
+    for pair, count in pairs.items():
+        cells[tuple(names.index(name) if name in names else -1 for name in pair)] += count
+    del cells[-1, -1]
     return {"names": [*names], "cells": [[*place, count] for place, count in cells.items()]}
-
-
-def _bars(coded: Coded) -> JSON:
-    """Return `[value, rows]`, the most frequent first."""
-    counts = _count_values(coded)
-    return [[name, count] for name, count in counts.most_common(_MOST_BARS)]
 
 
 def _causes(coded: Coded) -> JSON:

@@ -68,24 +68,23 @@ def _calls_of(message: Mapping[str, JSON]) -> list[JSON]:
 
 def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> list[dict[str, JSON]]:
     """Return the turns of a row, each `{"user", "expected", "steps", "changes"}`; unknown keys are left out."""
-    asked = turns if isinstance(turns, list) else []
-    entries = [entry for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
-    states = [entry for entry in log if isinstance(entry, list)] if isinstance(log, list) else []
-    results = result if isinstance(result, list) else []
+    asked, logs = (value if isinstance(value, list) else [] for value in (turns, log))
+    entries = [entry for entry in logs if isinstance(entry, dict)]
+    states = [entry for entry in logs if isinstance(entry, list)]
     made_by_turn = Episode.read({"inference_log": log}).columns()["calls_made"]
-    count = max(len(asked), len(entries), len(results) if is_conversation(result) else 0)
+    count = max(len(asked), len(entries), len(result) if is_conversation(result) else 0)
     shown: list[dict[str, JSON]] = []
     for at in range(min(count, _MOST_TURNS)):
         logged = entries[at].get("begin_of_turn_query") if at < len(entries) else None
         # The log, if the row has one, has the messages as they were sent.
-        messages = logged if isinstance(logged, list) else _item([*asked], at)
+        messages = logged if isinstance(logged, list) else _item(turns, at)
         turn: dict[str, JSON] = {"user": shown_messages(messages)}
         made = _item(made_by_turn, at)
         called: set[str] = set()
+        recorded = _item(result, at)
         if at < len(entries):
             steps = [*_logged_steps(entries[at], made, called)]
         else:
-            recorded = _item(results, at)
             steps = [_answer(step, None, called) for step in recorded] if isinstance(recorded, list) else []
         turn["steps"] = steps[:_MOST_STEPS]
         if len(steps) > _MOST_STEPS:

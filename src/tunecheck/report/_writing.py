@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile, islice
 from pathlib import Path
 from typing import TextIO
 
@@ -45,17 +46,12 @@ def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
     """Return the `groups` and, for each evaluator, its lines, each with one cell per group."""
     groups = [*_groups(run, index)]
     judges = {} if run.folder is None else corrections(run.folder)
-    return {
-        "groups": [{"column": group.column, "value": group.value, "rows": len(group.rows)} for group in groups],
-        "evaluators": [
-            {
-                "name": each.name,
-                "lines": [*_lines(run.table, each, groups, judges.get(each.name))],
-                "more": _sums(each, run),
-            }
-            for each in run.evaluators
-        ],
-    }
+    evaluators: list[JSON] = []
+    for each in run.evaluators:
+        lines: list[JSON] = [*_lines(run.table, each, groups, judges.get(each.name))]
+        evaluators.append({"name": each.name, "lines": lines, "more": _sums(each, run)})
+    shown: list[JSON] = [{"column": each.column, "value": each.value, "rows": len(each.rows)} for each in groups]
+    return {"groups": shown, "evaluators": evaluators}
 
 
 def _groups(run: ReportedRun, index: RowIndex) -> Iterator[_RowGroup]:
@@ -98,13 +94,9 @@ def _lines(
 def _cells(table: RunTable, column: str, groups: Sequence[_RowGroup], *, is_rate: bool = False) -> list[JSON]:
     """Return each group's figure; None for a group without one."""
     cells: list[JSON] = []
-    for group in groups:
-        found = rate_of(table, column, group.rows, resamples=_RESAMPLES)
-        if found is None or not found.n:
-            cells.append(None)
-        else:
-            passed: dict[str, JSON] = {"passed": round((found.value or 0.0) * found.n)} if is_rate else {}
-            cells.append(estimate_json(found) | passed)
+    for found in (rate_of(table, column, group.rows, resamples=_RESAMPLES) for group in groups):
+        passed: dict[str, JSON] = {"passed": round((found.value or 0.0) * found.n)} if is_rate and found else {}
+        cells.append(None if found is None or not found.n else estimate_json(found) | passed)
     return cells
 
 
@@ -116,15 +108,11 @@ def estimate_json(figures: Estimate) -> dict[str, JSON]:
 
 def _sums(evaluator: Evaluated, run: ReportedRun) -> JSON:
     """Return the evaluator's own totals, and pass^k if there are trials, as `[name, number]`."""
-    metrics = run.metrics.get("metrics")
+    metrics, start = run.metrics.get("metrics"), f"{evaluator.name}."
     known = metrics if isinstance(metrics, Mapping) else {}
-    own = [key for key in known if key.startswith(f"{evaluator.name}.")]
-    start = next((at for at, key in enumerate(own) if key.endswith(".error_count")), len(own))
-    return [
-        [key.removeprefix(f"{evaluator.name}."), known[key]]
-        for key in own[start + 1 :]
-        if isinstance(known[key], (int, float, str))
-    ]
+    own = [(key.removeprefix(start), value) for key, value in known.items() if key.startswith(start)]
+    totals = islice(dropwhile(lambda each: each[0] != "error_count", own), 1, None)
+    return [[key, value] for key, value in totals if isinstance(value, (int, float, str))]
 
 
 MOST_BYTES = 300_000_000

@@ -248,11 +248,7 @@ def _warn(summary: RunPage) -> None:
         print(clean(summary.stopped, 400), file=sys.stderr)
     for outcome in summary.gates:
         if not outcome.met:
-            remark = f" ({clean(outcome.remark, 400)})" if outcome.remark else ""
-            print(
-                f"gate {outcome.end}: required {clean(outcome.gate, 400)}, found {outcome.found_text}{remark}",
-                file=sys.stderr,
-            )
+            print(f"gate {outcome.end}: {clean(outcome.told, 800)}", file=sys.stderr)
 
 
 def _as_json(run: _EndedRun) -> dict[str, JSON]:

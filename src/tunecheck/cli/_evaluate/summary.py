@@ -199,11 +199,11 @@ def _cells(line: Line, remark: str = "") -> list[Sentence]:
 
 def _without_skill(summary: RunPage) -> Iterator[Text]:
     """Yield the pass rates of two baselines, if the kind of every row is known."""
-    counts = {kind: metrics.get("row_count") for kind, metrics in summary.by.get("row_kind", {}).items()}
+    counts = {kind: _count(metrics) for kind, metrics in summary.by.get("row_kind", {}).items()}
     calling, idle = counts.get("call"), counts.get("answer", 0)
     if all(each.judge is not None for each in summary.evaluators.values()):
         return  # for LLM judges, the baselines mean nothing
-    if isinstance(calling, int) and isinstance(idle, int) and calling + idle == summary.rows:
+    if calling is not None and idle is not None and calling + idle == summary.rows:
         yield Text([Words(skill_text(idle, calling, summary.rows), "dim")])
 
 
@@ -214,22 +214,22 @@ def corrected_text(rate: Estimate) -> str:
     return f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"
 
 
+def _count(metrics: Metrics, name: str = "row_count") -> int | None:
+    count = metrics.get(name)
+    return count if isinstance(count, int) else None
+
+
 def _rows(metrics: Metrics) -> str:
-    rows = metrics.get("row_count")
-    return f"{rows:,}" if isinstance(rows, int) else "?"
+    return "?" if (rows := _count(metrics)) is None else f"{rows:,}"
 
 
 def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry]) -> Table:
     """Return a table of the main figures by value of one column, the most frequent value first."""
-    ordered = sorted(values.items(), key=lambda item: -int(_rows(item[1]).replace(",", "") or 0))
-    rows: list[list[Cell]] = [
-        [
-            Words(clean(value, 30), foreign=True),
-            _rows(metrics),
-            *(main_figure_of(name, evaluator, metrics).text for name, evaluator in evaluators.items()),
-        ]
-        for value, metrics in ordered[:_MOST_GROUPS]
-    ]
+    ordered = sorted(values.items(), key=lambda item: -(_count(item[1]) or 0))
+    rows: list[list[Cell]] = []
+    for value, metrics in ordered[:_MOST_GROUPS]:
+        figures = [main_figure_of(name, evaluator, metrics).text for name, evaluator in evaluators.items()]
+        rows.append([Words(clean(value, 30), foreign=True), _rows(metrics), *figures])
     left = len(ordered) - len(rows)
     below = f"and {left:,} more values of {clean(column, 30)}: see metrics.json" if left else ""
     return Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
@@ -254,15 +254,12 @@ def _checks(summary: RunPage) -> Iterator[Check]:
     only if all rows have an error.
     """
     for outcome in summary.gates:
-        remark = f" ({outcome.remark})" if outcome.remark else ""
-        said = f"required {outcome.gate}, found {outcome.found_text}{remark}"
         undecided = "skipped" if summary.undecided == "pass" else "error"
         ended = None if outcome.met else undecided if outcome.undecided else "failure"
-        yield Check("tunecheck.gates", outcome.gate, said, ended)  # type: ignore[arg-type]  # of these words
+        yield Check("tunecheck.gates", outcome.gate, outcome.told, ended)  # type: ignore[arg-type]  # of these words
     allowed = summary.allowed_errors
     for name in summary.evaluators:
-        count = summary.metrics.get(f"{name}.error_count")
-        failed = count if isinstance(count, int) else 0
+        failed = _count(summary.metrics, f"{name}.error_count") or 0
         rate = failed / summary.rows if summary.rows else 0.0
         met = rate <= allowed if allowed is not None else rate < 1
         most = f", allowed {allowed:.6g}" if allowed is not None else ""
