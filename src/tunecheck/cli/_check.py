@@ -17,7 +17,7 @@ from tunecheck._messages import clean, plural, printable
 from tunecheck._trust import Trust
 from tunecheck.cli._console import print_json
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS
-from tunecheck.cli._named_endpoints import load_named
+from tunecheck.cli._named_endpoints import is_embedded, load_named
 from tunecheck.cli._options import DONE, NOT_MET, Invocation, argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 from tunecheck.plugins import discover, find
@@ -90,7 +90,6 @@ def _is_data(name: str) -> bool:
 def _check_endpoint(name: str) -> CheckResult:
     import asyncio
 
-    from tunecheck.cli._named_endpoints import is_embedded
     from tunecheck.endpoints._definition import read_definition
     from tunecheck.endpoints._doctor.examination import examine
 
@@ -103,23 +102,19 @@ def _endpoint_lines(found: Examination, definition: Definition | None) -> Iterat
     yield from found.report.lines()
     if found.simulated:
         yield SIMULATED
+    counts = found.counts
     if found.findings and found.report.ok:
-        yield from _finding_lines(found)
+        skipped = f", {counts['skip']} skipped" * bool(counts["skip"])
+        yield f"{counts['pass']} checks passed, {counts['warn']} to look at, {counts['fail']} failed{skipped}"
+        yield ""
+        for verdict, same in groupby(found.findings, lambda finding: finding.verdict):
+            yield f"{verdict.status}  {', '.join(finding.check for finding in same)}: {verdict.evidence}"
+            if verdict.advice:
+                yield f"      {verdict.advice}"
     if found.changes and definition is not None:
         yield ""
         yield f"lines to put into {definition.document.name}, in place of those that set the same keys:"
         yield from (f"  {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.changes.items())
-
-
-def _finding_lines(found: Examination) -> Iterator[str]:
-    counts = found.counts
-    skipped = f", {counts['skip']} skipped" * bool(counts["skip"])
-    yield f"{counts['pass']} checks passed, {counts['warn']} to look at, {counts['fail']} failed{skipped}"
-    yield ""
-    for verdict, same in groupby(found.findings, lambda finding: finding.verdict):
-        yield f"{verdict.status}  {', '.join(finding.check for finding in same)}: {verdict.evidence}"
-        if verdict.advice:
-            yield f"      {verdict.advice}"
 
 
 def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], list[str]]:

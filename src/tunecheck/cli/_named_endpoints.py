@@ -10,6 +10,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck._trust import Trust
+from tunecheck._yaml import parse_yaml
 from tunecheck.cli._console import print_json
 from tunecheck.cli._options import DONE, Invocation, command
 from tunecheck.cli._shared_options import JsonOptions
@@ -37,10 +38,9 @@ def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
 
     seeded = {} if seed is None else {"seed": seed}
     if is_embedded(name):
-        from tunecheck import _yaml as yamltext
         from tunecheck.endpoints._simulated import default_definition
 
-        embedded = yamltext.parse_yaml(default_definition(), "the embedded simulated endpoint")
+        embedded = parse_yaml(default_definition(), "the embedded simulated endpoint")
         assert isinstance(embedded, dict)
         return load_endpoint({**embedded, **seeded}, name=SIMULATED)
     endpoint = load_endpoint(name, trust=trust)

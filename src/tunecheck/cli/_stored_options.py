@@ -8,23 +8,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_origin
+from typing import Annotated, Any, TypeVar, get_origin
 
 import msgspec
 
+from tunecheck import _yaml as yamltext
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError, UntrustedError
 from tunecheck._json import JSON
 from tunecheck._messages import command_line
 from tunecheck._trust import Trust
+from tunecheck._yaml import Document
 from tunecheck.cli._named_endpoints import is_embedded
 from tunecheck.cli._options import CommandOptions, Invocation, OptionField, is_given, option_fields
 from tunecheck.cli._shared_options import ResumableOptions
-from tunecheck.runs._store import COMMAND_KEYS, began_here, command_of
-
-if TYPE_CHECKING:
-    from tunecheck._yaml import Document
-    from tunecheck.runs._store import Run
+from tunecheck.runs._store import COMMAND_KEYS, Run, began_here, command_of
 
 T = TypeVar("T", bound=CommandOptions)
 R = TypeVar("R", bound=ResumableOptions)
@@ -38,8 +36,6 @@ def as_recorded(options: CommandOptions) -> dict[str, JSON]:
 
 def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
     """Return the options in a run's manifest; raise ConfigurationError if another command started the run."""
-    from tunecheck._yaml import Document
-
     begun = command_of(command)
     if begun is None:
         raise ConfigurationError(
@@ -74,8 +70,6 @@ def merge_resumed_options(options: R, recorded: R, run: Run) -> R:
 
 def read_config(kind: type[T], path: str) -> T:
     """Read a configuration file, whose keys are the command's long options with dashes or underscores."""
-    from tunecheck import _yaml as yamltext
-
     return _read(kind, _config_keys(kind), _underscore_keys(yamltext.read_yaml(Path(path))))
 
 
@@ -125,7 +119,6 @@ def check_acting(given: T, stored: T, trust: Trust, owner: str, place: str, invo
 
 def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
     """Return True if the option's value has an effect that needs trust."""
-    from tunecheck import _yaml as yamltext
     from tunecheck.endpoints._definition import check_named
     from tunecheck.evaluation import DEFAULT_CONCURRENCY
     from tunecheck.pipeline import DEFAULT_TIMEOUT_S
@@ -164,8 +157,6 @@ def _config_keys(kind: type[CommandOptions]) -> list[OptionField]:
 
 def _underscore_keys(document: Document) -> Document:
     """Return the document with underscores in its keys, such as `group_by` for `group-by`."""
-    from tunecheck._yaml import Document
-
     values = {} if document.value is None else document.value
     if not isinstance(values, dict):
         raise ConfigurationError(f"{document.name}: a configuration holds options, one `option: value` a line")

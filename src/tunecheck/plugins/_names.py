@@ -12,7 +12,7 @@ import importlib.util
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -217,30 +217,27 @@ def check(candidate: Candidate, trust: Trust) -> None:
 def load(candidate: Candidate) -> object:
     """Load an extension; raises the errors of `find`."""
     plugin = candidate.plugin
-    extra = None if plugin is None else plugin.extra
-    if extra is not None and plugin is not None and not all(map(find_spec, plugin.requires)):
-        raise MissingExtraError(_describe(candidate), extra, candidate.distribution)
-    return _load(candidate, extra)
+    if plugin is not None and plugin.extra is not None and not all(map(find_spec, plugin.requires)):
+        raise _missing_extra(candidate, plugin.extra)
+    return _load(candidate)
 
 
-def _load(candidate: Candidate, extra: str | None) -> object:
+def _missing_extra(candidate: Candidate, extra: str) -> MissingExtraError:
+    described = f"{candidate.name!r} of the {candidate.kind.replace('_', ' ')}"
+    return MissingExtraError(described, extra, candidate.distribution)
+
+
+def _load(candidate: Candidate) -> object:
+    extra = None if candidate.plugin is None else candidate.plugin.extra
     try:
         return candidate.load()
     except (PluginError, MissingExtraError):
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
         if isinstance(error, ModuleNotFoundError) and extra is not None:
-            raise MissingExtraError(_describe(candidate), extra, candidate.distribution) from error
-        raise PluginError(_load_error(candidate, error)) from error
-
-
-def _describe(candidate: Candidate) -> str:
-    return f"{candidate.name!r} of the {candidate.kind.replace('_', ' ')}"
-
-
-def _load_error(candidate: Candidate, error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"plugin {candidate.name!r} ({candidate.origin}) does not load: {type(error).__name__}: {text}"
+            raise _missing_extra(candidate, extra) from error
+        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise PluginError(f"plugin {candidate.name!r} ({candidate.origin}) does not load: {text}") from error
 
 
 def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
@@ -253,17 +250,9 @@ def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
 def _plugin_candidates(kind: str) -> Iterator[Candidate]:
     for installed in installed_plugins():
         plugin = installed.plugin
-        for name, extension in plugin.brings(kind).items():
-            origin = f"{extension.loader} of {installed.distribution}"
-            yield Candidate(
-                kind,
-                name,
-                origin,
-                extension.load,
-                help=extension.help,
-                plugin=plugin,
-                distribution=installed.distribution,
-            )
+        for name, each in plugin.brings(kind).items():
+            origin = f"{each.loader} of {installed.distribution}"
+            yield Candidate(kind, name, origin, each.load, None, each.help, plugin, installed.distribution)
 
 
 def _package_candidates(kind: str) -> Iterator[Candidate]:
@@ -301,14 +290,12 @@ def _is_prompt_of(candidate: Candidate, judge: Candidate) -> bool:
 
 
 def _all(kind: str) -> list[Any]:
-    return list(_that_load(discover(kind)))
-
-
-def _that_load(candidates: Iterable[Candidate]) -> Iterator[object]:
-    """Yield all extensions that can be loaded; skip extensions with a missing package."""
-    for candidate in candidates:
+    """Return all extensions of a kind that can be loaded; skip extensions with a missing package."""
+    loaded = []
+    for candidate in discover(kind):
         with suppress(MissingExtraError):
-            yield _load(candidate, None if candidate.plugin is None else candidate.plugin.extra)
+            loaded.append(_load(candidate))
+    return loaded
 
 
 def added_options() -> list[type[Any]]:

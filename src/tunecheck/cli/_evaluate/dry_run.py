@@ -68,11 +68,8 @@ class RunEstimate:
         if self.trials > 1:
             yield f"rows: each of {self.rows // self.trials:,} is asked {self.trials:,} times"
         if self.primary is not None:
-            shown = (
-                "no difference is detectable"
-                if smallest is None
-                else f"only differences above {100 * smallest:.1f} points are detectable"
-            )
+            above = "" if smallest is None else f"only differences above {100 * smallest:.1f} points are detectable"
+            shown = above or "no difference is detectable"
             assumed = f"if {ASSUMED_CHANGE:.0%} of the rows change from run to run"
             yield f"primary metric: {clean(self.primary)}; with these rows, {shown} ({assumed})"
         yield f"{plural(self.rows, 'row')}, {plural(asked.calls, 'call')}{' at most' if at_most else ''}"
@@ -154,10 +151,7 @@ def _add_judgement(judged: Spending, judge: BoundEvaluator, row: Row, answer: in
 def _add_call(spending: Spending, endpoint: Endpoint, request: ChatRequest, sent: int, answered: int | None) -> None:
     limit = output_limit(dict(request.parameters), endpoint.settings().get("parameters"))
     usage, price = expected_usage(sent, limit, answered), endpoint.price
-    if price is None:
-        spending.add(usage, None, None)
-    else:
-        spending.add(usage, cost_of(usage, price), price.currency)
+    spending.add(usage, *((None, None) if price is None else (cost_of(usage, price), price.currency)))
 
 
 def _length(value: object) -> int:
