@@ -22,14 +22,14 @@ PLUGIN = Plugin(
         "init": Extension("tunecheck.cli._workspace:init", "Make a workspace with folders and example files."),
         "check": Extension("tunecheck.cli._check:check", "Check a data set or an endpoint before a run."),
         "evaluate": Extension(
-            "tunecheck.cli._evaluate.options:evaluate", "Send a data set's rows to an endpoint and judge its answers."
+            "tunecheck.cli._evaluate.command:evaluate", "Send a data set's rows to an endpoint and judge its answers."
         ),
         "compare": Extension("tunecheck.cli._compare:compare", "Compare runs row by row: better, worse, how sure."),
         "report": Extension("tunecheck.cli._report:report", "Write a run's report: one self-contained HTML file."),
         "view": Extension("tunecheck.cli._report:view", "Show the reports of all runs in a browser."),
         "select": Extension("tunecheck.cli._compare:select", "Choose which of several runs to ship."),
         "score": Extension(
-            "tunecheck.cli._evaluate.options:score", "Judge a finished run's answers with other evaluators."
+            "tunecheck.cli._evaluate.command:score", "Judge a finished run's answers with other evaluators."
         ),
         "runs": Extension("tunecheck.cli._runs:runs", "List, show, verify or remove runs."),
         "plugins": Extension("tunecheck.cli._workspace:plugins", "List plug-ins and their extensions."),

@@ -8,6 +8,7 @@ from ._check import (
     find_unusable_rows as find_unusable_rows,
 )
 from ._console import print_json as print_json, print_path as print_path, skill_text as skill_text
+from ._evaluate.command import evaluate as evaluate
 from ._evaluate.evaluator_choice import (
     make_evaluators as make_evaluators,
     settings_by_evaluator as settings_by_evaluator,
@@ -17,7 +18,6 @@ from ._evaluate.options import (
     Addition as Addition,
     AfterRun as AfterRun,
     Options as Options,
-    evaluate as evaluate,
 )
 from ._named_endpoints import (
     SIMULATED as SIMULATED,

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:
     """Run `evaluate` alone, as `python evaluate.py` does, and return the exit code."""
-    from tunecheck.cli._evaluate.options import evaluate
+    from tunecheck.cli._evaluate.command import evaluate
 
     program = command_line(["python", sys.argv[0]])
     return _run(Invocation(program, program), evaluate.click_command("evaluate"), arguments)

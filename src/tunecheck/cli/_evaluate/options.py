@@ -1,4 +1,4 @@
-"""`tunecheck evaluate`, which is `python evaluate.py`, and `tunecheck score`: their options."""
+"""The options of `evaluate` and `score`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON
-from tunecheck.cli._options import (
-    GATING,
-    RUNNING,
-    SCORING,
-    SHOWING,
-    CommandOptions,
-    Invocation,
-    argument,
-    command,
-    flag,
-    option,
-)
+from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, CommandOptions, argument, flag, option
 from tunecheck.cli._shared_options import (
     ClusterOptions,
     ConversationOptions,
@@ -145,36 +134,7 @@ class AddedOptions(CommandOptions):
         return lambda run: Addition()
 
 
-def _with_added() -> type[Options]:
+def evaluate_options() -> type[Options]:
     """Return the options of `evaluate`, extended by those of plug-ins."""
     kind = type("EvaluateOptions", (Options, *added_options()), {"__annotations__": {}, "__module__": __name__})
     return dataclass(frozen=True, kw_only=True)(kind)
-
-
-@command(_with_added())
-def evaluate(options: Options, invocation: Invocation) -> int:
-    """Send every row of a data set to an endpoint, and judge its answers.
-
-    Exit codes:
-    0 done
-    1 the run failed or was interrupted, or every row has an error
-    2 wrong use or configuration
-    3 done, but a gate was not met
-    4 done, and a gate could not be decided with these rows
-
-    Ctrl-C stops cleanly and prints the command that resumes; a second Ctrl-C stops at once.
-    """
-    from tunecheck.cli._evaluate.run import run_job
-
-    return run_job(options, invocation)
-
-
-@command(ScoreOptions)
-def score(options: ScoreOptions, invocation: Invocation) -> int:
-    """Judge a finished run's recorded answers with other evaluators, in a new run; only LLM judges make API calls.
-
-    Exit codes: the same as those of evaluate.
-    """
-    from tunecheck.cli._evaluate.run import run_job
-
-    return run_job(Options.of_score(options), invocation)
