@@ -55,9 +55,6 @@ _SECRET_VALUE = re.compile(
 
 WRITTEN_OUT = "do not write a secret here: write ${env:NAME} and set that environment variable"
 
-_MOST_KEYS, _LONGEST_KEY = 1_024, 40
-"""Limits of the cache of keys without a secret. Most answers have the same keys."""
-
 LEAST_ECHO = 8
 """Shorter secrets are not masked in answers, because they occur by chance. No real key is that short."""
 
@@ -108,8 +105,6 @@ class Redactor:
     def __init__(self) -> None:
         self._forms: dict[str, None] = {}
         self._echoes: dict[str, None] = {}
-        self._harmless = set[str]()
-        """Cache of keys without a secret, emptied when a secret is added."""
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
         """Mask this secret from now on in texts for people and, if `in_answers`, in answers."""
@@ -117,13 +112,11 @@ class Redactor:
             self._forms[form] = None
             if in_answers and len(form) >= LEAST_ECHO:
                 self._echoes[form] = ALL_SECRETS._echoes[form] = None
-        self._harmless, ALL_SECRETS._harmless = set(), set()
 
     def learn(self, other: Redactor) -> None:
         """From now on, also mask the secrets of another redactor."""
         self._forms |= other._forms
         self._echoes |= other._echoes
-        self._harmless = set()
 
     def text(self, text: str) -> str:
         """Return a text for people (an error, a log line) with every known secret masked."""
@@ -133,32 +126,48 @@ class Redactor:
         """Return the same as one printable line of at most this many characters."""
         return clean(self.text(printable(text)), most)  # invisible characters could split a secret
 
-    def answer(self, value: JSON, depth: int = 0) -> JSON:
-        """Return an answer's data with secrets masked in all texts, keys and numbers, except very short secrets."""
+    def answer(self, value: JSON) -> JSON:
+        """Return an answer's data with secrets masked in all texts, keys and numbers, except very short secrets.
+
+        Raises:
+            ValueError: the data is nested too deeply.
+        """
+        text = "\n".join(_texts(value))  # one search is enough for most answers, which repeat no secret
+        found = _mask(text, self._echoes) is not text or any(map(_NUMBER.fullmatch, self._echoes))
+        return self._masked(value) if found else value
+
+    def _masked(self, value: JSON) -> JSON:
         if isinstance(value, str):
             return _mask(value, self._echoes)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return MASK if any(_is_in_number(form, value) for form in self._echoes) else value
-        if depth > MAX_DEPTH:
-            raise ValueError("nested too deeply")
         if isinstance(value, list):
-            return [self.answer(item, depth + 1) for item in value]
+            return [self._masked(item) for item in value]
         if isinstance(value, dict):
-            return {self._mask_key(key): self.answer(item, depth + 1) for key, item in value.items()}
+            return {_mask(key, self._echoes): self._masked(item) for key, item in value.items()}
         return value
-
-    def _mask_key(self, key: str) -> str:
-        harmless = self._harmless
-        if key in harmless:
-            return key
-        masked = _mask(key, self._echoes)
-        if masked is key and len(key) <= _LONGEST_KEY and len(harmless) < _MOST_KEYS:
-            harmless.add(key)
-        return masked
 
 
 ALL_SECRETS = Redactor()
 """Masks the secrets of all endpoints of this process in answers and in errors of users' code."""
+
+
+def _texts(value: JSON) -> list[str]:
+    """Return the keys and texts at all levels of a value, down to `MAX_DEPTH`."""
+    texts: list[str] = []
+    level: list[JSON] = [value]
+    for _ in range(MAX_DEPTH + 2):
+        deeper: list[JSON] = []
+        for item in level:
+            if isinstance(item, str):
+                texts.append(item)
+            elif isinstance(item, (dict, list)):
+                texts += item if isinstance(item, dict) else ()
+                deeper += item.values() if isinstance(item, dict) else item
+        if not deeper:
+            return texts
+        level = deeper
+    raise ValueError("nested too deeply")
 
 
 def _forms(text: str) -> Iterator[str]:

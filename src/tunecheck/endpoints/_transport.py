@@ -70,14 +70,12 @@ def checked_url(
         if is_secret_query(name):
             raise place.error(f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
     if parts.scheme == "http" and not is_loopback(host):
-        private, said = (
-            is_private(host),
-            f"plain http goes to this machine only, not to {redactor.text(host)}: use https",
-        )
+        private, shown = is_private(host), redactor.text(host)
         if not allow_http:
-            raise place.error(f"{said}{', or add allow_http: true for a private network' if private else ''}")
+            hint = ", or add allow_http: true for a private network" * private
+            raise place.error(f"plain http goes to this machine only, not to {shown}: use https{hint}")
         if sends_secrets and not private:
-            raise place.error(f"allow_http sends no key to a public host, {redactor.text(host)}: use https")
+            raise place.error(f"allow_http sends no key to a public host, {shown}: use https")
     if secretive:  # a server sees, and may repeat, only these parts
         for part in (parts.path.strip("/"), parts.query):
             if len(part) >= LEAST_ECHO:
@@ -252,9 +250,8 @@ class HttpTransport:
         """Return an error of aiohttp as AttemptFailed. An error that is not about the request is returned unchanged."""
         match error:
             case aiohttp.ConnectionTimeoutError():
-                return AttemptFailed(
-                    "timeout", f"no connection to {self._url.host}:{self._url.port} in time", sent=False
-                )
+                text = f"no connection to {self._url.host}:{self._url.port} in time"
+                return AttemptFailed("timeout", text, sent=False)
             case TimeoutError():
                 return AttemptFailed("timeout", f"no complete answer within {self._timeout_s:g} s")
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
@@ -352,23 +349,17 @@ _NO_MODEL = re.compile(
 _MODEL_STATUS = "ms-azureml-model-error-statuscode"
 """Azure ML answers 424 if its container failed, with the container's own status in this header."""
 
-_KINDS: Mapping[int, type[EndpointError]] = {
-    401: RefusedError,
-    402: RefusedError,
-    403: RefusedError,
-    408: TimedOutError,
-    429: ThrottledError,
-    504: TimedOutError,
+_KINDS: Mapping[int, tuple[type[EndpointError], str]] = {
+    401: (RefusedError, "check the key or sign-in"),
+    402: (RefusedError, "the account has nothing left to spend"),
+    403: (RefusedError, "check the key's or identity's rights"),
+    404: (EndpointError, "check the url and the deployment's name"),
+    408: (TimedOutError, ""),
+    413: (EndpointError, "the request is too large"),
+    429: (ThrottledError, ""),
+    504: (TimedOutError, ""),
 }
-
-_ADVICE = {
-    301: "redirects are not followed: write the final url",
-    401: "check the key or sign-in",
-    402: "the account has nothing left to spend",
-    403: "check the key's or identity's rights",
-    404: "check the url and the deployment's name",
-    413: "the request is too large",
-}
+"""The error of a status, with advice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,20 +400,18 @@ def error_failure(
             ContentFilterError(f"{who} declined the content: {text}", status=status, request_id=id_), False
         )
     spent = not _SPENT_CODES.isdisjoint(codes)
+    kind, advice = _KINDS.get(402 if spent else status, (ReplyError if status < 300 else EndpointError, ""))
+    said = _error_text(body, reply)
     if 300 <= status < 400:
         # The query of a redirect may carry a token.
         said = f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
-        advice = _ADVICE.get(301)
-    else:
-        said, advice = _error_text(body, reply), _ADVICE.get(402 if spent else status)
+        advice = "redirects are not followed: write the final url"
     no_model = status in (400, 404) and (not _NO_MODEL_CODES.isdisjoint(codes) or _NO_MODEL.search(said) is not None)
-    advice = None if no_model else advice  # the client names the models that the service offers
-    message = f"{who} answered {_status_name(reply.status)}{' with an error' if reply.status < 300 else ''}"
-    if status != reply.status:
-        message += f" (the model's own status: {_status_name(status)})"
+    message = f"{who} answered {_status_name(reply.status)}{' with an error' * (reply.status < 300)}"
+    message += f" (the model's own status: {_status_name(status)})" * (status != reply.status)
     message += f": {redactor.line(said)}" if said else ""
-    message += f" ({advice})" if advice else ""
-    kind = RefusedError if spent else _KINDS.get(status, ReplyError if status < 300 else EndpointError)
+    # The client names the models that the service offers.
+    message += f" ({advice})" if advice and not no_model else ""
     error = kind(message, status=status, request_id=id_)
     error.said = redactor.line(said, _MOST_SAID)
     error.code, error.param = (
@@ -443,15 +432,13 @@ def error_failure(
 
 def _own_status(reply: Reply, body: JSON) -> int:
     """Return the status of the model behind the service: from Azure ML's header, or from the body of a 2xx reply."""
-    told: JSON = None
+    told: list[JSON] = []
     if reply.status == HTTPStatus.FAILED_DEPENDENCY:
-        told = reply.headers.get(_MODEL_STATUS)
+        told = [reply.headers.get(_MODEL_STATUS)]
     elif reply.status < 300:
-        told = next(
-            (value for value in _error_values(body, "code", "status") if re.fullmatch(r"[45][0-9]{2}", str(value))),
-            None,
-        )
-    return int(str(told)) if re.fullmatch(r"[3-5][0-9]{2}", str(told), re.ASCII) else reply.status
+        told = _error_values(body, "code", "status")
+    statuses = (int(str(value)) for value in told if re.fullmatch(r"[45][0-9]{2}", str(value)))
+    return next(statuses, reply.status)
 
 
 def _error_values(body: JSON, *keys: str) -> list[JSON]:
@@ -464,9 +451,12 @@ def _error_values(body: JSON, *keys: str) -> list[JSON]:
 
 def _codes(body: JSON) -> set[str]:
     """Return all error codes in the body of an error reply."""
-    inner = [inner for inner in _error_values(body, "innererror") if isinstance(inner, dict)]
-    told = [*_error_values(body, "code", "type", "error"), *(each.get("code") for each in inner)]
+    told = [*_error_values(body, "code", "type", "error"), *(inner.get("code") for inner in _inner_errors(body))]
     return {code for code in told if isinstance(code, str)}
+
+
+def _inner_errors(body: JSON) -> list[dict[str, JSON]]:
+    return [inner for inner in _error_values(body, "innererror") if isinstance(inner, dict)]
 
 
 def _status_name(status: int) -> str:
@@ -479,9 +469,7 @@ def _status_name(status: int) -> str:
 def _error_text(body: JSON, reply: Reply) -> str:
     """Return the message of an error reply: from its JSON, the title of a web page, or the whole text."""
     words = _error_values(body, "message", "detail", "error", "title", "error_description")
-    behind = [
-        held["raw"] for held in _error_values(body, "metadata") if isinstance(held, dict) and "raw" in held
-    ]  # OpenRouter
+    behind = [held.get("raw") for held in _error_values(body, "metadata") if isinstance(held, dict)]  # OpenRouter
     if text := next((word for word in words if isinstance(word, str)), None):
         return ": ".join([text, *(raw for raw in behind if isinstance(raw, str))])
     # Much more than is shown, because a secret that is cut off would not be masked.
@@ -500,8 +488,8 @@ def is_page(reply: Reply) -> bool:
 
 def _filter_reason(body: JSON) -> str:
     """Return the names of the content filters that stopped the answer, else the error's message."""
-    inner = [inner for inner in _error_values(body, "innererror") if isinstance(inner, dict)]
-    results = [*(each.get("content_filter_result") for each in inner), *_error_values(body, "content_filter_result")]
+    inner = (each.get("content_filter_result") for each in _inner_errors(body))
+    results = [*inner, *_error_values(body, "content_filter_result")]
     for verdicts in results:
         named = verdicts.items() if isinstance(verdicts, dict) else ()
         if names := [name for name, each in named if isinstance(each, dict) and each.get("filtered") is True]:

@@ -5,11 +5,9 @@ Calls are paired first, then the arguments of each pair are compared. Difference
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import islice
-from typing import TypeVar
 
 from msgspec import UNSET
 
@@ -28,8 +26,6 @@ from tunecheck.calls.matching._values import (
     assign,
     pair_equal,
 )
-
-_Cost = TypeVar("_Cost", int, int | None)
 
 MOST_PAIRS = 40_000
 """200 × 200 calls of one function. Above that, calls of one function are paired in order."""
@@ -126,25 +122,7 @@ class _Pairs:
             return positions + list(zip(wanted, made, strict=False))
         schema = self._schema(name)
         costs = [[self._cost(row, column, schema) for column in made] for row in wanted]
-        best = assign(costs) if len(wanted) == len(made) else self._solve(assign, costs)  # equal: no call is left over
-        return positions + [(wanted[row], made[column]) for row, column in best]
-
-    def _solve(self, solve: Callable[[list[list[_Cost]]], Positions], costs: list[list[_Cost]]) -> Positions:
-        """Return the best pairs by these costs, independent of which side is the expected one.
-
-        A solver breaks ties in favour of its rows. Ties decide which calls are left over, and so how many count as
-        misnamed. So the number or content of the calls decides which side becomes the rows.
-        """
-        if not costs or len(costs) == len(costs[0]) == 1 or not self._actual_first:
-            return solve(costs)
-        return _transpose(solve([list(column) for column in zip(*costs, strict=True)]))
-
-    @cached_property
-    def _actual_first(self) -> bool:
-        if len(self.expected) != len(self.actual):
-            return len(self.actual) < len(self.expected)
-        sides = zip(map(_content, self.actual), map(_content, self.expected), strict=True)
-        return next((one < other for one, other in sides if one != other), False)
+        return positions + [(wanted[row], made[column]) for row, column in assign(costs)]
 
     def align(self) -> None:
         """Pair as many calls as possible in the given order."""
@@ -152,12 +130,18 @@ class _Pairs:
         if rows * columns > MOST_PAIRS:
             self.pairing.notes.append(f"{rows} calls against {columns} were aligned by their names alone")
             names = [call.name for call in self.expected], [call.name for call in self.actual]
-            pairs = _transpose(_next_by_name(*reversed(names))) if self._actual_first else _next_by_name(*names)
+            pairs = _transpose(_next_by_name(*reversed(names))) if self._actual_first() else _next_by_name(*names)
         else:
-            pairs = self._solve(
-                align, [[self._cost_in_order(row, column) for column in range(columns)] for row in range(rows)]
-            )
+            costs = [[self._cost_in_order(row, column) for column in range(columns)] for row in range(rows)]
+            pairs = _transpose(align([*zip(*costs, strict=True)])) if self._actual_first() else align(costs)
         self.pairing.pairs = self._close(pairs)
+
+    def _actual_first(self) -> bool:
+        """Return whether the actual calls decide ties, so that the pairs do not depend on which side is expected."""
+        if len(self.expected) != len(self.actual):
+            return len(self.actual) < len(self.expected)
+        sides = zip(map(_content, self.actual), map(_content, self.expected), strict=True)
+        return next((one < other for one, other in sides if one != other), False)
 
     def by_likeness(self) -> Positions:
         """Pair open calls of different names if one is probably a misnamed version of the other."""
@@ -167,7 +151,7 @@ class _Pairs:
         costs = [[self._cost_if_misnamed(row, column) for column in columns] for row in rows]
         too_much = _ABSENT * (2 + sum(cost for line in costs for cost in line if cost is not None))
         full = [[too_much if cost is None else cost for cost in line] for line in costs]
-        likely = [(row, column) for row, column in self._solve(assign, full) if costs[row][column] is not None]
+        likely = [(row, column) for row, column in assign(full) if costs[row][column] is not None]
         return self._close([(rows[row], columns[column]) for row, column in likely])
 
     def _close(self, positions: Positions) -> Positions:
