@@ -13,7 +13,6 @@ from tunecheck.endpoints import (
     HttpConfig,
     HttpEndpoint,
     UnreadableReplyError,
-    content_parts,
     keys_of,
     says_error,
     time_header,
@@ -96,17 +95,7 @@ def _message_body(conversation: str, sent_at: datetime | None) -> dict[str, JSON
 def _only_message(request: ChatRequest) -> str:
     """Return the texts of a request as one message; refuse a request with earlier turns."""
     roles = [message.get("role") for message in request.messages]
-    if roles[-1:] != ["user"] or any(role not in ("system", "developer") for role in roles[:-1]):
-        raise ValueError(
-            "a memory agent keeps the conversation itself: send one user message, not "
-            + (f"messages of {', '.join(map(str, roles[:8]))}" if roles else "none at all")
-        )
-    return "\n\n".join(filter(None, map(_text_of, request.messages)))
-
-
-def _text_of(message: Mapping[str, JSON]) -> str:
-    parts = content_parts(message)
-    texts = [part for part in parts if isinstance(part, str)]
-    if not texts or len(texts) < len(parts):
-        raise ValueError("a memory agent takes only text, and a message has something else")
-    return "\n".join(texts)
+    texts = [content for message in request.messages if isinstance(content := message.get("content"), str)]
+    if roles[-1:] != ["user"] or not {"system", "developer"}.issuperset(roles[:-1]) or len(texts) < len(roles):
+        raise ValueError("a memory agent keeps the conversation itself: send one user message that is text")
+    return "\n\n".join(filter(None, texts))

@@ -246,7 +246,14 @@ def find_kind(
 def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = None) -> type[Kind]:
     """Return the class of a kind. For parameters and errors see `find_kind`."""
     if is_kind_file(name):
-        loaded = _kind_of_file((folder or Path()) / name, trust)
+        path = ((folder or Path()) / name).resolve()
+        if not path.is_file():
+            raise PluginError(
+                f"{path}: there is no such file; a data set's file is looked for beside the configuration"
+            )
+        if trust is not None:
+            trust.check(path, "run its code as a kind of memory test", folder=GROUP)
+        loaded = load(Candidate(GROUP, path.stem, str(path), partial(load_offer, path), path))
     else:
         installed = discover(GROUP)
         names = [each.name for each in installed]
@@ -260,15 +267,6 @@ def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = N
 
 def is_kind_file(name: str) -> bool:
     return name.lower().endswith(".py")
-
-
-def _kind_of_file(path: Path, trust: Trust | None) -> object:
-    if not path.is_file():
-        raise PluginError(f"{path}: there is no such file; a data set's file is looked for beside the configuration")
-    path = path.resolve()
-    if trust is not None:
-        trust.check(path, "run its code as a kind of memory test", folder=GROUP)
-    return load(Candidate(GROUP, path.stem, str(path), partial(load_offer, path), path))
 
 
 def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:

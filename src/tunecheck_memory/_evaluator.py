@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -211,9 +212,8 @@ class MemoryEvaluator(Evaluator):
         for row in rows:
             properties, score = row.get(f"{_METRIC}_properties"), row.get(_METRIC)
             if isinstance(properties, dict) and isinstance(score, (int, float)):
-                title = str(properties.get("dataset")).lower()[:80]
-                words = "".join(letter if letter.isalnum() else " " for letter in title).split()
-                scores.setdefault("_".join(words) or "other", []).append(float(score))
+                name = re.sub(r"[\W_]+", "_", str(properties.get("dataset")).lower()[:80]).strip("_")
+                scores.setdefault(name or "other", []).append(float(score))
         means = {f"mean_{name}": math.fsum(each) / len(each) for name, each in scores.items()}
         if not means:
             return {}

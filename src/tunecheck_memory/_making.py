@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from tunecheck import ConfigurationError, DataError, NewerFileError, TunecheckError
+from tunecheck import ConfigurationError, DataError, TunecheckError
 from tunecheck.plugins import (
     FORMAT_VERSION,
     JSON,
@@ -182,14 +182,8 @@ def _check_spans(configuration: Configuration, definitions: Iterable[Definition]
 
 def _check_record(configuration: Configuration, folder: Path, absent: Mapping[str, str]) -> None:
     """Refuse stored definitions whose record is missing, unreadable or of another configuration."""
-    if not (folder / RECORD).is_file():
-        raise ConfigurationError(f"{folder}: the record of its definitions, {RECORD}, is missing; {_ADVICE}")
-    try:
-        record = read_object(folder / RECORD)
-    except NewerFileError:
-        raise
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{error}; {_ADVICE}") from None
+    missing = f"{folder}: the record of its definitions, {RECORD}, is missing; {_ADVICE}"
+    record = read_object(folder / RECORD, missing)
     record.pop("format_version", None)
     wanted = {title: recipe for title, recipe in _recipes(configuration).items() if title not in absent}
     if difference := _difference(record, wanted):

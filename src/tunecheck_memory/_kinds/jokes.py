@@ -83,9 +83,6 @@ _ITEM = re.compile(r"^[ \t]*(?:[-•]|\d{1,2}[.)])[ \t]+(.{8,600})$", re.MULTILI
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 
 
-_NEW_ONE = re.compile(r"\b(?:here's (?:one|another|a)|another (?:one|joke)|new (?:one|joke)|for example)\b", re.I)
-
-
 _SETTLED = re.compile(
     r"\b(?:the (?:one|joke) (?:you|that|from|about)|must (?:be|have been)|most likely|probably|specifically|so it was"
     r"|the answer is|is the (?:one|joke)|was the (?:one|joke)|(?:hours?|minutes?)(?: and \d+ minutes?)? ago)\b",
@@ -118,14 +115,13 @@ _MOST_OTHERS = 20
 class _JokePassage:
     """A quoted text, a line of a list, or a sentence; `apart` is True for the first two.
 
-    Words around it show that the reply chooses it (`settled`), denies it (`denied`) or presents it as `new`.
+    Words around it show that the reply chooses it (`settled`) or denies it (`denied`).
     """
 
     text: str
     apart: bool
     settled: bool
     denied: bool
-    new: bool
 
 
 def _passages(reply: str) -> Iterator[_JokePassage]:
@@ -141,12 +137,12 @@ def _passages(reply: str) -> Iterator[_JokePassage]:
 def _passage(text: str, before: str, *, apart: bool) -> _JokePassage:
     lead = re.split(r"[.!?\n]", before.rstrip())[-1] or before
     settled = bool(_SETTLED.search(lead if apart else text))
-    return _JokePassage(text, apart, settled, bool(_DENIED.search(lead)), bool(_NEW_ONE.search(before)))
+    return _JokePassage(text, apart, settled, bool(_DENIED.search(lead)))
 
 
 def _is_another(passage: _JokePassage, joke: str, others: list[str]) -> bool:
     """True if a passage is another joke: one that the user told, or a separate text."""
-    if _like(joke, passage.text) or passage.new or passage.denied:
+    if _like(joke, passage.text) or passage.denied:
         return False
     if any(_like(other, passage.text) for other in others):
         return True

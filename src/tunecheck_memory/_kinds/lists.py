@@ -147,8 +147,6 @@ def _count_items(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tup
 
 def _same_amount(wanted: JSON, amounts: list[JSON]) -> bool:
     """True if the amounts of an item equal the wanted amount in sum."""
-    if len(amounts) == 1:
-        return wanted == amounts[0] and not isinstance(amounts[0], bool)
     numbers = [number for each in amounts if (number := real_number(each)) is not None and abs(number) <= 1e9]
     return len(numbers) == len(amounts) and wanted == sum(numbers)
 

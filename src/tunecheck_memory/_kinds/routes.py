@@ -210,15 +210,11 @@ class Places:
 
 @dataclass(slots=True)
 class Route:
-    """A sequence of moves: `complete` if each has distance and direction, `arrives` if it ends at the destination.
-
-    `at` is the number of the place that it has reached, if the text names the place.
-    """
+    """A sequence of moves: `complete` if each has distance and direction, `arrives` if it ends at the destination."""
 
     legs: list[Move] = field(default_factory=list)
     complete: bool = True
     arrives: bool = False
-    at: int | None = None
 
     def displacement(self) -> tuple[float, float]:
         """Return the displacement, east and north, in kilometers."""
@@ -246,7 +242,6 @@ def read_routes(text: str, places: Places) -> list[Route]:
                 route.legs.append(move)
             else:
                 route.complete = False
-            route.at = route.at if to is None else to
             route.arrives = to == places.last
     return [route for route in routes if route.legs or not route.complete]
 
@@ -356,7 +351,7 @@ def _leg_from_facts(
         way, length = ways[0].move, lengths[0].move
         joined = Move(length.kilometers, way.eighths, min(way.start, length.start), max(way.end, length.end))
         return [(joined, goal)]
-    if known and route.legs and known[0].about == places.last and known[0].base in (None, route.at):
+    if known and route.legs and known[0].about == places.last:
         return [(known[0].move, places.last)]
     loose = ways or [each for each in lengths if not each.fact and each.moving and each.to is not None]
     return [(loose[0].move, goal)] if loose and goal is not None else []

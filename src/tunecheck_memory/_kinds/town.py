@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple
@@ -19,7 +19,7 @@ LONGEST_TOWN = 40
 
 _LONGEST_LEG = 5
 
-_DIRECTIONS = {"North": (0, 1), "East": (1, 0), "South": (0, -1), "West": (-1, 0)}
+_DIRECTIONS: Mapping[str, complex] = {"North": 1j, "East": 1, "South": -1j, "West": -1}
 
 _OPPOSITE = {"North": "South", "South": "North", "East": "West", "West": "East"}
 
@@ -75,30 +75,19 @@ class TownKind(Kind):
 
 
 def walk(random: Random, places: int) -> list[Leg]:
-    """Draw a walk through a number of places at different points."""
-    names = random.sample(read_words("places"), places)
-    here, been = (0, 0), {(0, 0)}
-    legs: list[Leg] = []
-    for start, end in pairwise(names):
-        here, kilometres, direction = _next_point(random, here, been)
+    """Draw a walk through a number of places at different points; a point is a complex number: east and north."""
+    here, been, legs = 0j, {0j}, list[Leg]()
+    for start, end in pairwise(random.sample(read_words("places"), places)):
+        free, longest = list[tuple[str, int]](), 0
+        while not free:  # a point is further away if all near points are taken
+            longest += _LONGEST_LEG
+            reach = [(way, kilometres) for way in _DIRECTIONS for kilometres in range(1, longest + 1)]
+            free = [(way, kilometres) for way, kilometres in reach if here + kilometres * _DIRECTIONS[way] not in been]
+        direction, kilometres = random.choice(free)
+        here += kilometres * _DIRECTIONS[direction]
         been.add(here)
         legs.append(Leg(start, kilometres, direction, end))
     return legs
-
-
-def _next_point(random: Random, here: tuple[int, int], been: set[tuple[int, int]]) -> tuple[tuple[int, int], int, str]:
-    """Draw a free point and the way to it; it is further away if all near points are taken."""
-    longest = _LONGEST_LEG
-    while True:
-        free = [
-            ((here[0] + kilometres * east, here[1] + kilometres * north), kilometres, direction)
-            for direction, (east, north) in _DIRECTIONS.items()
-            for kilometres in range(1, longest + 1)
-            if (here[0] + kilometres * east, here[1] + kilometres * north) not in been
-        ]
-        if free:
-            return random.choice(free)
-        longest += _LONGEST_LEG
 
 
 _SEEN_FROM = read_lines("place seen from another")
