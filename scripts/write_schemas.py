@@ -49,7 +49,7 @@ WRITTEN_BY_US = {
 WRITTEN_BY_PEOPLE = {
     "memory-configuration.yml": "tunecheck_memory._configuration:ConfigurationFile",
     "prices.yaml": "tunecheck.endpoints._base:PriceFile",
-    "sidecar.yaml": "tunecheck.datasets._defaults:Sidecar",
+    "sidecar.yaml": "tunecheck.datasets._sources:Sidecar",
     "evaluate-config.yaml": "tunecheck.cli._evaluate.command:evaluate",
 }
 """Files that people write carry no version; a command's options stand for the configuration file that holds them."""

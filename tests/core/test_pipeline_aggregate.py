@@ -19,7 +19,7 @@ from tests.tables import cases
 
 from tunecheck import ConfigurationError, Row
 from tunecheck.pipeline import Aggregator, RowState, RowsView, VerdictReader, _aggregate as aggregate, bind_evaluator
-from tunecheck.pipeline._sums import ExactSum
+from tunecheck.pipeline._costs import ExactSum
 from tunecheck.plugins import Failure
 
 

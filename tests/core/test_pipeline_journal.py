@@ -304,7 +304,7 @@ def held_elsewhere(path: Path, *, beside: bool = False) -> Iterator[None]:
         import sys
         from pathlib import Path
         from tunecheck import _disk
-        from tunecheck.pipeline._journal import Journal
+        from tunecheck._records import Journal
         _disk._BESIDE = _disk._BESIDE or {beside}
         Journal(Path(sys.argv[1]))
         print('held', flush=True)

@@ -74,7 +74,7 @@ def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArgum
 
 def note_changed(*runs: Run) -> None:
     """Print a note for each run whose results have changed since it wrote them."""
-    from tunecheck.runs._verify import changed_since
+    from tunecheck.runs._manifest import changed_since
 
     for run in runs:
         if changed := changed_since(run, run.manifest()):

@@ -15,8 +15,8 @@ from tunecheck.cli._console import print_json
 from tunecheck.cli._options import DONE, FAILED, Invocation, argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 from tunecheck.results import RunLine, describe_run, first_screen
+from tunecheck.runs._manifest import Verified, verify
 from tunecheck.runs._store import Run, find_run, is_remote, list_runs, mirror_at
-from tunecheck.runs._verify import Verified, verify
 from tunecheck.views import Part, Table, Text, View, Words, console, print_view
 
 

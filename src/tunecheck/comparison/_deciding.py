@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import DecidedMetric, EarlyStop
 from tunecheck._json import JSON
+from tunecheck._records import Journal
 from tunecheck._targets import Row, Target
 from tunecheck.comparison._common_metrics import choose_metrics
 from tunecheck.comparison._families import default_primary
 from tunecheck.comparison._measuring import item_values
 from tunecheck.comparison._pairing import pair
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
-from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._plan import RandomOrder
 from tunecheck.pipeline._results import RowState
 from tunecheck.results import AboutToRun, MetricColumn, RunLike, RunTable, read_runs

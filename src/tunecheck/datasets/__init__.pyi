@@ -1,12 +1,6 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._converting import ConversionReport as ConversionReport, convert as convert
-from ._defaults import (
-    DatasetDefaults as DatasetDefaults,
-    read_sidecar as read_sidecar,
-    sidecar_path as sidecar_path,
-    sidecar_text as sidecar_text,
-)
 from ._judging import (
     JUDGING_COLUMNS as JUDGING_COLUMNS,
     Judging as Judging,
@@ -23,6 +17,7 @@ from ._reading import (
 )
 from ._sources import (
     ROLES as ROLES,
+    DatasetDefaults as DatasetDefaults,
     Digest as Digest,
     JsonLinesSource as JsonLinesSource,
     Record as Record,
@@ -31,7 +26,10 @@ from ._sources import (
     as_list as as_list,
     as_object as as_object,
     as_text as as_text,
+    read_sidecar as read_sidecar,
     refuse as refuse,
+    sidecar_path as sidecar_path,
+    sidecar_text as sidecar_text,
 )
 from ._tables import CsvSource as CsvSource
 from ._training.forms import CALL_EVALUATORS as CALL_EVALUATORS, Form as Form, forms as forms

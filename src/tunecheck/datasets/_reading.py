@@ -23,8 +23,17 @@ from tunecheck._errors import ConfigurationError, DataError, PluginError, RunErr
 from tunecheck._json import content_hash
 from tunecheck._messages import clean, did_you_mean
 from tunecheck._targets import Row
-from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar, sidecar_path
-from tunecheck.datasets._sources import Digest, FileSource, JsonLinesSource, Record, Source, json_source
+from tunecheck.datasets._sources import (
+    DatasetDefaults,
+    Digest,
+    FileSource,
+    JsonLinesSource,
+    Record,
+    Source,
+    json_source,
+    read_sidecar,
+    sidecar_path,
+)
 from tunecheck.plugins import find
 
 if TYPE_CHECKING:

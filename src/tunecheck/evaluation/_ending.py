@@ -1,18 +1,24 @@
-"""The end of a run: its result, or if it ended early, the manifest's status and the error."""
+"""The event loop of a run, and the end of a run: its result, or if it ended early, its status and the error."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import UNSET, ValidationError, to_builtins
 from msgspec.structs import replace
 
 from tunecheck._errors import (
     ConfigurationError,
+    LeftAtOnceError,
     MissingExtraError,
     RunError,
     RunInterruptedError,
@@ -22,16 +28,22 @@ from tunecheck._errors import (
 )
 from tunecheck._files import RunFile, Summary
 from tunecheck._json import JSON, convert_value
-from tunecheck._targets import Target
+from tunecheck._messages import plural
+from tunecheck._progress import LiveProgress, Progress, ProgressCallback
+from tunecheck._targets import Load, Target
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.pipeline._finished_rows import ResultRow
-from tunecheck.pipeline._plan import Tally
+from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._store import Run, began_here, sign_manifest, utc_now
 
 if TYPE_CHECKING:
     import pandas
+
+    from tunecheck._files import EvaluatorEntry
+    from tunecheck.comparison._judged import Correction
+    from tunecheck.views import Interval
 
 
 class EvaluationResult(dict[str, object]):
@@ -74,9 +86,7 @@ class EvaluationResult(dict[str, object]):
 
     def _repr_html_(self) -> str:
         """Return the notebook's HTML: each evaluator's rate or mean with its interval, as a chart and a table."""
-        from tunecheck.evaluation._shown import result_html
-
-        return result_html(self)
+        return _result_html(self)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows as a DataFrame.
@@ -89,6 +99,56 @@ class EvaluationResult(dict[str, object]):
         except ImportError:
             raise MissingExtraError("to_pandas()", "pandas") from None
         return pandas.DataFrame(list(self.rows))
+
+
+def _result_html(result: EvaluationResult) -> str:
+    """Return each evaluator's pass rate or mean as HTML; a calibrated judge's rate is corrected."""
+    from tunecheck.comparison._judged import corrections
+    from tunecheck.comparison._wording import value_text
+    from tunecheck.results import PASS_RATE
+    from tunecheck.views import SIMULATED, Chart, Table, Text, View, html  # only notebooks need these
+
+    run = Run(result.run_dir)
+    errors = f", {result.failed_row_count:,} with an error" if result.failed_row_count else ""
+    said = [f"{run.id} · {plural(result.row_count, 'row')}{errors}"]
+    said += [SIMULATED] if result.simulated else []
+    metrics = result["metrics"]
+    assert isinstance(metrics, dict)
+    judges = corrections(run)
+    figures = list(_figures(run.manifest().evaluators, metrics, judges))
+    rows = [
+        (
+            each.label,
+            value_text("binary" if f"{name}.{PASS_RATE}" in metrics else "score", each.value),
+            "" if each.low is None or each.high is None else f"{each.low:.1%} to {each.high:.1%}",
+            *(_count(metrics.get(f"{name}.{key}_count")) for key in ("scored", "not_applicable", "error")),
+        )
+        for name, each in figures
+    ]
+    heads = ("evaluator", "pass rate or mean", "95% interval", "scored", "not applicable", "errors")
+    chart = Chart([each for _, each in figures if each.low is not None])
+    return html(View(run.id, [Text(said), chart, Table(heads, rows)], result.notes))
+
+
+def _figures(
+    evaluators: Mapping[str, EvaluatorEntry], metrics: Mapping[str, JSON], judges: Mapping[str, Correction]
+) -> Iterator[tuple[str, Interval]]:
+    from tunecheck.results import main_figure_of
+    from tunecheck.views import Interval
+
+    for name, entry in evaluators.items():
+        judge = judges.get(name)
+        if judge is not None and judge.corrected is not None:
+            found = judge.corrected
+            yield name, Interval(f"{name}, {judge.corrected_label}", found.value, found.low, found.high)
+        else:
+            figure = main_figure_of(name, entry, metrics)
+            told = f", {judge.raw_label}" if judge is not None and figure.is_rate else ""
+            yield name, Interval(f"{name}{told}", figure.value, figure.low, figure.high)
+
+
+def _count(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else ""
 
 
 class UnansweredError(RunError):
@@ -189,3 +249,219 @@ class EndpointFacts:
         """Yield the known facts as sentences."""
         for endpoint in self.endpoints.values():
             yield from (f"endpoint {endpoint.name!r}: {sentence}" for sentence in endpoint.facts.sentences())
+
+
+# -- the event loop of a run: progress, and an orderly stop on Ctrl-C
+
+
+class Closable(Protocol):
+    """A target or an evaluator with connections to close at the end of a run."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class RunsPlan(Protocol):
+    """An engine that runs a plan in an event loop."""
+
+    plan: Plan
+    tally: Tally
+
+    async def run(self) -> None:
+        """Process all rows.
+
+        Raises:
+            RunError: The run was stopped.
+        """
+        ...
+
+    def stop(self, reason: BaseException) -> None:
+        """Start no more work; `run` then raises the reason."""
+        ...
+
+    def load(self) -> Load | None:
+        """Return the current load limit of the target's service, or None if it has none."""
+        ...
+
+    def waiting_for(self) -> str:
+        """Return a remark for the progress line; it may be empty."""
+        ...
+
+
+_GRACE_S = 10.0
+"""How long calls in flight may take after Ctrl-C."""
+
+_PROGRESS_EVERY_S = 0.1
+
+
+def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None) -> None:
+    """Run the engine in a new event loop; if this thread already runs a loop (a notebook), in another thread.
+
+    At the end, close all of `closing` in that loop and restore the working folder.
+
+    Raises:
+        RunError: The run was stopped.
+    """
+    stopper = _Stopper(engine)
+    _run_in_loop(lambda: _run(engine, closing, show, stopper), stopper)
+
+
+def _run_in_loop(run: Callable[[], Coroutine[object, object, None]], stopper: _Stopper) -> None:
+    here = Path.cwd()
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        try:
+            asyncio.run(run())
+        except KeyboardInterrupt:
+            stopper.forget()
+            raise
+    else:
+        _run_in_thread(lambda: asyncio.run(run()), stopper)
+    finally:
+        with contextlib.suppress(OSError):  # the folder was removed meanwhile
+            os.chdir(here)
+
+
+def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
+    failure: list[BaseException] = []
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - the calling thread raises it
+            failure.append(error)
+        finally:
+            ended.set()
+
+    # A notebook's stop button interrupts this thread only, and asyncio's signal handler would wait for its loop.
+    with _interruptible(stopper):
+        threading.Thread(target=run, name="tunecheck-run", daemon=True).start()
+        ended.wait()  # not `Thread.join`, which returns as if the thread had ended when it is interrupted
+    if failure:
+        raise failure[0]
+
+
+class _Stopper:
+    """Asks a run to stop, from a signal handler or another thread."""
+
+    def __init__(self, engine: RunsPlan) -> None:
+        self._engine = engine
+        self._pending = False
+        self.stopping = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[object] | None = None
+
+    @property
+    def asked(self) -> bool:
+        """True if a stop was requested before."""
+        return self._pending or self.stopping
+
+    def bind(self) -> None:
+        """Remember the current task as the one to stop."""
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        if self._pending:
+            self._stop()
+
+    def ask(self) -> bool:
+        """Request an orderly stop: calls in flight get some seconds. A second request ends them.
+
+        Return False if the first request is still pending because code blocks the loop.
+        """
+        if self._pending:
+            return False
+        self._pending = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stop)
+        return True
+
+    def _stop(self) -> None:
+        assert self._loop is not None
+        assert self._task is not None
+        self._pending = False
+        if self.stopping:
+            self._task.cancel()
+            return
+        self.stopping = True
+        self._engine.stop(RunInterruptedError(None))
+        self._loop.call_later(_GRACE_S, self._task.cancel)
+
+    def forget(self) -> None:
+        """Retrieve the task's exception, so that asyncio does not report it as never retrieved."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.exception()
+
+
+async def _run(
+    engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None, stopper: _Stopper
+) -> None:
+    stopper.bind()
+    ticker = asyncio.create_task(_tick(engine, show))
+    try:
+        with _interruptible(stopper):
+            await engine.run()
+    finally:
+        ticker.cancel()
+        if show is not None:
+            _show(engine, show)
+            if isinstance(show, LiveProgress):
+                show.close()
+        if (load := engine.load()) is not None and load.refused:
+            engine.tally.notes.append(load.sentence())
+        for name, each in closing.items():
+            await _close(name, each, engine.tally.notes)
+
+
+async def _tick(engine: RunsPlan, show: ProgressCallback | None) -> None:
+    while True:  # also without `show`, because a signal to another thread does not wake the loop
+        if show is not None and not _show(engine, show):
+            show = None
+        await asyncio.sleep(_PROGRESS_EVERY_S)
+
+
+def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
+    """Report the run's progress; return False if the caller's function raised an error, which does not end the run."""
+    tally, load = engine.tally, engine.load()
+    remark = ", ".join(filter(None, [load.brief() if load is not None else "", engine.waiting_for()]))
+    try:
+        show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.reused, remark))
+    except Exception as error:  # noqa: BLE001 - an error in a caller's function must not end a costly run
+        note = f"progress could not be shown: {type(error).__name__}: {error}"
+        if note not in tally.notes:
+            tally.notes.append(note)
+        return False
+    return True
+
+
+async def _close(name: str, each: Closable, notes: list[str]) -> None:
+    try:
+        await each.close()
+    except Exception as error:  # noqa: BLE001 - all answers are complete: an error of closing must not lose them
+        notes.append(f"{name} did not close: {type(error).__name__}: {error}")
+
+
+@contextlib.contextmanager
+def _interruptible(stopper: _Stopper) -> Iterator[None]:
+    """Within this block, stop in an orderly way on Ctrl-C and SIGTERM; a second Ctrl-C ends calls in flight at once.
+
+    On a shutdown, SIGTERM may arrive twice, from the scheduler and from the process that started the run; only the
+    first counts. The loop's own signal handlers would wait until code that blocks the loop returns.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTERM and stopper.asked:
+            return
+        if not stopper.ask():
+            raise LeftAtOnceError
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)  # None is a handler that was not set by Python

@@ -19,25 +19,23 @@ from tunecheck._files import DatasetEntry, EarlyStop, RunFile, Summary
 from tunecheck._json import rare_collections
 from tunecheck._messages import did_you_mean
 from tunecheck._progress import ProgressCallback, progress_of
+from tunecheck._records import Journal
 from tunecheck._targets import Target
 from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase
-from tunecheck.evaluation._ending import EndpointFacts, EvaluationResult, now, stopped_by
-from tunecheck.evaluation._loop import Closable, run_engine
+from tunecheck.evaluation._ending import Closable, EndpointFacts, EvaluationResult, now, run_engine, stopped_by
 from tunecheck.evaluation._settings import RunsElsewhere, RunSettings
 from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
-from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import ResultRow, RowsView
-from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._journal_reader import CachedResults, JournalReader
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader, tools_left_out
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._results import MAX_COLUMNS, ResultsWriter, columns_of, write_table
-from tunecheck.pipeline._scoring import BoundEvaluator
+from tunecheck.pipeline._scoring import BoundEvaluator, CallableTarget
 from tunecheck.runs._manifest import (
     describe_evaluators,
     describe_mapping,

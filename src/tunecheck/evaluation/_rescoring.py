@@ -10,12 +10,12 @@ from tunecheck._errors import EndpointError
 from tunecheck._files import DatasetEntry, EarlyStop
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
-from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import Dataset, Scan
+from tunecheck.datasets._sources import DatasetDefaults
 from tunecheck.pipeline._finished_rows import RowsView
 from tunecheck.pipeline._journal_reader import JournalReader
+from tunecheck.runs._manifest import refuse_changed
 from tunecheck.runs._store import Run
-from tunecheck.runs._verify import refuse_changed
 
 _INPUTS = "inputs."
 

@@ -19,10 +19,10 @@ from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 from tunecheck.runs._store import is_remote
 
 if TYPE_CHECKING:
+    from tunecheck._records import Journal
     from tunecheck.comparison._deciding import Question
+    from tunecheck.evaluation._ending import RunsPlan
     from tunecheck.evaluation._execution import Execution
-    from tunecheck.evaluation._loop import RunsPlan
-    from tunecheck.pipeline._journal import Journal
     from tunecheck.pipeline._journal_reader import CachedResults
     from tunecheck.pipeline._plan import Plan
 

@@ -8,9 +8,9 @@ from .._files import (
     Step as Step,
     Verdicts as Verdicts,
 )
+from .._records import Journal as Journal
 from .._targets import Load as Load, group_of as group_of
 from ._aggregate import Aggregator as Aggregator, EvaluatorRow as EvaluatorRow
-from ._callables import CallableTarget as CallableTarget
 from ._chunks import UNREAD as UNREAD, Chunk as Chunk, ChunkRunner as ChunkRunner, Portion as Portion
 from ._costs import (
     Budget as Budget,
@@ -34,7 +34,6 @@ from ._finished_rows import (
     evidence_of as evidence_of,
     read_failures as read_failures,
 )
-from ._journal import Journal as Journal
 from ._journal_reader import CachedResults as CachedResults, JournalReader as JournalReader
 from ._mapping import (
     ColumnMissingError as ColumnMissingError,
@@ -59,6 +58,7 @@ from ._results import (
 )
 from ._scoring import (
     BoundEvaluator as BoundEvaluator,
+    CallableTarget as CallableTarget,
     Outcome as Outcome,
     Output as Output,
     Partial as Partial,

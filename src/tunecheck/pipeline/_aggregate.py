@@ -19,6 +19,7 @@ from tunecheck._faults import CAUSE_METRIC, order_causes
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread
+from tunecheck.pipeline._costs import SHORT, ExactSum
 from tunecheck.pipeline._finished_rows import (
     RESULT,
     WORDS,
@@ -31,7 +32,6 @@ from tunecheck.pipeline._finished_rows import (
 )
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, Output, Partial, as_output, has_no_mean
-from tunecheck.pipeline._sums import SHORT, ExactSum
 from tunecheck.pipeline._worker_queues import LATE, Executor, ThreadExecutor, Work
 from tunecheck.pipeline._workers import CRASHED, ProcessExecutor
 

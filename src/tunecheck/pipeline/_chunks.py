@@ -25,12 +25,12 @@ from tunecheck._errors import RunInterruptedError
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread
+from tunecheck._records import Journal
 from tunecheck._targets import Row
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import ResultRow
-from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._journal_reader import CachedResults, JournalReader
 from tunecheck.pipeline._model_calls import RunCalls, SharedCalls
 from tunecheck.pipeline._plan import Plan

@@ -18,18 +18,17 @@ from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._loops import UserLoop
+from tunecheck._records import Journal, JournaledParts
 from tunecheck._targets import CallContext, Load, Row, Target, group_of
 from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
-from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._finished_rows import ResultRow
-from tunecheck.pipeline._journal import Journal, JournaledParts
 from tunecheck.pipeline._journal_reader import CachedResults
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, ReadCallsCount, Tally, is_strict
 from tunecheck.pipeline._results import RowState, check_columns, result_row
-from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
+from tunecheck.pipeline._scoring import BoundEvaluator, CallableTarget, Partial, failure, is_our_own, private_copies
 from tunecheck.pipeline._worker_queues import LATE, Arguments, Job, Work, WorkerQueue
 from tunecheck.pipeline._workers import open_executors
 

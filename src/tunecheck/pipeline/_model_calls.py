@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from tunecheck._json import JSON, content_hash, dumps, loads
+from tunecheck._records import Journal
 from tunecheck._targets import CallsMade, Row, Target
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage, output_limit
 from tunecheck.pipeline._costs import (
@@ -36,7 +37,6 @@ from tunecheck.pipeline._costs import (
     cost_of,
     expected_usage,
 )
-from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._journal_reader import CachedResults
 
 

@@ -1,21 +1,24 @@
-"""Evaluators in the pipeline: bound to columns, called safely, with outputs converted to plain data."""
+"""Users' functions in the pipeline: evaluators and a target, bound to columns and called safely."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import inspect
 import math
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
-from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError, RunError
+from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError, RunError, TimedOutError
 from tunecheck._faults import error_cause
 from tunecheck._files import Failure
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON, content_hash, dumps, plain
-from tunecheck._loops import end_if_forked
+from tunecheck._loops import LateError, Threads, UserLoop, end_if_forked
+from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.pipeline._mapping import Binder, Mapped, Reference, Signature, is_async, make_binder, read_signature
 
 if TYPE_CHECKING:
@@ -375,3 +378,70 @@ def failure(error: BaseException) -> Failure:
         return Failure(kind, text)
     cause = error.cause or error_cause(f"{kind} {error.code or ''}: {text}")
     return Failure(kind, text, error.request_id or None, cause)
+
+
+# -- a plain function as a target: it takes columns as keywords and returns columns
+
+
+class CallableTarget(Target):
+    """Calls `function(**columns)` for each row with the columns of its parameters, or all columns for `**kwargs`.
+
+    A returned dict or dataclass becomes columns; any other value becomes the column `response`. A synchronous function
+    runs in up to `concurrency` threads, a coroutine function in `loop`. After `limit_s` seconds a call counts as timed
+    out; its thread is not stopped.
+    """
+
+    def __init__(
+        self, function: Callable[..., object], mapping: Mapping[str, Mapped], concurrency: int, limit_s: float
+    ) -> None:
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.signature: Signature = read_signature(function, "the target")
+        self._function = function
+        self._bind: Binder = make_binder(self.signature, mapping, "the target")
+        self._limit_s = limit_s
+        self._threads = None if is_async(function) else Threads(concurrency, "target")
+        self.loop = UserLoop()
+        """Event loop of the function and of evaluators' coroutines, which may share a client. The run closes it."""
+
+    def _arguments(self, row: Row) -> dict[str, object]:
+        return self._bind(row.values, {})
+
+    def inputs(self, row: Row) -> JSON:
+        """Return the columns that the function is called with."""
+        return self._arguments(row)  # type: ignore[return-value]
+
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        """Call the function on a row."""
+        function = partial(self._function, **private_copies(self._arguments(row)))
+        ready = []
+        try:
+            if self._threads is not None:
+                value = await self._threads.call(function, self._limit_s)
+                if not inspect.isawaitable(value):
+                    return _columns(value)
+                ready.append(value)
+            called = self.loop.call("the target", lambda: ready.pop() if ready else function(), self._limit_s)
+            return _columns(await called)
+        except LateError as late:
+            raise TimedOutError(f"target {self.name!r} {late}") from None
+
+    def fingerprint(self) -> str | None:
+        """Return the fingerprint of the function's code."""
+        return fingerprint(self._function)
+
+    def describe(self) -> dict[str, JSON]:
+        """Return the kind and name of the target."""
+        return {"kind": "function", "name": self.name}
+
+    async def close(self) -> None:
+        """Shut the threads down."""
+        if self._threads is not None:
+            self._threads.shutdown()
+
+
+def _columns(value: object) -> TargetOutput:
+    if isinstance(value, Mapping):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return {"response": value}

@@ -28,8 +28,8 @@ from tunecheck.results._table import (
     RunTable,
     clusters_of,
 )
+from tunecheck.runs._manifest import changed_since
 from tunecheck.runs._store import Run, find_run
-from tunecheck.runs._verify import changed_since
 
 
 @dataclass(frozen=True, slots=True)

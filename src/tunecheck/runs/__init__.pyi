@@ -1,11 +1,13 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._manifest import (
+    changed_since as changed_since,
     describe_evaluators as describe_evaluators,
     kept_settings as kept_settings,
     resume_manifest as resume_manifest,
     reusable as reusable,
     value_reader as value_reader,
+    verify as verify,
     versions as versions,
 )
 from ._store import (
@@ -20,4 +22,3 @@ from ._store import (
     save_calibration as save_calibration,
     stopped_text as stopped_text,
 )
-from ._verify import changed_since as changed_since, verify as verify

@@ -32,8 +32,8 @@ from tunecheck.cli._options import Invocation, parse_names
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._shared_options import ModelOptions
 from tunecheck.cli._stored_options import merge_resumed_options, options_of_file, options_of_run
-from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import Dataset, described_dataset, open_dataset
+from tunecheck.datasets._sources import DatasetDefaults
 from tunecheck.endpoints._base import Endpoint, Prices, read_prices
 from tunecheck.results import AboutToRun
 from tunecheck.runs._store import Run, command_of, find_run, is_remote

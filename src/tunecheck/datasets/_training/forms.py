@@ -18,8 +18,7 @@ from pathlib import Path
 from tunecheck._json import JSON
 from tunecheck._messages import command_line, did_you_mean
 from tunecheck.calls._model import Reading
-from tunecheck.datasets._defaults import DatasetDefaults
-from tunecheck.datasets._sources import ROLES, Digest, FileSource, Source
+from tunecheck.datasets._sources import ROLES, DatasetDefaults, Digest, FileSource, Source
 from tunecheck.datasets._tables import ParquetSource, without_nulls
 from tunecheck.datasets._training.turns import ConversationError, Record, Turns, as_tools
 from tunecheck.formats._reading import read_calls
