@@ -26,6 +26,8 @@ _JS_ARRAY = re.compile(r"\[(.*?)\]")
 _JS_CONSTRUCTED = re.compile(r"new\s+Array\((.*?)\)")
 _JS_CONSTRUCTOR = re.compile(r"new\s+Array\(")
 _JS_OBJECT = re.compile(r"\{(.*?)\}")
+_JS_OPENING = re.compile(r"\s*+\[")
+_JS_LIST_END = re.compile(r"\](?=\s*+(?:(?P<comma>,\s*+\[)|(?P<closer>[\])])))")
 _JS_PAIR = re.compile(r"([^:]+):(.*?)(?:,(?:\s*+(?=[^,]+:)|(?=\s+:))|$)")
 
 
@@ -171,27 +173,19 @@ def _lists_inside(text: str, start: int, closer: str) -> str | None:
     A list ends at the first `]` on its line after which the rest of the text can still be parsed. The text is read in
     one pass from the end, because a backtracking pattern would need time exponential in the number of lists.
     """
-    after = [-1] * (len(text) + 1)  # the end of all lists, if a list has ended just before this position
-    within = [-1] * (len(text) + 1)  # the same, if this position is within a list
-    solid = len(text)  # the next position that is not white space
-    begun = -1  # `within` after the next solid character, if that is `[`
-    behind_comma = -1
-    for place in range(len(text) - 1, -1, -1):
-        character = text[place]
-        if character == "\n":
-            within[place] = -1
-        else:
-            ended = after[place + 1] if character == "]" else -1
-            within[place] = ended if ended >= 0 else within[place + 1]
-        if not character.isspace():
-            solid, behind_comma = place, begun if character == "," else -1
-            begun = within[place + 1] if character == "[" else -1
-        if solid < len(text):
-            after[place] = solid if text[solid] == closer else behind_comma
-    while start < len(text) and text[start].isspace():
-        start += 1
-    end = within[start + 1] if text[start : start + 1] == "[" else -1
-    return text[start:end] if end >= 0 else None
+    opening = _JS_OPENING.match(text, start)
+    if opening is None:
+        return None
+    following: tuple[int, int] | None = None  # the next `]` that can end a list, and the end of all lists then
+    for end in reversed([*_JS_LIST_END.finditer(text, opening.end())]):
+        behind = end.end("comma")
+        if behind >= 0 and following and text.find("\n", behind, following[0]) < 0:
+            following = end.start(), following[1]
+        elif end["closer"] == closer:
+            following = end.start(), end.start("closer")
+    if following is None or text.find("\n", opening.end(), following[0]) >= 0:
+        return None
+    return text[opening.end() - 1 : following[1]]
 
 
 def _js_object(text: str, _: str | None) -> object:

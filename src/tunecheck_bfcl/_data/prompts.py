@@ -20,11 +20,6 @@ from tunecheck import DataError
 from tunecheck.plugins import JSON, raise_as
 from tunecheck_bfcl._data.files import HINTS, LONG_CONTEXT, PROMPTS, TOOL_HINTS, BfclFiles, find_bfcl
 
-MAX_BYTES = 4 << 20
-"""The largest file in bytes that is parsed: a syntax tree needs a hundred times the memory of the source."""
-
-_MAX_TEXT = 4 << 20
-
 
 class _NoLiteralError(Exception):
     """The error for an expression that is not a constant."""
@@ -34,11 +29,9 @@ def parse_file(path: Path) -> ast.Module:
     """Return the syntax tree of a Python file.
 
     Raises:
-        DataError: the file cannot be read, is too large, or is not Python.
+        DataError: the file cannot be read, or is not Python.
     """
     with raise_as(DataError, path):
-        if path.stat().st_size > MAX_BYTES:
-            raise DataError(f"{path}: is larger than {MAX_BYTES >> 20} MiB, the limit for a file of constants")
         source = path.read_bytes()
     try:
         with warnings.catch_warnings():
@@ -99,9 +92,9 @@ def _value(node: ast.expr, known: Mapping[str, object]) -> object:
         case ast.List(elts=items):
             return [_value(item, known) for item in items]
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _short(_text(left, known) + _text(right, known))
+            return _text(left, known) + _text(right, known)
         case ast.JoinedStr(values=pieces):
-            return _short("".join(_text(piece, known) for piece in pieces))
+            return "".join(_text(piece, known) for piece in pieces)
         case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
             return _text(value, known)
     raise _NoLiteralError
@@ -112,12 +105,6 @@ def _text(node: ast.expr | None, known: Mapping[str, object]) -> str:
     if not isinstance(value, str):
         raise _NoLiteralError
     return value
-
-
-def _short(text: str) -> str:
-    if len(text) > _MAX_TEXT:  # `A = A + A` forty times would fill the memory
-        raise _NoLiteralError
-    return text
 
 
 def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
