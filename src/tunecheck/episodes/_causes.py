@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
@@ -17,11 +16,10 @@ from tunecheck.calls._writing import canonical_text
 from tunecheck.calls.matching import MatchPolicy, argument_faults, as_value, call_faults, match_calls
 from tunecheck.episodes._decoding import source_text
 from tunecheck.episodes._episode import Called, Episode
-from tunecheck.episodes._playing import Attempt, GroundTruth, Player, Services, play
+from tunecheck.episodes._playing import GroundTruth, Player, Services, play
 from tunecheck.episodes._states import copy_state, leaves
 from tunecheck.pipeline._row_causes import name_fault
-from tunecheck.simulators._backend import Backend, OperationResult
-from tunecheck.simulators._base import ArgumentError
+from tunecheck.simulators._base import ArgumentError, Operation
 
 _LOOSE = MatchPolicy(ignore_case=True, ignore_whitespace=True, int_equals_float=True, allow_extra_calls=True)
 _TIMES = 3
@@ -45,28 +43,12 @@ _MOST_BYTES = 50_000_000
 """Size limit, in bytes, of the states or results that are compared for one conversation (some tenths of a second)."""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeCall:
-    """A call with its arguments by name, and its result.
-
-    `changed`: it changed the compared state. `acted`: it changed anything, including hidden data of simulators. A
-    model's call was `refused` if it failed although its arguments fit; `told` is the number of results known before it
-    (`TurnComparison.known`). A ground-truth call `looked` if it only looked something up.
-    """
-
-    call: FunctionCall
-    result: OperationResult
-    changed: bool
-    acted: bool
-    refused: bool = False
-    looked: bool = False
-    told: int = 0
-
-
 class TurnComparison:
     """The calls `made` by the model in a turn and those `wanted` by the ground truth, each on its own simulators.
 
-    `early` holds calls that changed the state in turns without expected calls, with the turn numbers from 1.
+    All calls have their arguments by name. `early` holds calls that changed the state in turns without expected calls,
+    with the turn numbers from 1. `looks` are the ground truth's calls that only look something up. `results` are all
+    results that the model got, up to the end of the turn.
 
     Args:
         truth: the row's ground truth.
@@ -91,44 +73,60 @@ class TurnComparison:
         self.turn = len(turns)
         self.lacks_results = lacks_results
         self._asked, self._turns, self._services, self._said = truth, turns, services, said
-        right = Attempt(services, truth)
-        for items in truth.turns[: self.turn - 1]:
-            for item in items:
-                right.make_truth(item)
-        self._right, player = right.backend, Player(right.backend)
+        self._right = services.play(truth)
+        asked = truth.turns[: self.turn]
+        *before, expected = [[call for item in items for call in services.read(item).calls] for items in asked]
+        play(self._right, before, compared=())
+        player = Player(self._right)
         if player.size * sum(map(len, turns)) > _MOST_BYTES:
             raise ValueError("the states of the simulators are too large to compare: make initial_config smaller")
-        calls = [call for item in truth.turns[self.turn - 1] for call in services.read(item).calls]
-        self.wanted = [self._wanted_call(player, call) for call in calls]
-        idle = [at for at in range(self.turn - 1) if not truth.turns[at]]
+        self.wanted: list[Called] = []
+        self.looks: list[Called] = []
+        for call in expected:
+            self.wanted.append(wanted := self._by_name(player.call(call)))
+            if not (wanted.acted or wanted.result.error) and _found_out(wanted, player.state):
+                self.looks.append(wanted)
+        idle = [at for at, items in enumerate(asked[:-1]) if not items]
         *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
         self.early = [
-            (number, self._made_call(called))
+            (number, self._by_name(called))
             for number, turn in enumerate(earlier, 1)
             for called in turn.calls
             if called.changes
         ]
+        self.made = [self._by_name(called) for called in last.calls]
         found = {called.result.text for turn in earlier for called in turn.calls}
-        self._told = [*found, *(called.result.text for called in last.calls)]
-        self.results = {*self._told}
-        if sum(map(len, self._told)) * len(last.calls) > _MOST_BYTES:
+        self.results = [*found, *(made.result.text for made in self.made)]
+        if sum(map(len, self.results)) * len(self.made) > _MOST_BYTES:
             raise ValueError("the results of the simulators are too large to compare")
-        self.made = [self._made_call(called, len(found) + at) for at, called in enumerate(last.calls)]
 
-    def _wanted_call(self, player: Player, call: FunctionCall) -> MadeCall:
-        called = player.call(call)
-        bound, _ = _bound(self._right, call)
-        looked = not (called.acted or called.result.error) and _found_out(bound, called.result, player.state)
-        return MadeCall(bound, called.result, bool(called.changes), called.acted, looked=looked)
+    @cached_property
+    def operations(self) -> Mapping[str, Operation]:
+        """All operations of the simulators by name."""
+        each = self._right.simulators.values()
+        return {name: operation for simulator in each for name, operation in simulator.operations().items()}
 
-    def _made_call(self, called: Called, told: int = 0) -> MadeCall:
-        call, fits = _bound(self._right, called.call)
-        refused = fits and called.result.error
-        return MadeCall(call, called.result, bool(called.changes), called.acted, refused=refused, told=told)
+    def _by_name(self, called: Called) -> Called:
+        """Return the call with its arguments by name, and with calls in them as text."""
+        given: Mapping[str, object] = called.call.arguments
+        texts = {name: source_text(value) for name, value in given.items() if isinstance(value, FunctionCall)}
+        call = FunctionCall(called.call.name, {**called.call.arguments, **texts})
+        operation = self.operations.get(call.name)
+        named = bind_positional(call, operation.parameters) if operation else call
+        return Called(named, called.result, called.changes, called.acted)
 
-    def known(self, made: MadeCall) -> str:
+    def is_refused(self, made: Called) -> bool:
+        """Return True if a call failed although the operation accepts its arguments."""
+        operation = self.operations.get(made.call.name)
+        try:
+            return made.result.error and operation is not None and operation.bind((), made.call.arguments) is not None
+        except ArgumentError:
+            return False
+
+    def known(self, made: Called) -> str:
         """Return everything that was known before a call of the model, as searchable text."""
-        return self._mentions + _searchable(self._told[: made.told])
+        later = len(self.made) - next(at for at, each in enumerate(self.made) if each is made)
+        return self._mentions + _searchable(self.results[: len(self.results) - later])
 
     @cached_property
     def _mentions(self) -> str:
@@ -141,26 +139,26 @@ class TurnComparison:
         """Return the results of the ground truth's calls as one text."""
         return _searchable([wanted.result.text for wanted in self.wanted])
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Return the names of all operations."""
-        each = self._right.simulators.values()
-        return frozenset(name for simulator in each for name in simulator.operations())
-
-    def called(self, name: str) -> list[MadeCall]:
+    def called(self, name: str) -> list[Called]:
         """Return the model's calls of a function."""
         return [made for made in self.made if made.call.name == name]
 
-    def did(self, wanted: MadeCall) -> bool:
+    def did(self, wanted: Called) -> bool:
         """Return True if the model got the result of this ground-truth call."""
-        return any(
-            made.result.text == wanted.result.text and not made.result.error for made in self.called(wanted.call.name)
-        )
+        same = (made for made in self.called(wanted.call.name) if made.result.text == wanted.result.text)
+        return any(not made.result.error for made in same)
 
     @cached_property
-    def undone(self) -> list[MadeCall]:
+    def undone(self) -> list[Called]:
         """Return the ground truth's calls with results that the model lacks."""
         return [wanted for wanted in self.wanted if not wanted.result.error and not self.did(wanted)]
+
+    def attempts(self) -> Iterator[tuple[Called, Called]]:
+        """Yield the model's calls of functions with undone calls, each with the first of these."""
+        for made in self.made:
+            wanted = next((each for each in self.undone if each.call.name == made.call.name), None)
+            if wanted is not None:
+                yield made, wanted
 
     def differs_without(self, name: str) -> bool:
         """Return True if the states would also differ without the model's calls of this function in the turn."""
@@ -170,29 +168,12 @@ class TurnComparison:
         return bool(episode.turns[-1].states != copy_state(self._right.states()))
 
 
-def _bound(backend: Backend, made: FunctionCall) -> tuple[FunctionCall, bool]:
-    """Return a call with its arguments by name, and True if the operation accepts the arguments."""
-    given: Mapping[str, object] = made.arguments
-    texts = {name: source_text(value) for name, value in given.items() if isinstance(value, FunctionCall)}
-    call = FunctionCall(made.name, {**made.arguments, **texts})
-    operations = [each.operations().get(call.name) for each in backend.simulators.values()]
-    operation = next(filter(None, operations), None)
-    if operation is None:
-        return call, False
-    call = bind_positional(call, operation.parameters)
-    try:
-        operation.bind((), call.arguments)
-    except ArgumentError:
-        return call, False
-    return call, True
-
-
-def _found_out(call: FunctionCall, result: OperationResult, states: object) -> bool:
+def _found_out(called: Called, states: object) -> bool:
     """Return True if the call's name suggests a lookup, or its result repeats values of the state."""
-    if _ASKS.search(call.name):
+    if _ASKS.search(called.call.name):
         return True
     held = {leaf for leaf in leaves(states) if _tells(leaf)}
-    return any(leaf in held for leaf in leaves(result.value) if _tells(leaf))
+    return any(leaf in held for leaf in leaves(called.result.value) if _tells(leaf))
 
 
 def _tells(leaf: object) -> bool:
@@ -240,11 +221,11 @@ def _early(compared: TurnComparison) -> Iterator[Fault]:
 def _unknown(compared: TurnComparison) -> Iterator[Fault]:
     for at, made in enumerate(compared.made):
         name = made.call.name
-        named = name_fault(name[:100], compared.names)
+        named = name_fault(name[:100], frozenset(compared.operations))
         decorated = named.code.startswith("decorated_name")
-        begun = (other for other in sorted(compared.names, key=len, reverse=True) if name.startswith(other))
+        begun = (other for other in sorted(compared.operations, key=len, reverse=True) if name.startswith(other))
         meant = named.expected if decorated else next(begun, None)
-        if name not in compared.names and meant not in {later.call.name for later in compared.made[at:]}:
+        if name not in compared.operations and meant not in {later.call.name for later in compared.made[at:]}:
             hint = f": {meant} has something added" if meant else ""
             words = f"{name[:100]} is not among the functions{hint}"
             unknown = Fault(code="unknown_function", call=name[:100], message=words)
@@ -265,7 +246,7 @@ def _loop(compared: TurnComparison) -> Iterator[Fault]:
 def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
     """Yield ground-truth lookups that the model skipped before it acted."""
     for at, look in enumerate(compared.wanted):
-        if not look.looked or look.result.text in compared.results or compared.called(look.call.name):
+        if look not in compared.looks or look.result.text in compared.results or compared.called(look.call.name):
             continue
         for then in compared.wanted[at + 1 :]:
             act = next(iter(compared.called(then.call.name)), None) if then.acted else None
@@ -276,19 +257,16 @@ def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
 
 def _against_state(compared: TurnComparison) -> Iterator[Fault]:
     """Yield calls refused in the current state, if the ground truth calls the same function with other values."""
-    for made in compared.made:
-        wanted = next((each for each in compared.undone if each.call.name == made.call.name), None)
-        if made.refused and wanted is not None and wanted.acted and _has_other_values(made.call, wanted.call):
+    for made, wanted in compared.attempts():
+        if compared.is_refused(made) and wanted.acted and _has_other_values(made.call, wanted.call):
             words = f"{_call_text(made.call)} cannot be done in this state: {_error(made)}"
             yield _pair_fault("against_state", compared, wanted.call, made.call, words)
 
 
 def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
     """Yield failed calls that the model did not repeat successfully."""
-    for made in compared.made:
-        wanted = next((each for each in compared.undone if each.call.name == made.call.name), None)
-        last = made is compared.made[-1]
-        if made.result.error and wanted is not None and (last or _same(made.call, wanted.call)):
+    for made, wanted in compared.attempts():
+        if made.result.error and (made is compared.made[-1] or _same(made.call, wanted.call)):
             words = f"{_call_text(made.call)} failed and was not done after that: {_error(made)}"
             yield _pair_fault("gave_up", compared, wanted.call, made.call, words)
 
@@ -298,7 +276,7 @@ def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
     if compared.lacks_results or compared.undone:
         return
     wanted = {each.call.name for each in compared.wanted}
-    changing = {made.call.name: made for made in reversed(compared.made) if made.changed}
+    changing = {made.call.name: made for made in reversed(compared.made) if made.changes}
     for made in changing.values():
         if made.call.name not in wanted and not compared.differs_without(made.call.name):
             words = f"{_call_text(made.call)} was needless: without it the state would be right"
@@ -308,11 +286,8 @@ def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
 
 def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
     """Yield argument values without a source, if the user or a result gave the ground truth's value."""
-    for made in compared.made:
+    for made, wanted in compared.attempts():
         if any(_same(made.call, each.call) for each in compared.wanted):
-            continue
-        wanted = next((each for each in compared.undone if each.call.name == made.call.name), None)
-        if wanted is None:
             continue
         known = compared.known(made)
         for name, value in made.call.arguments.items():
@@ -320,15 +295,8 @@ def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
             invented = [leaf for leaf in leaves(value) if _could_be_given(leaf) and not _mentions(leaf, known)]
             if invented and right != value and all(_mentions(leaf, known + compared.found) for leaf in leaves(right)):
                 words = f"{made.call.name}: {name} is {shown_value(value)}, which nothing had given"
-                yield Fault(
-                    code="unfounded_value",
-                    call=made.call.name,
-                    path=name,
-                    turn=compared.turn,
-                    expected=right,
-                    actual=value,
-                    message=words,
-                )
+                fault = Fault(code="unfounded_value", call=made.call.name, path=name, turn=compared.turn)
+                yield replace(fault, expected=right, actual=value, message=words)
 
 
 def _could_be_given(value: object) -> bool:
@@ -387,7 +355,7 @@ def _call_text(call: FunctionCall) -> str:
     return cut(canonical_text([call]), _MOST_CALL)
 
 
-def _error(made: MadeCall) -> str:
+def _error(made: Called) -> str:
     value = made.result.value
     error = value.get("error") if isinstance(value, dict) else None
     return str(error or made.result.text)[:200]
