@@ -64,9 +64,6 @@ class AsyncPrompty:
         Raises:
             EvaluationException: an input is missing, or the call of the model failed.
         """
-        return await self._ask(inputs)
-
-    async def _ask(self, inputs: Mapping[str, object]) -> JSON:
         request = ChatRequest(self.render(**inputs), parameters=self._parameters)
         with as_evaluation_exception(ErrorTarget.MODELS):
             text = (await DirectCalls().complete(self._endpoint, request)).text or ""
@@ -79,7 +76,7 @@ class Prompty(AsyncPrompty):
 
     def __call__(self, **inputs: object) -> JSON:  # type: ignore[override]
         """Return the answer of the model."""
-        return self._loop.run(self._ask(inputs))
+        return self._loop.run(super().__call__(**inputs))
 
 
 def load_flow(source: str | os.PathLike[str], **arguments: object) -> Prompty:

@@ -202,9 +202,6 @@ class _MlflowUpload(RunUpload):
             return False
         return bool(run.info.lifecycle_stage != "deleted")
 
-    def close(self) -> None:
-        """Do nothing: the client keeps no connection open."""
-
     def _experiment_id(self) -> str:
         from mlflow.exceptions import MlflowException
 

@@ -6,7 +6,6 @@ from ._server import (
     Middleware as Middleware,
     ModelServer as ModelServer,
     ReplyStore as ReplyStore,
-    Served as Served,
     ServerOptions as ServerOptions,
     Service as Service,
     json_reply as json_reply,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from tunecheck.plugins import JSON, Trust, clean
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
-    from tunecheck_serve._server import Served, Service
+    from tunecheck_serve._server import Service
     from tunecheck_serve._wire import ChatSource
 
 
@@ -55,7 +56,7 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
         latency_ms=options.latency_ms,
         faults=parse_faults(options.fault or []),
         seed=options.seed or 0,
-        on_request=None if options.quiet else _log,
+        log=None if options.quiet else functools.partial(print, file=sys.stderr),
     )
 
     service = _service(options)
@@ -131,9 +132,3 @@ def _bfcl_rows(path: Path) -> str | None:
         return None
     files = (file for model in find_results(path).models.values() for file in model)
     return f"bfcl:{','.join(dict.fromkeys(file.category.name for file in files))}"
-
-
-def _log(served: Served) -> None:
-    again = " (repeated)" if served.repeated else ""
-    line = f"{served.method} {clean(served.path, 200)} {served.status} {served.duration_ms:.0f} ms{again}"
-    print(line, file=sys.stderr)

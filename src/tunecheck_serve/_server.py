@@ -23,7 +23,7 @@ from aiohttp import web
 
 from tunecheck import ConfigurationError, ContentFilterError, EndpointError, NoAnswerError, TimedOutError
 from tunecheck.endpoints import Completion, is_loopback
-from tunecheck.plugins import JSON, dumps
+from tunecheck.plugins import JSON, clean, dumps
 from tunecheck.report import NOT_THIS_MACHINE, is_of_this_machine, running, stopped_by_signals
 from tunecheck_serve import _wire as wire
 from tunecheck_serve._wire import BadRequestError, ChatSource, Problem, ProblemError
@@ -39,22 +39,11 @@ _OPEN_TO_ALL = ("/", "/health")
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """One answered request, for a log line. `repeated` is true if the reply was stored for an earlier request."""
-
-    method: str
-    path: str
-    status: int
-    duration_ms: float
-    repeated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ServerOptions:
     """The server's settings.
 
     If a `key` is set, every request except the health check needs it. The server waits `latency_ms` before each
-    answer. `faults` gives the rate of error replies by status, drawn with `seed`. `on_request` is called after each
+    answer. `faults` gives the rate of error replies by status, drawn with `seed`. `log` gets a line for each
     request. If `local_only`, the server refuses requests with a host name that is not this machine's.
     """
 
@@ -62,7 +51,7 @@ class ServerOptions:
     latency_ms: float = 0.0
     faults: Mapping[int, float] = field(default_factory=dict)
     seed: int = 0
-    on_request: Callable[[Served], None] | None = None
+    log: Callable[[str], None] | None = None
     local_only: bool = True
 
 
@@ -94,10 +83,10 @@ class Middleware:
     async def outermost(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         started = time.monotonic()
         response = await self._reply(request, handler)
-        if self._options.on_request:
+        if self._options.log:
             took = (time.monotonic() - started) * 1000
-            repeated = REPLAYED in response.headers
-            self._options.on_request(Served(request.method, request.path, response.status, took, repeated))
+            again = " (repeated)" if REPLAYED in response.headers else ""
+            self._options.log(f"{request.method} {clean(request.path, 200)} {response.status} {took:.0f} ms{again}")
         return response
 
     async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:

@@ -272,7 +272,6 @@ class RunUpload(abc.ABC):
     def is_there(self) -> bool:
         """Return whether the created run still exists at the destination."""
 
-    @abc.abstractmethod
     def close(self) -> None:
         """Close connections."""
 

@@ -38,7 +38,7 @@ from tunecheck import ConfigurationError, Row
 from tunecheck.endpoints import ReplayEndpoint, is_loopback
 from tunecheck.plugins import dumps_line
 from tunecheck.simulators import Backends
-from tunecheck_serve import ChatSource, RowAnswers, Served, ServerOptions, make_app, parse_faults, run_server
+from tunecheck_serve import ChatSource, RowAnswers, ServerOptions, make_app, parse_faults, run_server
 
 
 @pytest.fixture
@@ -188,15 +188,11 @@ async def test_the_same_seed_makes_the_same_faults(recorded: ChatSource, started
 
 
 async def test_each_request_is_told_to_who_listens(recorded: ChatSource, started: Starter) -> None:
-    heard: list[Served] = []
-    url = await started(recorded, on_request=heard.append)
+    heard: list[str] = []
+    url = await started(recorded, log=heard.append)
     for text in ("talk", "unknown"):
         await posted(f"{url}/score", {"input_data": text})
-    assert [(each.method, each.path, each.status) for each in heard] == [
-        ("POST", "/score", 200),
-        ("POST", "/score", 404),
-    ]
-    assert all(each.duration_ms > 0 for each in heard)
+    assert [re.sub(r"\d+ ms", "N ms", line) for line in heard] == ["POST /score 200 N ms", "POST /score 404 N ms"]
 
 
 async def test_a_client_that_hangs_up_mid_stream_harms_nobody(started: Starter) -> None:

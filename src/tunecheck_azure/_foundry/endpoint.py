@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from tunecheck.plugins import JSON
 from tunecheck_azure._foundry.portal import properties
-from tunecheck_azure._foundry.service import AzureService, BlobFolder, ServiceReply
-from tunecheck_upload import CREATE, FIND, MARKER, Contents, RunUpload, UploadError, UploadRecord, UploadStep, value_at
+from tunecheck_azure._foundry.service import AzureService, AzureUpload, BlobFolder, ServiceReply
+from tunecheck_upload import CREATE, FIND, MARKER, Contents, UploadError, UploadRecord, UploadStep, value_at
 
 API_VERSION = "2025-11-15-preview"
 
@@ -19,7 +19,7 @@ _MOST_PAGES = 50
 _MOST_VERSIONS = 100
 
 
-class FoundryUpload(RunUpload):
+class FoundryUpload(AzureUpload):
     """The upload of one run to one Foundry project: reserve, upload, register, create, complete.
 
     The results become a version of a result with a random name, and the run refers to that version. Changed results
@@ -27,12 +27,8 @@ class FoundryUpload(RunUpload):
     """
 
     def __init__(self, endpoint: str, service: AzureService, record: UploadRecord, contents: Contents) -> None:
-        super().__init__(record, contents)
+        super().__init__(service, record, contents)
         self._endpoint = endpoint
-        self._service = service
-
-    def close(self) -> None:
-        self._service.close()
 
     def send(self) -> str | None:
         if self._known.result_of != self._contents.fingerprint:

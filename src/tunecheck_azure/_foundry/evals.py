@@ -10,19 +10,8 @@ from urllib.parse import quote, urlencode
 
 from tunecheck.plugins import JSON, loads
 from tunecheck_azure._foundry.evaluation import DEFINITION, HASH, ITEMS, read_definition
-from tunecheck_azure._foundry.service import AzureService, BlobFolder
-from tunecheck_upload import (
-    CREATE,
-    FIND,
-    MARKER,
-    Artifact,
-    Contents,
-    RunUpload,
-    UploadError,
-    UploadRecord,
-    UploadStep,
-    value_at,
-)
+from tunecheck_azure._foundry.service import AzureService, AzureUpload, BlobFolder
+from tunecheck_upload import CREATE, FIND, MARKER, Artifact, Contents, UploadError, UploadRecord, UploadStep, value_at
 
 FIND_EVALUATION = UploadStep("look for the evaluation")
 CREATE_EVALUATION = UploadStep("create the evaluation", repeatable=False)
@@ -43,7 +32,7 @@ _MOST_METADATA, _KEY, _VALUE = 16, 64, 512
 """Limits of the API for metadata: number of pairs, characters of a key, characters of a value."""
 
 
-class EvalsUpload(RunUpload):
+class EvalsUpload(AzureUpload):
     """The upload of one run: find or create the evaluation, create the run, wait until the service has read it.
 
     The evaluation is found by the hash of its definition, so that runs with the same data and evaluators share it.
@@ -51,12 +40,8 @@ class EvalsUpload(RunUpload):
     """
 
     def __init__(self, endpoint: str, service: AzureService, record: UploadRecord, contents: Contents) -> None:
-        super().__init__(record, contents)
-        self._service = service
+        super().__init__(service, record, contents)
         self._project, self._base = endpoint, f"{endpoint}/openai/v1/evals"
-
-    def close(self) -> None:
-        self._service.close()
 
     def send(self) -> str | None:
         if self._known.run_id is not None and self._known.result_of != self._contents.fingerprint:

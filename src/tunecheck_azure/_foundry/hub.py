@@ -8,7 +8,7 @@ from urllib.parse import urlencode, urlsplit
 from tunecheck.plugins import JSON
 from tunecheck_azure._foundry.portal import properties
 from tunecheck_azure._foundry.projects import HubProject
-from tunecheck_azure._foundry.service import AzureService, BlobFolder, ServiceReply, SignIn
+from tunecheck_azure._foundry.service import AzureService, AzureUpload, BlobFolder, ServiceReply, SignIn
 from tunecheck_upload import (
     CREATE,
     FIND,
@@ -16,7 +16,6 @@ from tunecheck_upload import (
     MARKER,
     Artifact,
     Contents,
-    RunUpload,
     UploadError,
     UploadRecord,
     UploadStep,
@@ -35,7 +34,7 @@ SECRETS = UploadStep("get access to the workspace's storage")
 PROPERTIES = UploadStep("write the run's properties")
 
 
-class HubUpload(RunUpload):
+class HubUpload(AzureUpload):
     """The upload of one run to one hub project.
 
     The steps are: find the workspace, create the run, find the storage, upload and register files, write properties,
@@ -46,14 +45,10 @@ class HubUpload(RunUpload):
     def __init__(
         self, project: HubProject, service: AzureService, credential: object, record: UploadRecord, contents: Contents
     ) -> None:
-        super().__init__(record, contents)
+        super().__init__(service, record, contents)
         self._project = project
-        self._service = service
         self._credential = credential
         self._host = ""
-
-    def close(self) -> None:
-        self._service.close()
 
     def send(self) -> str:
         self._host = self._host or self._tracking_host()

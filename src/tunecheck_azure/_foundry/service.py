@@ -17,7 +17,7 @@ from requests.exceptions import SSLError
 
 from tunecheck.endpoints import Redactor, Secret
 from tunecheck.plugins import JSON, clean, dumps, value_of
-from tunecheck_upload import Artifact, UploadError, UploadStep, value_at
+from tunecheck_upload import Artifact, Contents, RunUpload, UploadError, UploadRecord, UploadStep, value_at
 
 _CONNECT_S, _READ_S = 30, 100
 _RETRIES = 6
@@ -193,6 +193,17 @@ class SafeRetryPolicy(policies.RetryPolicy):  # type: ignore[type-arg]
         if isinstance(getattr(error, "inner_exception", None), SSLError):
             return False
         return bool(super().increment(settings, response=response, error=error))
+
+
+class AzureUpload(RunUpload):
+    """Base of the uploads that call one Azure service."""
+
+    def __init__(self, service: AzureService, record: UploadRecord, contents: Contents) -> None:
+        super().__init__(record, contents)
+        self._service = service
+
+    def close(self) -> None:
+        self._service.close()
 
 
 # -- files
