@@ -308,11 +308,6 @@ def test_a_file_that_breaks_off_leaves_what_was_there_before(tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["raw.json", "x.jsonl"]
 
 
-def test_an_empty_source_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="has no conversations"):
-        convert_glaive(source(tmp_path, []), tmp_path / "x.jsonl")
-
-
 def test_an_existing_data_set_is_overwritten_only_when_asked(tmp_path: Path) -> None:
     raw = source(tmp_path, [GOOD])
     (tmp_path / "x.jsonl").write_text("before")
@@ -332,20 +327,20 @@ def test_a_sidecar_that_says_something_else_is_kept_unless_asked(tmp_path: Path)
     assert not convert_glaive(raw, out, overwrite=True).sidecar_kept
 
 
-def test_the_source_is_never_overwritten(tmp_path: Path) -> None:
-    raw = tmp_path / "raw.jsonl"
-    raw.write_text(json.dumps(GOOD))
-    with pytest.raises(ConfigurationError, match="is the source itself"):
-        convert_glaive(raw, raw, overwrite=True)
-
-
-def test_a_result_of_another_suffix_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"such as x\.jsonl"):
-        convert_glaive(source(tmp_path, [GOOD]), tmp_path / "x.csv")
-
-
-def test_a_missing_source_and_an_impossible_folder_are_clear_errors(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is no data file"):
-        convert_glaive(tmp_path / "none.json", tmp_path / "x.jsonl")
-    with pytest.raises(ConfigurationError, match="cannot be written"):
-        convert_glaive(source(tmp_path, [GOOD]), tmp_path / "raw.json" / "x.jsonl")
+@pytest.mark.parametrize(
+    ("raw", "out", "error", "words"),
+    [
+        ("empty.json", "x.jsonl", DataError, "has no conversations"),
+        ("raw.jsonl", "raw.jsonl", ConfigurationError, "is the source itself"),
+        ("raw.jsonl", "x.csv", ConfigurationError, r"such as x\.jsonl"),
+        ("none.json", "x.jsonl", DataError, "there is no data file"),
+        ("raw.jsonl", "raw.jsonl/x.jsonl", ConfigurationError, "cannot be written"),
+    ],
+)
+def test_a_source_or_a_result_that_cannot_be_is_a_clear_error(
+    tmp_path: Path, raw: str, out: str, error: type[Exception], words: str
+) -> None:
+    (tmp_path / "empty.json").write_text("[]")
+    (tmp_path / "raw.jsonl").write_text(json.dumps(GOOD))
+    with pytest.raises(error, match=words):
+        convert_glaive(tmp_path / raw, tmp_path / out, overwrite=True)

@@ -87,11 +87,7 @@ class Trial:
             return _NOT_PASSED
         if passes([[] for _ in turns]):
             return _IDLE_PASSES
-        return (
-            next(self._unsaid(row, turns), None)
-            or self._passing_mistake(row.id, turns, passes)
-            or self._failing_order(row, turns, passes)
-        )
+        return next(self._unsaid(row, turns), None) or self._passing_mistake(row.id, turns, passes)
 
     def _unsaid(self, row: RowLine, turns: Turns) -> Iterator[Weakness]:
         """Yield the arguments that neither the user's words nor earlier results contain."""
@@ -131,28 +127,6 @@ class Trial:
             values: list[JSON] = [*others(value, schema)[: _CHANGES - 1], *likely[:1]]
             for other in values:
                 yield FunctionCall(call.name, {**call.arguments, name: other})
-
-    def _failing_order(self, row: RowLine, turns: Turns, passes: Passes) -> Weakness | None:
-        """Return a weakness if two swapped calls have the same outcome but fail."""
-        if all(len(turn) < 2 for turn in turns):
-            return None
-        outcome = self._outcome(row, turns)
-        for number, turn in enumerate(turns):
-            for at in range(len(turn) - 1):
-                swapped = [*turn[:at], turn[at + 1], turn[at], *turn[at + 2 :]]
-                changed = [*turns[:number], swapped, *turns[number + 1 :]]
-                if outcome == self._outcome(row, changed) and not passes(changed):
-                    return Weakness(reason="another order that comes to the same fails", detail=canonical_text(swapped))
-        return None
-
-    def _outcome(self, row: RowLine, turns: Turns) -> JSON:
-        """Return the sorted results of each turn's calls, and the state after each turn."""
-        backend = self._world.backend(row.involved_classes, row.initial_config)
-        outcome: list[JSON] = []
-        for turn in turns:
-            results = sorted(backend.call(call).text for call in turn)
-            outcome.append([*results, str(backend.states())])
-        return outcome
 
 
 def _unsaid(call: FunctionCall, words: str) -> Iterator[Weakness]:

@@ -133,7 +133,7 @@ def plain_values(
     described = described or [*_AS.findall(description)]
     by_format = load_shipped().by_format.get(str(schema.get("format")), [])
     # The first source with a fitting value wins; the most specific sources come first.
-    known: list[Sequence[JSON]] = [[schema.get("example")], _as_list(schema.get("examples")), by_format, described]
+    known: list[Sequence[JSON]] = [[schema.get("example")], as_list(schema.get("examples")), by_format, described]
     of = [f"{singular(each)} " for each in words_of(function)]
     words = [each for word in words_of(name) for each in (word, singular(word))]
     known += (load_shipped().by_word.get(about + word, []) for about in (*of, "") for word in words)
@@ -144,7 +144,8 @@ def plain_values(
     return _values_by_type(place, schema, random, function, held)
 
 
-def _as_list(value: JSON) -> list[JSON]:
+def as_list(value: JSON) -> list[JSON]:
+    """Return the value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
 
 
@@ -157,7 +158,7 @@ def _values_by_type(place: str, schema: Schema, random: Random, function: str, h
         return [random.sample([*choices], min(2, len(choices))) for _ in range(3)]
     if kind == "object":
         properties = cast("Mapping[str, Schema]", schema.get("properties") or {})
-        required = {str(each) for each in _as_list(schema.get("required"))}
+        required = {str(each) for each in as_list(schema.get("required"))}
         chosen = [key for key in properties if key in required] or [*properties][:2]
         made: dict[str, JSON] = {}
         for key in chosen:
@@ -177,7 +178,7 @@ def _values_by_type(place: str, schema: Schema, random: Random, function: str, h
 def others(value: JSON, schema: Schema) -> list[JSON]:
     """Return other values of the same type, close to this one, as a wrong argument may have."""
     if isinstance(schema.get("enum"), list):
-        allowed = [each for each in _as_list(schema["enum"]) if each != value][:3]
+        allowed = [each for each in as_list(schema["enum"]) if each != value][:3]
         return [*allowed[:1], *([f"{value} 2"] if isinstance(value, str) else []), *allowed[1:]]
     if isinstance(value, bool):
         return [not value]

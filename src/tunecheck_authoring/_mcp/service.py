@@ -63,8 +63,7 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
 
 
 def _describe(tool: Message) -> dict[str, JSON]:
-    schema = tool.get("inputSchema")
-    parameters = {name: each for name, each in schema.items() if name != "$schema"} if isinstance(schema, dict) else {}
+    parameters = {name: each for name, each in _schema(tool).items() if name != "$schema"}
     description = one_line(str(tool.get("description") or tool.get("title") or ""))
     name = str(tool["name"])
     return {"name": name, "description": description, "parameters": {"type": "object", "properties": {}, **parameters}}

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, cast
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, loads, parse_yaml, raise_as, read_regular
+from tunecheck_authoring._author.values import as_list
 
 Node: TypeAlias = Mapping[str, JSON]
 Schema: TypeAlias = dict[str, JSON]
@@ -118,7 +119,7 @@ class _SchemaWriter:
             return _open(node)
         above = (*above, name) if name else above
         node = self._join_schemas(node, above, depth)
-        options = [each for key in ("oneOf", "anyOf") for each in _as_list(node.get(key))]
+        options = [each for key in ("oneOf", "anyOf") for each in as_list(node.get(key))]
         if options:
             return {**self._alternatives(options, above, depth), **_description(node)}
         return self._simple(node, above, depth)
@@ -126,7 +127,7 @@ class _SchemaWriter:
     def _join_schemas(self, node: Node, above: tuple[str, ...], depth: int) -> Node:
         """Join the parts of `allOf` and the schema's other keys."""
         joined: dict[str, JSON] = {}
-        for each in _as_list(node.get("allOf")):
+        for each in as_list(node.get("allOf")):
             part = self.document.named(each)[1]
             self.parts += 1
             if depth < _DEEPEST and self.parts < _MOST_PARTS:
@@ -142,7 +143,7 @@ class _SchemaWriter:
             joined: Schema = {}
             for each in plain:
                 _join(joined, {key: value for key, value in each.items() if key != "required"})
-            needed = [set(map(str, _as_list(each.get("required")))) for each in plain]
+            needed = [set(map(str, as_list(each.get("required")))) for each in plain]
             joined["required"] = [*sorted(set.intersection(*needed))]
             return joined
         return plain[0] if len(plain) == 1 else {"anyOf": [*plain]} if plain else {}
@@ -154,7 +155,7 @@ class _SchemaWriter:
         schema |= {key: node[key] for key in ("format", "pattern") if isinstance(node.get(key), str)}
         if isinstance(node.get("default"), (str, int, float)):
             schema["default"] = node["default"]
-        choices = _as_list(node.get("enum")) or ([node["const"]] if "const" in node else [])
+        choices = as_list(node.get("enum")) or ([node["const"]] if "const" in node else [])
         choices = [each for each in choices if each is not None and not isinstance(each, (dict, list))]
         if choices:
             schema["enum"] = choices
@@ -174,7 +175,7 @@ class _SchemaWriter:
                 schema["readOnly"] = True
             properties[name] = schema
         required: list[JSON] = [
-            each for each in _as_list(node.get("required")) if isinstance(each, str) and each in properties
+            each for each in as_list(node.get("required")) if isinstance(each, str) and each in properties
         ]
         return {"properties": properties, "required": required}
 
@@ -209,12 +210,8 @@ def _is_plain(value: JSON) -> bool:
 
 def _values(value: JSON) -> Iterator[JSON]:
     """Yield examples from a list, or from objects by name that may wrap the value."""
-    for each in value.values() if isinstance(value, dict) else _as_list(value):
+    for each in value.values() if isinstance(value, dict) else as_list(value):
         yield each.get("value") if isinstance(each, dict) else each
-
-
-def _as_list(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else []
 
 
 def _join(into: dict[str, JSON], other: Node) -> None:
