@@ -52,14 +52,6 @@ class FunctionPlace:
         return load_file(self.file, self.module)
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
-    """An error that a function raised: its type and text, and the error itself if Tunecheck defines its class."""
-
-    error: TunecheckError | None
-    text: str
-
-
 _PATIENCE_S = 5.0
 """After a timeout, the process is killed unless it answers a ping within this time."""
 
@@ -134,8 +126,8 @@ async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
 
 
 def _value(reply: object) -> object:
-    if isinstance(reply, Raised):
-        raise reply.error if reply.error is not None else FunctionError(reply.text)
+    if isinstance(reply, Exception):
+        raise reply
     return reply
 
 
@@ -177,7 +169,8 @@ class _Caller:
                 value = self._loop.submit(_await_value(value)).result()
             reply: object = value if isinstance(value, Completion) else plain(value)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-            reply = Raised(error if isinstance(error, TunecheckError) else None, f"{type(error).__name__}: {error}")
+            own = isinstance(error, TunecheckError)
+            reply = error if own else FunctionError(f"{type(error).__name__}: {error}")
         self._pipes.reply(number, reply)
 
 
