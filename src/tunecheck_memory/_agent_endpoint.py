@@ -12,6 +12,7 @@ from tunecheck.endpoints import (
     Definition,
     HttpConfig,
     HttpEndpoint,
+    ServiceCall,
     UnreadableReplyError,
     keys_of,
     says_error,
@@ -59,7 +60,7 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
 
     async def _tell(self, path: str, body: JSON, key: str, sent_at: datetime) -> None:
         url, headers = _beside(self._url, path), time_header(sent_at)
-        await self._client.post(dumps(body), url=url, key=key, read=_heard, headers=headers, empty_answers=True)
+        await self._client.post(ServiceCall(dumps(body), key, _heard, url=url, headers=headers, empty_answers=True))
 
     def _address(self, url: str, definition: Definition) -> str:
         return _beside(url, _REPLY)

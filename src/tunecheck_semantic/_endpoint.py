@@ -29,6 +29,7 @@ from tunecheck.endpoints import (
     Completion,
     Endpoint,
     Exchange,
+    ServiceCall,
     UnreadableReplyError,
     Usage,
     read_usage,
@@ -235,7 +236,7 @@ class EmbeddingEndpoint(Endpoint):
         if len(asked) > 1:
             key = hashlib.blake2b("\0".join(one.key for one in asked).encode(), digest_size=16).hexdigest()
         read = functools.partial(read_embeddings, count=len(asked))
-        exchange = await self._client.post(body, url=self._operation.url, key=key, read=read, tokens=expected)
+        exchange = await self._client.post(ServiceCall(body, key, read, expected, self._operation.url))
         usages = _share_tokens(read_usage(exchange.reply).input_tokens, texts)
         return [
             _completion(packed_vector(vector), usage, exchange)

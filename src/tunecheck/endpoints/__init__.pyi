@@ -35,7 +35,7 @@ from ._chat import (
     ChatEndpoint as ChatEndpoint,
     OpenAIEndpoint as OpenAIEndpoint,
 )
-from ._client import Client as Client, Exchange as Exchange
+from ._client import Client as Client, Exchange as Exchange, ServiceCall as ServiceCall
 from ._definition import load_endpoint as load_endpoint, read_definition as read_definition
 from ._doctor.answers import Diagnosis as Diagnosis
 from ._doctor.checks import CHECKS as CHECKS

@@ -63,16 +63,25 @@ class Limits(ConcurrencyLimit, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Call(Generic[A]):
-    """One call, unchanged in all its attempts."""
+class ServiceCall(Generic[A]):
+    """One call of a service, unchanged in all its attempts.
 
-    url: str
+    `body` is the JSON to post. All attempts have the idempotency key `key`, so that a service can avoid computing and
+    billing a lost answer twice. `read` reads the answer from a reply; it raises FilteredError or another ValueError if
+    there is none. `tokens` is the expected number of tokens; the rate limit is corrected when the service reports the
+    number. `url` is another address of the service, and `headers` are those of this call only. `text_answers`: accept
+    plain text as an answer. `empty_answers`: accept an empty body or any text except a web page; if it is not JSON,
+    read it as null.
+    """
+
     body: bytes
-    headers: Mapping[str, str]
-    tokens: int
+    key: str
     read: Callable[[JSON], A]
-    text_answers: bool
-    empty_answers: bool
+    tokens: int = 0
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    text_answers: bool = False
+    empty_answers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,37 +137,13 @@ class Client:
         known = self.headers.get("User-Agent", "")
         self.headers["User-Agent"] = f"{known} {clean(user_agent, 200)}".strip()
 
-    async def post(
-        self,
-        body: bytes,
-        *,
-        key: str,
-        read: Callable[[JSON], A],
-        url: str | None = None,
-        tokens: int = 0,
-        headers: Mapping[str, str] | None = None,
-        text_answers: bool = False,
-        empty_answers: bool = False,
-    ) -> Exchange[A]:
+    async def post(self, call: ServiceCall[A]) -> Exchange[A]:
         """Post a body, with retries, and return the reply with its answer.
-
-        Args:
-            body: the JSON to post.
-            key: the idempotency key of all attempts.
-            read: reads the answer from a reply; raises FilteredError or another ValueError if there is none.
-            url: another address of the service.
-            tokens: the expected number of tokens. The rate limit is corrected when the service reports the number.
-            headers: headers of this call only.
-            text_answers: accept plain text as an answer.
-            empty_answers: accept an empty body or any text except a web page; if it is not JSON, read it as null.
 
         Raises:
             EndpointError: the call failed after all retries.
             StopRunError: this call and the calls before it were refused.
         """
-        # All attempts have the same key, so that a service can avoid computing and billing a lost answer twice.
-        sent = {**(headers or {}), "Idempotency-Key": key}
-        call = _Call(url or self.url, body, sent, tokens, read, text_answers, empty_answers)
         live = self._live.here(self._open)
         live.check()
         async with live.gate:
@@ -199,7 +184,7 @@ class Client:
             TokenBucket(tokens, clock=clock, burst_s=TOKEN_BURST_S) if tokens else None,
         )
 
-    async def _attempts(self, live: _Live, call: _Call[A]) -> Exchange[A]:
+    async def _attempts(self, live: _Live, call: ServiceCall[A]) -> Exchange[A]:
         """Send a call until it succeeds, fails permanently, or no retries are left."""
         failures = 0
         renewed = False
@@ -214,7 +199,7 @@ class Client:
             live.attempts += 1
             cuts = live.gate.cuts
             try:
-                outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
+                outcome = await self._attempt(live, call, identity)
             except asyncio.CancelledError:
                 with contextlib.suppress(StopRunError):
                     count_unanswered(Usage())
@@ -247,10 +232,13 @@ class Client:
             if outcome.overload:
                 await live.gate.rejoin()
 
-    async def _attempt(self, live: _Live, call: _Call[A], headers: Mapping[str, str]) -> Exchange[A] | CallFailure:
+    async def _attempt(
+        self, live: _Live, call: ServiceCall[A], identity: Mapping[str, str]
+    ) -> Exchange[A] | CallFailure:
         started = self.clock.now()
+        headers = {**self.headers, **identity, **call.headers, "Idempotency-Key": call.key}
         try:
-            reply = await live.transport.send(call.url, call.body, headers)
+            reply = await live.transport.send(call.url or self.url, call.body, headers)
         except AttemptFailed as failed:
             message = f"{self.who}: {self.redactor.line(str(failed))}"
             kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
@@ -260,7 +248,7 @@ class Client:
             return CallFailure(error, retry, usage=Usage() if failed.sent else None)
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
-    def _read(self, reply: Reply, latency_ms: float, call: _Call[A]) -> Exchange[A] | CallFailure:
+    def _read(self, reply: Reply, latency_ms: float, call: ServiceCall[A]) -> Exchange[A] | CallFailure:
         """Return the reply with its answer, or the failure if the reply has no answer."""
         self.last_headers = reply.headers
         if not 200 <= reply.status < 300:
@@ -294,7 +282,7 @@ class Client:
         problem = f"the service asks to wait {asked:,.0f} s, more than {most:g} s: go on later with --resume"
         return replace(failure, error=_with(failure.error, problem), retry=False, retry_after_s=None, refused=True)
 
-    def _value(self, reply: Reply, call: _Call[A]) -> tuple[JSON, int | None]:
+    def _value(self, reply: Reply, call: ServiceCall[A]) -> tuple[JSON, int | None]:
         """Return the JSON or text of a reply and, for a stream, the number of bytes up to its first token."""
         if reply.is_stream:
             streamed = read_stream(reply.body)

@@ -44,7 +44,7 @@ from tunecheck.endpoints._base import (
     output_limit,
     time_text,
 )
-from tunecheck.endpoints._client import Client, Limits
+from tunecheck.endpoints._client import Client, Limits, ServiceCall
 from tunecheck.endpoints._limits import Backoff, Clock, SharedLimits
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._transport import checked_url
@@ -288,14 +288,9 @@ class HttpEndpoint(Endpoint, Generic[C]):
         if self.config.limits.tokens_per_minute:
             # A quarter of the bytes, plus the answer's token limit, which Azure OpenAI counts when the request arrives.
             tokens = len(body) // 4 + (output_limit(dict(parameters)) or 0)
-        exchange = await self._client.post(
-            body,
-            key=key,
-            read=self._completion,
-            tokens=tokens,
-            headers=time_header(sent_at),
-            text_answers=self.text_answers,
-        )
+        headers = time_header(sent_at)
+        call = ServiceCall(body, key, self._completion, tokens, headers=headers, text_answers=self.text_answers)
+        exchange = await self._client.post(call)
         reply = exchange.reply
         completion = replace(
             exchange.answer,
