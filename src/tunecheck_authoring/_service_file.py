@@ -244,9 +244,8 @@ class ResourceModel:
     def _references(self, operation: ApiOperation, kind: ResourceKind, key: str | None) -> Iterator[tuple[str, str]]:
         """Yield each parameter with the key of another record, and that record's kind: `petId` if there are pets."""
         for name, parameter in operation.parameters.items():
-            *words, last = words_of(parameter.original) or [""]
-            other = self.kinds.get(singular("_".join(words)))
-            if last != "id" or name == key or parameter.place == "path" or other is None or other.key is None:
+            other = referred_kind(parameter.original, self.kinds)
+            if name == key or parameter.place == "path" or other is None:
                 continue
             if (parameter.schema.get("type") in ("integer", "number")) == (other.makes == "number"):
                 yield name, other.name
@@ -291,13 +290,17 @@ def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
     return {}
 
 
-def references(kind: ResourceKind, kinds: Mapping[str, ResourceKind]) -> Iterator[tuple[str, ResourceKind]]:
-    """Yield each field that holds the key of another kind, and that kind."""
-    for name in kind.fields:
-        *words, last = words_of(name) or [""]
-        other = kinds.get(singular("_".join(words)))
-        if name != kind.key and last == "id" and other is not None and other.key is not None:
-            yield name, other
+def referred_kind(name: str, kinds: Mapping[str, ResourceKind]) -> ResourceKind | None:
+    """Return the kind whose key a field or a parameter holds by its name: `petId` if there are pets."""
+    *words, last = words_of(name) or [""]
+    kind = kinds.get(singular("_".join(words))) if last == "id" else None
+    return None if kind is None or kind.key is None else kind
+
+
+def references(kind: ResourceKind, kinds: Mapping[str, ResourceKind]) -> dict[str, ResourceKind]:
+    """Return the fields that hold the keys of other kinds, with these kinds."""
+    found = {name: referred_kind(name, kinds) for name in kind.fields if name != kind.key}
+    return {name: other for name, other in found.items() if other is not None}
 
 
 _RECORDS = 6
@@ -310,7 +313,7 @@ _SAYS_NOTHING = re.compile(r"_|.*(_url|_links|href|node_id|etag)$|(self|url)$", 
 def sample_configuration(kinds: Mapping[str, ResourceKind], seed: int) -> dict[str, JSON]:
     """Return records of each kind; conversations draw some of them if no other records refer to them."""
     samples = _Samples(kinds, Random(f"samples {seed}"))
-    spoken_of = {other.name for kind in kinds.values() for _, other in references(kind, kinds)}
+    spoken_of = {other.name for kind in kinds.values() for other in references(kind, kinds).values()}
     spoken_of |= {owner for kind in kinds.values() for owner in kind.scopes.values() if owner is not None}
     configuration: dict[str, JSON] = {}
     for name, kind in kinds.items():
@@ -347,7 +350,7 @@ class _Samples:
             record[name] = self._value(name, {"type": "string"}, at + number % 2) if owner is None else None
             if owner is not None:
                 record[name] = self._key_of(self._kinds[owner], number)
-        others = dict(references(kind, self._kinds))
+        others = references(kind, self._kinds)
         for name in self._choose_fields(kind):
             if name not in record:
                 other = others.get(name)

@@ -263,7 +263,19 @@ values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["", "a", "user", "assistant", "human", "[{}]"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["role", "content", "from"]), inner),
 )
-KEYS = ["messages", "tools", "prompt", "chosen", "rejected", "input", "conversations", "query", "answers"]
+KEYS = [
+    "messages",
+    "tools",
+    "prompt",
+    "chosen",
+    "rejected",
+    "input",
+    "conversations",
+    "query",
+    "answers",
+    "system",
+    "chat",
+]
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), values), st.sampled_from(sorted(forms())))

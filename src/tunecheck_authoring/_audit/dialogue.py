@@ -115,14 +115,11 @@ class KnownValues:
 
     def has_words(self, text: str) -> bool:
         """True if the conversation contains the text as whole words: 'We are lat' is not in 'We are late'."""
-        text, known = text.casefold(), self._all()
-        at = known.find(text)
-        while at >= 0:
-            end = at + len(text)
-            if not _is_within_word(known, at) and not _is_within_word(known, end):
-                return True
-            at = known.find(text, at + 1)
-        return False
+        text = text.casefold()
+        # Letters or digits on both sides of an edge are one word; other scripts may have no spaces between words.
+        before = "(?<![a-z0-9])" if text[0].isascii() and text[0].isalnum() else ""
+        after = "(?![a-z0-9])" if text[-1].isascii() and text[-1].isalnum() else ""
+        return re.search(before + re.escape(text) + after, self._all()) is not None
 
     def _all(self) -> str:
         if len(self._texts) > 1:
@@ -144,11 +141,6 @@ class KnownValues:
 
     def numbers(self) -> set[float]:
         return self._numbers
-
-
-def _is_within_word(text: str, at: int) -> bool:
-    """True if Latin letters or digits stand on both sides; other scripts may have no spaces between words."""
-    return all(each.isascii() and each.isalnum() for each in text[max(0, at - 1) : at + 1]) and 0 < at < len(text)
 
 
 def _near(value: float, known: Sequence[float]) -> bool:

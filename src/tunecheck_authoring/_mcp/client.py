@@ -128,16 +128,16 @@ class McpSession:
         except (OSError, ValueError, http.client.HTTPException, queue.Empty) as error:
             late = isinstance(error, (queue.Empty, TimeoutError))
             why = f"no answer within {self._time_limit_s:g} seconds" if late else str(error) or type(error).__name__
-            raise ServerGoneError(f"{clean(shown_server(self._server), 200)}: {method}: {clean(why, 200)}") from None
+            raise self._gone(method, why) from None
         error_of = (answer or {}).get("error")
         if isinstance(error_of, dict):
-            if method == "tools/call":
-                raise _RefusedError(str(error_of.get("message")))
-            raise ServerGoneError(
-                f"{clean(shown_server(self._server), 200)}: {method}: {clean(str(error_of.get('message')), 200)}"
-            )
+            why = str(error_of.get("message"))
+            raise _RefusedError(why) if method == "tools/call" else self._gone(method, why)
         result = (answer or {}).get("result")
         return result if isinstance(result, dict) else {}
+
+    def _gone(self, method: str, why: str) -> ServerGoneError:
+        return ServerGoneError(f"{clean(shown_server(self._server), 200)}: {method}: {clean(why, 200)}")
 
 
 class SessionPool:
