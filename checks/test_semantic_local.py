@@ -100,9 +100,11 @@ def test_precision_and_recall_change_places_with_the_texts() -> None:
 def test_the_other_layers_states_can_be_compared() -> None:
     found = BertScoreEvaluator(MODEL, layer=3)(response=PAIRS[2][0], ground_truth=PAIRS[2][1])
     assert found["bert_score"] == pytest.approx(0.4136367, abs=1e-5)  # bert-score 0.3.13, num_layers=3
-    for layer in (0, 7, True, "3"):
-        with pytest.raises(ConfigurationError, match="layer must be a whole number from 1 to 6"):
+    for layer in (0, True, "3"):
+        with pytest.raises(ConfigurationError, match="layer must be a whole number from 1, not"):
             BertScoreEvaluator(MODEL, layer=layer)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="layer must be a whole number from 1 to 6, not 7"):
+        BertScoreEvaluator(MODEL, layer=7)(response="a", ground_truth="b")
 
 
 def test_a_verdict_has_the_eight_keys() -> None:
@@ -218,13 +220,6 @@ def test_a_model_that_is_not_there_is_told_at_once(name: str, monkeypatch: pytes
 def test_weights_that_may_run_code_are_not_read(copied: Path) -> None:
     (copied / "model.safetensors").rename(copied / "pytorch_model.bin")
     with pytest.raises(ConfigurationError, match=r"convert pytorch_model\.bin to safetensors"):
-        BertScoreEvaluator(copied)
-
-
-@pytest.mark.parametrize("layers", ["6", 0, None, True])
-def test_a_broken_number_of_layers_is_told_at_once(copied: Path, layers: object) -> None:
-    change(copied / "config.json", num_hidden_layers=layers)
-    with pytest.raises(ConfigurationError, match="number of layers"):
         BertScoreEvaluator(copied)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tunecheck import ConfigurationError, Metric
 from tunecheck.evaluators import TextPair
 from tunecheck.plugins import JSON, Verdict
-from tunecheck_semantic._models import check_installed, digest, find_model, layer_count
+from tunecheck_semantic._models import check_installed, digest, find_model
 from tunecheck_semantic._pairs import SemanticEvaluator, cut_texts
 
 if TYPE_CHECKING:
@@ -25,8 +25,11 @@ class BertScoreEvaluator(SemanticEvaluator):
     in the Hugging Face cache. `layer` selects the compared states (default: the last layer).
 
     Raises, when made:
-        ConfigurationError: there is no such model, or it has no such layer.
+        ConfigurationError: there is no such model, or `layer` is not a positive whole number.
         MissingExtraError: the extra `semantic` is not installed.
+
+    Raises, when called:
+        ConfigurationError: the model has fewer layers.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("bert_score", range=(-1, 1)),)
@@ -44,10 +47,9 @@ class BertScoreEvaluator(SemanticEvaluator):
         super().__init__(model=name, layer=layer, threshold=threshold, render_calls=render_calls)
         check_installed("bert_score")
         self._folder = find_model(name)
-        layers = layer_count(self._folder)
-        if layer is not None and not (type(layer) is int and 1 <= layer <= layers):
-            raise ConfigurationError(f"layer must be a whole number from 1 to {layers}, not {layer!r}")
-        self._layer = layer or layers
+        if layer is not None and not (type(layer) is int and layer >= 1):
+            raise ConfigurationError(f"layer must be a whole number from 1, not {layer!r}")
+        self._layer = layer
 
     @property
     def arguments(self) -> dict[str, JSON]:
@@ -58,13 +60,16 @@ class BertScoreEvaluator(SemanticEvaluator):
         from tunecheck_semantic._local import load_model
 
         model = load_model(self._folder)
-        candidate, reference = (model.encode(text.strip(), self._layer) for text in (pair.candidate, pair.reference))
+        layer = model.layers if self._layer is None else self._layer
+        if layer > model.layers:
+            raise ConfigurationError(f"layer must be a whole number from 1 to {model.layers}, not {layer}")
+        candidate, reference = (model.encode(text.strip(), layer) for text in (pair.candidate, pair.reference))
         precision, recall = _match_tokens(candidate, reference)
         total = precision + recall
         properties: dict[str, JSON] = {
             "bert_score_precision": round(precision, 6),
             "bert_score_recall": round(recall, 6),
-            "layer": self._layer,
+            "layer": layer,
             **cut_texts(candidate.truncated, reference.truncated),
         }
         return self._verdict(2 * precision * recall / total if total > 0 else 0.0, pair.fault, properties)

@@ -1,6 +1,7 @@
 """Embedding similarity: the cosine of two texts' embeddings, from a local model or an embeddings endpoint."""
 
 import asyncio
+import functools
 import os
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -54,9 +55,11 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         if name is not None:
             check_installed("embedding_similarity with a local model")
             self._folder = find_model(name)
-        self._embeddings: EmbeddingEndpoint | None = None
-        if model_config is not None:
-            self._connect(judge_endpoint(model_config))
+        chat = None if model_config is None else judge_endpoint(model_config)
+        self._embeddings = None if chat is None else EmbeddingEndpoint(chat)
+        if self._embeddings is not None:
+            self._loop = JudgeLoop(self._embeddings.close)
+        self._made_of = {"model": name, "model_config": chat, "threshold": threshold, "render_calls": render_calls}
 
     @property
     def arguments(self) -> dict[str, JSON]:
@@ -132,21 +135,8 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         assert self._folder is not None
         return self._folder
 
-    def _connect(self, chat: Endpoint) -> None:
-        self._embeddings = EmbeddingEndpoint(chat)
-        self._loop = JudgeLoop(self._embeddings.close)
-
-    def __getstate__(self) -> dict[str, object]:
-        dropped = ("_embeddings", "_loop")
-        state = {name: value for name, value in vars(self).items() if name not in dropped}
-        return {**state, "chat": None if self._embeddings is None else self._embeddings.chat}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        chat = state.pop("chat")
-        vars(self).update(state)
-        self._embeddings = None
-        if chat is not None:
-            self._connect(chat)
+    def __reduce__(self) -> tuple[Callable[[], object], tuple[()]]:
+        return functools.partial(type(self), **self._made_of), ()  # type: ignore[arg-type]
 
 
 def _is_definition(path: Path) -> bool:

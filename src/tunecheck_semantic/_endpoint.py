@@ -166,10 +166,6 @@ class EmbeddingEndpoint(Endpoint):
         self._open: list[_PendingText] = []
         self._under_way: set[asyncio.Task[None]] = set()
 
-    @property
-    def chat(self) -> ChatEndpoint[Any]:
-        return self._chat
-
     async def complete(self, request: ChatRequest) -> Completion:
         loop = asyncio.get_running_loop()
         text = str(request.messages[-1].get("content"))

@@ -54,6 +54,7 @@ class LocalModel:
             raise ConfigurationError(f"the embedding model in {folder} cannot be loaded: {text}") from error
         self._model: Any = model.float().eval()
         self._encoder: Any = self._model[0].auto_model
+        self.layers: int = self._encoder.config.num_hidden_layers
         # sentence-transformers puts the model's default prompt before each text.
         self._prompt = self._model.prompts.get(self._model.default_prompt_name) or ""
         # Special tokens at a text's ends, such as BERT's [CLS] and [SEP].

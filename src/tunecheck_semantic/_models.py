@@ -9,15 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tunecheck import ConfigurationError, MissingExtraError
-from tunecheck.plugins import JSON, loads
 
 _CONFIGURATION = "config.json"
 _WEIGHTS = "*.safetensors"
 _PICKLED = "pytorch_model.bin"
 _PACKAGE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
 _USUAL_OWNER = "sentence-transformers"
-_LAYER_KEYS = ("num_hidden_layers", "n_layers")
-"""Keys for the number of layers in a model's configuration: DistilBERT uses the second."""
 
 
 def check_installed(feature: str) -> None:
@@ -71,24 +68,6 @@ def _cached_snapshot(name: str) -> Iterator[Path]:
         yield Path(snapshot_download(name, local_files_only=True))
     except (OSError, ValueError):  # not in the cache, or not a name that the cache can hold
         return
-
-
-def layer_count(folder: Path) -> int:
-    """Return the number of layers in the model's configuration.
-
-    Raises:
-        ConfigurationError: the configuration is unreadable or does not give the number of layers.
-    """
-    path = folder / _CONFIGURATION
-    try:
-        configuration: JSON = loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
-    entries = configuration if isinstance(configuration, dict) else {}
-    layers = next((entries[key] for key in _LAYER_KEYS if key in entries), None)
-    if type(layers) is not int or layers < 1:
-        raise ConfigurationError(f"{path}: the number of layers must be a whole number, not {layers!r}")
-    return layers
 
 
 def digest(folder: Path) -> str:
