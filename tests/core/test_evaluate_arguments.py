@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -249,17 +248,6 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_a_nested_column_can_be_mapped(tmp_path: Path) -> None:
-    data = write(tmp_path / "d.jsonl", '{"meta": {"response": "x"}}')
-    result = run(
-        tmp_path,
-        data,
-        evaluators={"e": lambda response: {"got": response}},
-        evaluator_config={"default": {"column_mapping": {"response": "${data.meta.response}"}}},
-    )
-    assert column(result, "outputs.e.got") == ["x"]
-
-
 def test_dates_and_numbers_in_a_file_stay_what_they_are(tmp_path: Path) -> None:
     data = write(
         tmp_path / "d.jsonl",
@@ -279,30 +267,6 @@ def test_the_user_s_data_file_is_never_touched(tmp_path: Path) -> None:
     before = data.read_bytes(), data.stat().st_mtime_ns
     run(tmp_path, data, evaluators={"e": lambda response: 1}, target=lambda response: response)
     assert (data.read_bytes(), data.stat().st_mtime_ns) == before
-
-
-def test_an_own_aggregate_is_used_and_an_optional_parameter_may_be_left_out(tmp_path: Path) -> None:
-    class Judge:
-        def __call__(self, *, response: str, context: str | None = None) -> Mapping[str, Any]:
-            return {"n": len(response), "context": context}
-
-        def __aggregate__(self, rows: list[Any]) -> Mapping[str, Any]:
-            return {"longest": max(row.n for row in rows)}
-
-    result = run(tmp_path, [{"response": "a"}, {"response": "bb"}], evaluators={"j": Judge()})
-    assert metrics_of(result)["j.longest"] == 2
-    assert result.failed_row_count == 0
-
-
-def test_a_class_is_used_as_an_instance(tmp_path: Path) -> None:
-    class Judge:
-        def __init__(self, threshold: float = 0.5) -> None:
-            self.threshold = threshold
-
-        def __call__(self, *, response: str) -> float:
-            return self.threshold
-
-    assert metrics_of(run(tmp_path, [{"response": "a"}], evaluators={"j": Judge}))["j.j"] == 0.5
 
 
 def test_a_missing_required_column_is_said_for_a_built_in_evaluator_too(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 import pytest
-from tests.pipeline_parts import Answering, column, journal_of, metrics_of, only_run, questions, records, rows_of, run
+from tests.pipeline_parts import Answering, column, journal_of, metrics_of, only_run, questions, rows_of, run
 
 from tunecheck import ConfigurationError, EvaluationResult, Row, RunError, StopRunError, score
 from tunecheck.plugins import load_file
@@ -138,11 +138,6 @@ def test_rows_in_another_order_ask_nobody(again_with: Callable[..., Again]) -> N
     again = again_with(data=questions(10)[::-1])
     assert (again.asked, again.scored) == ([], {})
     assert column(again.result, "outputs.response") == [answer_to(n) for n in reversed(range(10))]
-
-
-def test_a_removed_row_asks_nobody(again_with: Callable[..., Again]) -> None:
-    again = again_with(limit=4)
-    assert (again.asked, again.scored, again.result.row_count) == ([], {}, 4)
 
 
 def test_a_changed_mapping_scores_again_what_it_feeds(again_with: Callable[..., Again]) -> None:
@@ -511,13 +506,3 @@ def test_score_with_a_mapping_typo_is_an_error(tmp_path: Path, judges: Judges, f
             evaluator_config={"default": {"response": "${data.questin}"}},
             results_dir=tmp_path / "runs",
         )
-
-
-def test_a_taken_over_answer_is_in_the_new_run_s_journal(
-    first: EvaluationResult, again_with: Callable[..., Again]
-) -> None:
-    again = again_with()
-    assert [record["out"] for record in records(again.result, "answer")] == [
-        {"response": answer_to(n)} for n in range(10)
-    ]
-    assert len(records(again.result, "answer")) == len(records(first, "answer"))

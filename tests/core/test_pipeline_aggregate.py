@@ -14,7 +14,7 @@ from unittest.mock import ANY
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from tests.pipeline_parts import Answering, metrics_of, run
+from tests.pipeline_parts import metrics_of, run
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, Row
@@ -135,19 +135,6 @@ def test_values_of_any_type_make_groups_of_their_text() -> None:
         "1.5": 1,
         "x" * 200: 1,
     }
-
-
-def test_several_columns_of_some_values_each_are_fine() -> None:
-    states = [state(index, {"s": 1}, g=index % 60, h=index // 60) for index in range(3600)]
-    _, by = aggregated(states, "g", "h")
-    assert (len(by["g"]), len(by["h"])) == (60, 60)
-
-
-def test_too_many_combinations_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aggregate, "MAX_COMBINATIONS", 50)
-    states = [state(index, {"s": 1}, g=index % 8, h=index // 8) for index in range(64)]
-    with pytest.raises(ConfigurationError, match="g, h make more than 50 groups together"):
-        aggregated(states, "g", "h")
 
 
 def test_as_many_groups_as_there_may_be_are_fine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,14 +263,6 @@ def test_its_own_aggregate_is_made_for_each_group_from_that_group_s_rows(tmp_pat
     }
 
 
-def test_its_own_aggregate_for_groups_of_lists(tmp_path: Path) -> None:
-    data = [{"out": {"s": n}, "tags": [n % 2]} for n in range(4)]
-    result = run(
-        tmp_path, data, evaluators={"e": Summing(lambda rows: {"sum": sum(r.s for r in rows)})}, group_by="tags"
-    )
-    assert {value: metrics["e.sum"] for value, metrics in result.by_group["tags"].items()} == {"[0]": 2, "[1]": 4}
-
-
 def test_its_own_aggregate_is_not_asked_where_nothing_was_scored(tmp_path: Path) -> None:
     metrics = metrics_of(own(tmp_path, lambda rows: {"v": 1}, [{"raise": "a"}, {"raise": "b"}]))
     assert metrics == {"e.scored_count": 0, "e.not_applicable_count": 0, "e.error_count": 2}
@@ -372,25 +351,6 @@ def test_an_evaluator_may_have_a_dot_in_its_name(tmp_path: Path) -> None:
         "a.b.not_applicable_count": 0,
         "a.b.error_count": 0,
     }
-
-
-def test_rows_whose_target_failed_are_errors_of_each_evaluator_that_needs_it(tmp_path: Path) -> None:
-    def answer(row: Row) -> dict[str, Any]:
-        if row.index == 1:
-            raise ValueError("endpoint 500")
-        return {"response": "a"}
-
-    result = run(
-        tmp_path,
-        [{"q": 1}, {"q": 2}, {"q": 3}],
-        target=Answering(answer),
-        evaluators={"e": lambda response: 1, "d": lambda q: 1},
-        evaluator_config={"d": {"q": "${data.q}"}},
-    )
-    metrics = metrics_of(result)
-    assert (metrics["e.scored_count"], metrics["e.error_count"]) == (2, 1)
-    assert (metrics["d.scored_count"], metrics["d.error_count"]) == (3, 0)
-    assert (result.row_count, result.failed_row_count) == (3, 1)
 
 
 numbers = st.lists(st.floats(-1e300, 1e300), max_size=30)

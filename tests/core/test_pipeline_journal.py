@@ -279,16 +279,6 @@ def test_a_journal_damaged_anywhere_is_read_without_a_crash(tmp_path_factory: An
         found.close()
 
 
-def test_a_row_far_ahead_of_all_others_takes_no_memory_for_those_between(path: Path) -> None:
-    journal = Journal(path)
-    journal.answer(10**12, "far", hashed(1), {"response": "far"})
-    journal.answer(1, "near", hashed(2), {"response": "near"})
-    journal.close()
-    found = recorded(path)
-    assert found.answer(10**12, hashed(1)) == {"response": "far"}
-    assert found.answer(1, hashed(2)) == {"response": "near"}
-
-
 def test_a_journal_that_is_not_there_is_said(path: Path) -> None:
     with pytest.raises(ConfigurationError, match="what the run has recorded cannot be read"):
         recorded(path)

@@ -11,27 +11,9 @@ from typing import Any
 
 import pytest
 from tests.fault_server import HANG, FaultServer, Step, answer
-from tests.pipeline_parts import (
-    Answering,
-    column,
-    journal_of,
-    metrics_of,
-    only_run,
-    questions,
-    records,
-    run,
-    strict_json,
-)
+from tests.pipeline_parts import column, journal_of, metrics_of, only_run, records, run, strict_json
 
-from tunecheck import (
-    ConfigurationError,
-    EndpointError,
-    RefusedError,
-    ReplyError,
-    RunError,
-    RunInterruptedError,
-    StopRunError,
-)
+from tunecheck import ConfigurationError, EndpointError, ReplyError, RunError, RunInterruptedError, StopRunError
 from tunecheck.endpoints import (
     ChatRequest,
     Completion,
@@ -383,12 +365,6 @@ def test_a_judge_that_must_stop_the_run_does(tmp_path: Path) -> None:
     assert "a" not in again.asked
 
 
-def test_another_error_is_one_rows_only(tmp_path: Path) -> None:
-    model = Model(failing={"bb": RefusedError("not you", status=403)})
-    result = judged(tmp_path, Judge(model), rows("a", "bb"))
-    assert column(result, "error.judge")[1]["type"] == "RefusedError"
-
-
 def test_a_call_has_the_same_key_each_time_a_run_asks_for_it(tmp_path: Path) -> None:
     model = Model(failing={"a": StopRunError("stop")})
     with pytest.raises(RunError):
@@ -407,12 +383,6 @@ def test_a_simulated_judges_run_is_simulated(tmp_path: Path) -> None:
             return Completion(text="1", simulated=True)
 
     assert judged(tmp_path, Judge(Pretending()), rows("a")).simulated
-
-
-def test_a_target_and_a_judge_work_side_by_side(tmp_path: Path) -> None:
-    target = Answering()
-    result = run(tmp_path, questions(5), target=target, evaluators={"judge": Judge(Model())})
-    assert column(result, "outputs.judge.n") == [len(f"answer to What is {n}?") for n in range(5)]
 
 
 def test_calls_are_the_same_where_all_that_is_sent_is() -> None:

@@ -262,14 +262,6 @@ async def test_in_a_notebook_a_run_has_a_loop_of_its_own(tmp_path: Path) -> None
     assert len(loops) == 2
 
 
-async def test_in_a_notebook_an_error_comes_out_as_anywhere_else(tmp_path: Path) -> None:
-    def answer(row: Row) -> NoReturn:
-        raise StopRunError("no")
-
-    with pytest.raises(RunError, match="stopped: no"):
-        run(tmp_path, [{"q": 1}], target=Answering(answer), evaluators={"e": lambda q: 1})
-
-
 @posix_only
 async def test_a_notebook_s_stop_button_stops_in_order(tmp_path: Path) -> None:
     def answer(row: Row) -> dict[str, Any]:
@@ -283,16 +275,6 @@ async def test_a_notebook_s_stop_button_stops_in_order(tmp_path: Path) -> None:
     assert only_run(tmp_path).status() == "interrupted"
     assert len(target.asked) < 200_000
     assert len(records(only_run(tmp_path), "answer")) == len(target.asked)
-
-
-def test_a_run_in_another_thread_works_and_leaves_signals_alone(tmp_path: Path) -> None:
-    results: list[Any] = []
-    thread = threading.Thread(
-        target=lambda: results.append(run(tmp_path, [{"q": 1}], evaluators={"e": lambda q: 1}, target=lambda q: 2))
-    )
-    thread.start()
-    thread.join(TOO_LONG)
-    assert metrics_of(results[0])["e.e"] == 1
 
 
 def test_runs_side_by_side_in_threads_do_not_disturb_each_other(tmp_path: Path) -> None:

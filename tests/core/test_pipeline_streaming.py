@@ -90,22 +90,6 @@ def test_a_row_on_which_a_synchronous_evaluator_waits_holds_up_few_others(
     assert result.failed_row_count == 0
 
 
-def test_evaluators_do_not_wait_for_the_last_answer(tmp_path: Path) -> None:
-    judged = asyncio.Event()
-
-    async def answer(n: int) -> int:
-        if n == 99:
-            async with asyncio.timeout(60):
-                await judged.wait()
-        return n
-
-    async def judge(response: int) -> int:
-        judged.set()
-        return 1
-
-    assert run(tmp_path, numbers(100), target=answer, evaluators={"e": judge}).failed_row_count == 0
-
-
 def test_one_evaluator_does_not_wait_for_another(tmp_path: Path) -> None:
     quick = threading.Event()
 

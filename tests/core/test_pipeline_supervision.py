@@ -131,17 +131,6 @@ def test_coroutines_that_block_again_and_again_are_no_longer_called(tmp_path: Pa
     assert metrics_of(result)["f.scored_count"] == 30
 
 
-def test_a_task_that_holds_the_loop_is_charged_to_its_row(tmp_path: Path, released: threading.Event) -> None:
-    async def hold(n: int) -> int:
-        return n if n != 3 else released.wait(60)
-
-    async def begins_tasks(n: int) -> int:
-        return (await asyncio.gather(hold(n), asyncio.sleep(0.01, n)))[1]
-
-    result = run(tmp_path, DATA, evaluators={"e": begins_tasks}, evaluator_timeout=0.1)
-    assert list(errors(result, "e")) == [3]
-
-
 def test_a_callback_that_holds_the_loop_is_charged_to_its_row(tmp_path: Path, released: threading.Event) -> None:
     async def calls_later(n: int) -> int:
         if n == 3:
@@ -229,14 +218,6 @@ def test_calls_of_coroutines_that_have_ended_hold_no_memory(tmp_path: Path) -> N
     rows = [{"q": str(n)} for n in range(201)]
     run(tmp_path, data=rows, target=answer, evaluators={"e": lambda response: 1.0}, concurrency=4)
     assert held[0] < 100
-
-
-def test_an_evaluator_s_own_time_limits_are_its_own(tmp_path: Path) -> None:
-    async def gives_up(n: int) -> int:
-        raise TimeoutError("the service is slow")
-
-    result = run(tmp_path, DATA[:1], evaluators={"e": gives_up})
-    assert errors(result, "e") == {0: {"type": "TimeoutError", "message": "the service is slow"}}
 
 
 def test_an_evaluator_of_which_every_call_hangs_is_no_longer_called_and_the_run_ends(

@@ -106,18 +106,6 @@ def test_every_column_of_the_answer_stands_in_the_row_and_is_free_to_be_mapped(t
     assert (row["outputs.line_number"], row["outputs.e.tokens"], row["outputs.e.n"]) == (7, 4, 1)
 
 
-def test_the_documented_target_mapping_works_for_a_required_parameter(tmp_path: Path) -> None:
-    """Azure refuses this mapping: missing required inputs."""
-    result = run(
-        tmp_path,
-        [{"query": "a", "gt": "A"}],
-        target=lambda query: {"answer": query.upper()},
-        evaluators={"ev": lambda response, gt: {"same": response == gt}},
-        evaluator_config={"ev": {"column_mapping": {"response": "${target.answer}", "gt": "${data.gt}"}}},
-    )
-    assert metrics_of(result)["ev.same"] == 1
-
-
 # -- errors
 
 

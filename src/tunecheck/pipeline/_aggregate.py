@@ -24,7 +24,6 @@ from tunecheck.pipeline._finished_rows import (
     RESULT,
     WORDS,
     ResultRow,
-    RowsSelection,
     RowsView,
     VerdictReader,
     counted_metric,
@@ -68,7 +67,7 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
     Iterating reads the rows from their file. Access by index reads all outputs once and keeps them.
     """
 
-    def __init__(self, name: str, rows: RowsView | RowsSelection, keys: Iterable[str]) -> None:
+    def __init__(self, name: str, rows: RowsView, keys: Iterable[str]) -> None:
         self._columns = {f"outputs.{name}.{key}": key for key in keys}
         self._error = f"error.{name}"
         self._rows = rows
@@ -105,7 +104,7 @@ class _Aggregation:
     name: str
     evaluator: Callable[..., object]
 
-    def __call__(self, *, rows: RowsView | RowsSelection, keys: Iterable[str]) -> Output | Partial:
+    def __call__(self, *, rows: RowsView, keys: Iterable[str]) -> Output | Partial:
         aggregate = self.evaluator.__aggregate__  # type: ignore[attr-defined]
         return as_output(aggregate(EvaluatorRows(self.name, rows, keys)), "aggregate")
 
@@ -122,7 +121,7 @@ class OwnAggregates:
         self.errors: dict[str, Failure] = {}
         """The first error of each evaluator's aggregation: an exception, or dropped keys."""
 
-    def metrics(self, evaluator: BoundEvaluator, rows: RowsView | RowsSelection, keys: Sequence[str]) -> Metrics:
+    def metrics(self, evaluator: BoundEvaluator, rows: RowsView, keys: Sequence[str]) -> Metrics:
         """Return the metrics from the evaluator's own aggregation of these rows; empty if it has none."""
         name = evaluator.name
         if evaluator.aggregate is None or name in self._given_up:
@@ -311,9 +310,7 @@ class Aggregator:
     def _group_metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
         return self._metrics(cells, rows.only(sorted(chain.from_iterable(cell.rows for cell in cells))), counted)
 
-    def _metrics(
-        self, cells: Sequence[_Cell], rows: RowsView | RowsSelection, counted: Sequence[str | None]
-    ) -> Metrics:
+    def _metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
         metrics: Metrics = {}
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in cells]

@@ -46,13 +46,16 @@ class RowsView(Sequence[ResultRow]):
         path: Path,
         starts: array[int] | None = None,
         indices: Sequence[int] | None = None,
-        count: int | None = None,
+        positions: Sequence[int] | None = None,
     ) -> None:
-        """`indices` are the rows' indices in the data set if the run has only some; `count` is the number of rows."""
+        """`indices` are the rows' indices in the data set if the run has only some.
+
+        `positions` are the lines of the view's rows; by default the view has all rows.
+        """
         self.path = path
         self._indices = indices
         self._known = starts
-        self._count = count
+        self._positions = positions
 
     @property
     def _starts(self) -> array[int]:
@@ -61,16 +64,21 @@ class RowsView(Sequence[ResultRow]):
         return self._known
 
     def __len__(self) -> int:
-        return len(self._starts) if self._count is None else self._count
+        return len(self._starts if self._positions is None else self._positions)
 
     def __iter__(self) -> Iterator[ResultRow]:
         return self.read()
 
     def read(self, columns: Container[str] | None = None) -> Iterator[ResultRow]:
         """Yield the rows; values of columns outside `columns` may be left out."""
-        with open_regular(self.path, buffering=_COPY_BLOCK) as file:
-            for number, line in enumerate(lines(file)):
-                yield read_row(line, self.path, number, columns)
+        picked = self._positions
+        with open_regular(self.path, buffering=_COPY_BLOCK if picked is None else _PICKED_BLOCK) as file:
+            if picked is None:
+                for number, line in enumerate(lines(file)):
+                    yield read_row(line, self.path, number, columns)
+            for position in picked or ():
+                file.seek(self._starts[position])
+                yield read_row(file.readline(), self.path, position, columns)
 
     @overload
     def __getitem__(self, index: int) -> ResultRow: ...
@@ -83,44 +91,23 @@ class RowsView(Sequence[ResultRow]):
             return self._at(file, range(len(self))[index])
 
     def _at(self, file: BinaryIO, number: int) -> ResultRow:
-        return _row_at(file, self._starts[number], self.path, number)
+        position = number if self._positions is None else self._positions[number]
+        file.seek(self._starts[position])
+        return read_row(file.readline(), self.path, position)
 
     def loaded(self) -> Sequence[ResultRow]:
         """Return the rows as a list if they fit in memory; else return this view."""
         few = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
         return list(self) if few else self
 
-    def only(self, indices: Sequence[int]) -> RowsSelection:
-        """Return a view of some rows; each iteration reads them from the file."""
+    def only(self, indices: Sequence[int]) -> RowsView:
+        """Return a view of some rows, by their indices in the data set; each iteration reads them from the file."""
         known = self._indices
         positions = indices if known is None else [bisect_left(known, index) for index in indices]
-        return RowsSelection(self.path, self._starts, positions)
+        return RowsView(self.path, self._starts, known, positions)
 
     def __repr__(self) -> str:
         return f"RowsView({str(self.path)!r}, {len(self)} rows)"
-
-
-@dataclass(frozen=True, slots=True)
-class RowsSelection:
-    """Some rows of a finished run."""
-
-    path: Path
-    starts: array[int]
-    positions: Sequence[int]
-
-    def __iter__(self) -> Iterator[ResultRow]:
-        return self.read()
-
-    def read(self, columns: Container[str] | None = None) -> Iterator[ResultRow]:
-        """Yield the rows; values of columns outside `columns` may be left out."""
-        with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
-            for position in self.positions:
-                yield _row_at(file, self.starts[position], self.path, position, columns)
-
-
-def _row_at(file: BinaryIO, start: int, path: Path, number: int, columns: Container[str] | None = None) -> ResultRow:
-    file.seek(start)
-    return read_row(file.readline(), path, number, columns)
 
 
 def read_row(line: bytes, path: Path, number: int, columns: Container[str] | None = None) -> ResultRow:
