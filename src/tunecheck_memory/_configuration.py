@@ -138,13 +138,13 @@ class _Config(Written, frozen=True):
     isolated: bool = False
 
 
-class _Entry(Written, frozen=True):
+class _DataSetEntry(Written, frozen=True):
     name: str
     args: dict[str, Any] | None = None
 
 
 class _DataSets(Written, frozen=True):
-    datasets: Annotated[list[_Entry], Meta(min_length=1)]
+    datasets: Annotated[list[_DataSetEntry], Meta(min_length=1)]
     args: dict[str, Any] | None = None
 
 
@@ -198,7 +198,7 @@ class _Reader:
             raise self._mistake(("config", "run_name"), problem)
         return name.strip()
 
-    def _data_set(self, entry: _Entry, kind: type[Kind], given: Mapping[str, JSON], path: _Path) -> DataSet:
+    def _data_set(self, entry: _DataSetEntry, kind: type[Kind], given: Mapping[str, JSON], path: _Path) -> DataSet:
         """Return a data set with its own arguments and those of `given` that it accepts."""
         args, accepted = {**given, **(entry.args or {})}, {*kind.argument_names(), *(entry.args or {})}
         common = self._common(args, path)

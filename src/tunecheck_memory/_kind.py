@@ -142,6 +142,11 @@ class Definition(msgspec.Struct, frozen=True, rename={"expected": "expected_resp
         """Return the test's name in logs: "Colours - 0"."""
         return f"{self.title} - {self.example}"
 
+    @property
+    def statements(self) -> int:
+        """Return the number of lines that are no questions."""
+        return len(self.script) - sum(self.is_question[: len(self.script)])
+
 
 @dataclass(frozen=True, slots=True)
 class FinishedTest:

@@ -344,7 +344,6 @@ def _write_result(
         return
     path = folder / definition.title / f"{definition.example}_0.json"
     path.parent.mkdir(exist_ok=True)
-    statements = len(definition.script) - sum(definition.is_question[: len(definition.script)])
     result: dict[str, JSON] = {
         "task_log": logs[0],
         "actual_responses": [*state.responses],
@@ -355,6 +354,6 @@ def _write_result(
         "characters": state.characters,
         "full_log": logs[1],
         "expected_responses": [*definition.expected],
-        "needles": statements,
+        "needles": definition.statements,
     }
     path.write_bytes(dumps_line(result))

@@ -112,8 +112,8 @@ class NoteAgent(Service):
             raise BadRequestError("message: is missing")
         if message.suggested_reply is not None:
             return message.suggested_reply
-        sentences = [match[0].strip() for match in _SENTENCE.finditer(message.message[-MAX_CHARACTERS:])]
-        sentences = [sentence for sentence in sentences if _WORD.search(sentence)]
+        found = map(str.strip, _SENTENCE.findall(message.message[-MAX_CHARACTERS:]))
+        sentences = [sentence for sentence in found if _WORD.search(sentence)]
         questions = [sentence for sentence in sentences if sentence.endswith("?")]
         answer = self._answer(message, questions[-1]) if questions else "Noted."
         if told := [_Note(each[:_MOST_NOTE], message.at_s) for each in sentences if not each.endswith("?")]:

@@ -285,7 +285,7 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
         "ended": state.ended.data(),
         "tokens": state.ended.tokens - state.begun.tokens,
         "characters": state.characters,
-        "needles": len(definition.script) - sum(definition.is_question[: len(definition.script)]),
+        "needles": definition.statements,
         "usage": state.spent.data(),
         "share": state.share.data(),
         "judged": state.judged.data() if state.judged.made.calls else None,

@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -275,7 +275,7 @@ class FillerWriter:
         self._wording = wording
         self._count = tokenizer.count
         self._preface = tokenizer.count(wording.filler.preface)
-        self._entries: dict[int, _WordingEntry] = {}
+        self._entry = cache(self._make_entry)
 
     def write(self, source: random.Random, tokens: int) -> Filler:
         """Draw entries until the message and its answers have this many tokens."""
@@ -289,15 +289,11 @@ class FillerWriter:
             before += entry.tokens
             size = open_list + entry.last
             open_list += entry.inner
-        lines = "".join(self._entries[place].line for place in draws)
+        lines = "".join(self._entry(place).line for place in draws)
         answers = str([self._pairs[place][1] for place in draws])
         return Filler(self._wording.filler.preface + lines, answers, tuple(draws))
 
-    def _entry(self, place: int) -> _WordingEntry:
-        entry = self._entries.get(place)
-        if entry is None:
-            question, told = self._pairs[place]
-            line, answer = fill(self._wording.filler.line, {"question": question, "answer": told}), repr(told)
-            entry = _WordingEntry(line, self._count(line), self._count(f" {answer},"), self._count(f" {answer}]"))
-            self._entries[place] = entry
-        return entry
+    def _make_entry(self, place: int) -> _WordingEntry:
+        question, told = self._pairs[place]
+        line, answer = fill(self._wording.filler.line, {"question": question, "answer": told}), repr(told)
+        return _WordingEntry(line, self._count(line), self._count(f" {answer},"), self._count(f" {answer}]"))

@@ -73,13 +73,6 @@ def test_tests_of_one_data_set_follow_one_another_and_others_go_side_by_side() -
     ]
 
 
-def test_declared_sets_are_kept_apart() -> None:
-    tests = [made_test(title, "x", HALF, "y?") for title in ("Alpha", "Beta")]
-    apart = run(tests, settings(incompatibilities=[frozenset({"Alpha", "Beta"})]))
-    kinds = [(type(effect).__name__, effect.test) for effect, _ in apart if isinstance(effect, (Begin, End))]
-    assert kinds == [("Begin", "Alpha - 0"), ("End", "Alpha - 0"), ("Begin", "Beta - 0"), ("End", "Beta - 0")]
-
-
 def test_kinds_that_share_a_topic_are_kept_apart_unless_topics_do_not_count() -> None:
     tests = [made_test(kind(title, topics={"names"}), "x", HALF, "y?") for title in ("Alpha", "Beta")]
     apart = [type(effect).__name__ for effect, _ in run(tests, settings()) if isinstance(effect, (Begin, End))]
