@@ -56,13 +56,17 @@ def check_single_turn(
 
 def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, names: Names) -> RowVerdict:
     check, language = row.get("check"), _language(row)
-    if check in _ABSTAINING:
-        return _abstention(result, mode, language, calls_wanted=check == "relevance")
+    decoded: list[object] = []
+    problem = None
     try:
         decoded = decode_answer(result, mode, language)
     except UndecodableError as error:
-        return failed_row("ast_decoder:decoder_failed", f"the result cannot be decoded: {error}")
+        problem = f"the result cannot be decoded: {error}"
     calls = as_calls(decoded)
+    if check in _ABSTAINING:
+        return _abstention(decoded if calls else (), result, calls_wanted=check == "relevance")
+    if problem is not None:
+        return failed_row("ast_decoder:decoder_failed", problem)
     if calls is None:
         return failed_row("ast_decoder:decoder_wrong_output_format", f"no list of calls: {value_text(decoded)}")
     try:
@@ -86,16 +90,11 @@ def _language(row: Mapping[str, object]) -> str:
     return str(language) if language in ("python", "java") else "javascript"
 
 
-def _abstention(result: object, mode: CallMode, language: str, *, calls_wanted: bool) -> RowVerdict:
-    try:
-        decoded = decode_answer(result, mode, language)
-    except UndecodableError:
-        decoded = []
-    called = bool(as_calls(decoded))
-    if called == calls_wanted:
+def _abstention(called: Sequence[object], result: object, *, calls_wanted: bool) -> RowVerdict:
+    if bool(called) == calls_wanted:
         return _PASSED
     if called:
-        return failed_row("irrelevance_error:decoder_success", f"called {value_text(decoded)}; no call was asked for")
+        return failed_row("irrelevance_error:decoder_success", f"called {value_text(called)}; no call was asked for")
     return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; one was asked for")
 
 

@@ -11,12 +11,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import get_args
 
-import msgspec
-
-from tunecheck import DataError
 from tunecheck.datasets import JsonLinesSource
 from tunecheck.episodes import CallMode, RowVerdict, Services, StateCheck
-from tunecheck.plugins import JSON, one_of, raise_as
+from tunecheck.plugins import JSON, one_of
 from tunecheck_bfcl._call_check import check_single_turn
 from tunecheck_bfcl._data.categories import CATEGORIES, Category
 from tunecheck_bfcl._data.files import BfclFiles, find_bfcl
@@ -57,27 +54,6 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
 
 def _records_by_id(path: Path) -> dict[str, dict[str, JSON]]:
     return {str(record.get("id")): record for _, record in JsonLinesSource(path).records()}
-
-
-def entry_ids(files: BfclFiles, category: Category) -> set[str]:
-    """Return the ids of a category's entries.
-
-    Raises:
-        DataError: A file is missing or is not JSON Lines.
-    """
-    path = files.data / category.questions
-    try:
-        with raise_as(DataError, path):
-            return {_read_id(line).id for line in path.read_bytes().split(b"\n") if line.strip()}
-    except msgspec.DecodeError as error:
-        raise DataError(f"{path}: {error}") from None
-
-
-class _DataEntry(msgspec.Struct):
-    id: str
-
-
-_read_id = msgspec.json.Decoder(_DataEntry).decode
 
 
 _UNREADABLE = "unreadable_row"
@@ -178,7 +154,7 @@ class LeaderboardScorer:
 
     def entry_ids(self, category: Category) -> Set[str]:
         """Return the ids of all entries of a category."""
-        return entry_ids(self._files, category)
+        return _records_by_id(self._files.data / category.questions).keys()
 
     def _score(self, file: ResultFile, mode: CallMode, entries: Mapping[str, CheckRow]) -> CategoryScore:
         verdicts = [(record.id, self._verdict(record, entries.get(record.id), file, mode)) for record in file.rows()]

@@ -237,7 +237,8 @@ NUMBERS = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infi
 
 
 def computed(name: str, *arguments: Any) -> OperationResult:
-    return started("MathAPI").call(FunctionCall(name, {}), arguments)
+    given = {str(place): argument for place, argument in enumerate(arguments)}
+    return started("MathAPI").call(FunctionCall(name, given))
 
 
 def test_roots_have_as_many_digits_as_asked_for() -> None:

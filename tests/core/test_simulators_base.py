@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -80,8 +80,12 @@ def started(**config: JSON) -> Backend:
     return Backend({"Counter": counter})
 
 
+def by_place(values: Iterable[Any]) -> dict[str, Any]:
+    return {str(place): value for place, value in enumerate(values)}
+
+
 def call(backend: Backend, name: str, *positional: Any, **arguments: Any) -> Any:
-    return backend.call(FunctionCall(name, arguments), positional)
+    return backend.call(FunctionCall(name, by_place(positional) | arguments))
 
 
 def test_a_call_is_made_by_keyword_and_its_result_is_json_text() -> None:
@@ -337,7 +341,7 @@ JSON_VALUES = st.recursive(
     positional=st.lists(JSON_VALUES, max_size=3),
 )
 def test_no_call_whatever_raises(name: str, arguments: dict[str, Any], positional: list[Any]) -> None:
-    result = started().call(FunctionCall(name, arguments), positional)
+    result = started().call(FunctionCall(name, by_place(positional) | arguments))
     assert isinstance(result.text, str)
 
 

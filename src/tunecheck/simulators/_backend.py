@@ -68,9 +68,6 @@ def result_text(value: object) -> str:
     return str(value)
 
 
-_LONGEST_GUESS = 100
-
-
 class Backend:
     """The loaded simulators of one attempt, by class name.
 
@@ -109,23 +106,25 @@ class Backend:
             simulator.load(_part(config, name), long_context=long_context)
         return backend
 
-    def call(self, call: FunctionCall, positional: Sequence[JSON] = ()) -> OperationResult:
+    def call(self, call: FunctionCall) -> OperationResult:
         """Make a call, after the calls in its arguments. Never raises: every error becomes an error result.
 
-        If a call in an argument fails, the outer call fails with the same text. Positional arguments are in
-        `positional`, or under "0", "1", … as from `read_calls`.
+        If a call in an argument fails, the outer call fails with the same text. Positional arguments are under "0",
+        "1", … as from `read_calls`.
         """
         owner, operation = self._table.get(call.name, ("", None))
         if operation is None:
-            hint = did_you_mean(call.name, self._table) if len(call.name) <= _LONGEST_GUESS else ""
-            return failure(f"there is no operation {quoted(call.name)}{hint}")
+            return failure(f"there is no operation {quoted(call.name)}{did_you_mean(call.name[:100], self._table)}")
         if owner in self._stuck:
             return failure(f"{owner} is out of order since {self._stuck[owner]} did not return")
         try:
             given: Mapping[str, JSON] = call.arguments
             if any(holds_calls(value) for value in given.values()):
                 given = {name: self._make_argument(value) for name, value in given.items()}
-            arguments = operation.bind(*_split(given, operation, positional))
+            count = 0 if "0" in operation.parameters else positional_count(call.arguments)
+            places = [str(place) for place in range(count)]
+            named = {name: value for name, value in given.items() if name not in places} if places else given
+            arguments = operation.bind([given[place] for place in places], named)
             return success(self._perform(owner, operation, arguments))
         except _ArgumentFailedError as failed:
             return failed.result
@@ -262,19 +261,6 @@ def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
     if not isinstance(part, dict):
         raise DataError(f"initial_config.{name} must be an object, not a {type(part).__name__}")
     return part
-
-
-def _split(
-    arguments: Mapping[str, JSON], operation: Operation, positional: Sequence[JSON]
-) -> tuple[Sequence[JSON], Mapping[str, JSON]]:
-    if positional or "0" not in arguments or "0" in operation.parameters:
-        return positional, arguments
-    count = positional_count(dict(arguments))
-    places = {str(place) for place in range(count)}
-    return (
-        [arguments[str(place)] for place in range(count)],
-        {name: value for name, value in arguments.items() if name not in places},
-    )
 
 
 async def _await_result(work: Callable[[], object]) -> object:

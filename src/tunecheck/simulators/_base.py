@@ -53,7 +53,6 @@ _SCALARS: dict[object, str] = {
     type(None): "null",
 }
 _ARGUMENT = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
-_LONGEST_GUESS = 100  # longer names get no suggestions
 
 _Method = TypeVar("_Method", bound=Callable[..., object])
 _Value = TypeVar("_Value")
@@ -174,7 +173,7 @@ class Operation:
             if name in bound:
                 raise ArgumentError(f"{self.name}: the argument {quoted(name)} is given twice")
             if name not in self.parameters:
-                hint = did_you_mean(name, self.parameters) if len(name) <= _LONGEST_GUESS else ""
+                hint = did_you_mean(name[:100], self.parameters)
                 raise ArgumentError(f"{self.name} has no parameter {quoted(name)}{hint}")
             bound[name] = value
         if len(positional) > self.positional:

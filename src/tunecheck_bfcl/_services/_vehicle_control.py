@@ -172,11 +172,9 @@ class VehicleControlAPI(ConfiguredService):
         shown = parts.get(option) if isinstance(option, str) else None
         if shown is None:
             raise SimulatorError("the car has no such status")
-        return (
-            shown
-            if self._padding is None
-            else {"metadata": copy_json(self._padding["CAR_STATUS_METADATA_EXTENSION"]), **shown}
-        )
+        if self._padding is None:
+            return shown
+        return {"metadata": copy_json(self._padding["CAR_STATUS_METADATA_EXTENSION"]), **shown}
 
     @tool
     def activateParkingBrake(self, mode: Literal["engage", "release"]) -> dict[str, object]:  # noqa: N802
@@ -247,12 +245,8 @@ class VehicleControlAPI(ConfiguredService):
     @tool
     def check_tire_pressure(self) -> dict[str, object]:
         """Read the pressure of all tires in psi, and tell whether on average it is healthy."""
-        tires: dict[str, float] = {
-            "frontLeftTirePressure": self.data["frontLeftTirePressure"],
-            "frontRightTirePressure": self.data["frontRightTirePressure"],
-            "rearLeftTirePressure": self.data["rearLeftTirePressure"],
-            "rearRightTirePressure": self.data["rearRightTirePressure"],
-        }
+        names = (f"{tire}TirePressure" for tire in ("frontLeft", "frontRight", "rearLeft", "rearRight"))
+        tires: dict[str, float] = {name: self.data[name] for name in names}
         low, high = _HEALTHY_PSI
         return {
             **tires,
@@ -291,12 +285,9 @@ class VehicleControlAPI(ConfiguredService):
         """
         for start, end, kilometres in figures()["vehicle"]["distances"]:
             if (cityA, cityB) in ((start, end), (end, start)):
-                places = (
-                    {}
-                    if self._padding is None
-                    else {"intermediaryCities": copy_json(self._padding["INTERMEDIARY_CITIES"])}
-                )
-                return {"distance": kilometres, **places}
+                if self._padding is None:
+                    return {"distance": kilometres}
+                return {"distance": kilometres, "intermediaryCities": copy_json(self._padding["INTERMEDIARY_CITIES"])}
         raise SimulatorError("the distance between these zip codes is not known")
 
     @tool
