@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
@@ -311,16 +312,14 @@ def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
     from tunecheck_bfcl._data.categories import category_of
     from tunecheck_bfcl._scoring import read_entries
 
-    entries: dict[str, dict[str, CheckRow]] = {}
+    read = cache(partial(read_entries, files))
     for each in ids:
         category = category_of(each)
         if category is None:
             raise DataError(f"{each!r} is not the id of an entry; ids are such as multi_turn_base_0")
-        if category.name not in entries:
-            entries[category.name] = read_entries(files, category)
-        if each not in entries[category.name]:
-            raise DataError(f"there is no entry {each!r}{did_you_mean(each, entries[category.name])}")
-        yield entries[category.name][each]
+        if each not in read(category):
+            raise DataError(f"there is no entry {each!r}{did_you_mean(each, read(category))}")
+        yield read(category)[each]
 
 
 def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:

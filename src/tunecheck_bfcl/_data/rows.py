@@ -190,42 +190,30 @@ def to_tools(documents: Sequence[Document], wording: PromptWording | None = None
     """
     tools: list[JSON] = []
     for document in documents:
-        parameters = document.get("parameters")
-        schema = (
-            _schema(parameters, wording or PromptWording(), 0) if isinstance(parameters, dict) else {"properties": {}}
-        )
-        assert isinstance(schema, dict)
+        given = document.get("parameters")
+        schema = _schema(given, wording or PromptWording(), 0) if isinstance(given, dict) else {"properties": {}}
         function: Document = {"name": tool_name(str(document.get("name"))), "parameters": schema | {"type": "object"}}
         tools.append({"type": "function", "function": document | function})
     return tools
 
 
-def _schema(schema: JSON, wording: PromptWording, depth: int) -> JSON:
-    """Return a schema with converted types of its parts. The caller converts the type of the schema itself."""
-    if not isinstance(schema, dict) or depth > MAX_DEPTH:
-        return schema
-    converted = dict(schema)
+def _schema(schema: Document, wording: PromptWording, depth: int) -> Document:
+    """Return a schema with converted types, up to `MAX_DEPTH`."""
+    converted = schema | {"type": _JSON_TYPE.get(str(schema.get("type")), "string")}
+    if depth > MAX_DEPTH:
+        return converted
     properties = schema.get("properties")
     if isinstance(properties, dict):
-        parts: dict[str, JSON] = {}
-        for name, part in properties.items():
-            parts[name] = typed = _convert_type(part, wording, depth + 1)
-            if isinstance(typed, dict) and isinstance(part, dict) and part.get("type") == "float":
-                typed.update(description=_description(part) + wording.floating, format="float")
-        converted["properties"] = parts
+        given = {name: part for name, part in properties.items() if isinstance(part, dict)}
+        parts = {name: _schema(part, wording, depth + 1) for name, part in given.items()}
+        for name, part in given.items():
+            if part.get("type") == "float":
+                parts[name].update(description=_description(part) + wording.floating, format="float")
+        converted["properties"] = {**properties, **parts}
     for key in ("items", "additionalProperties"):
-        if isinstance(schema.get(key), dict):
-            converted[key] = _convert_type(schema[key], wording, depth + 1)
+        if isinstance(inner := schema.get(key), dict):
+            converted[key] = _schema(inner, wording, depth + 1)
     return converted
-
-
-def _convert_type(schema: JSON, wording: PromptWording, depth: int) -> JSON:
-    if not isinstance(schema, dict):
-        return schema
-    declared = schema.get("type")
-    converted = _schema(schema, wording, depth)
-    assert isinstance(converted, dict)
-    return converted | {"type": _JSON_TYPE.get(declared, "string") if isinstance(declared, str) else "string"}
 
 
 def _description(schema: Document) -> str:
