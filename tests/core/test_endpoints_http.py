@@ -246,11 +246,6 @@ async def test_an_oversized_reply_is_refused_and_not_asked_for_again() -> None:
     assert len(server.requests) == 1
 
 
-async def test_a_reply_of_more_than_8_mb_is_refused_by_default() -> None:
-    error, _ = await failure(always(answer({"result": "x" * (8 << 20)})), retries=0)
-    assert "the reply is larger than 8,388,608 bytes (max_reply_bytes)" in str(error)
-
-
 @pytest.mark.parametrize("encoding", ["", "gzip"])
 @pytest.mark.parametrize("over", [-1, 0, 1])
 async def test_a_reply_of_exactly_the_limit_is_the_largest_taken(over: int, encoding: str) -> None:
@@ -306,38 +301,15 @@ def test_an_endpoint_serves_one_event_loop_after_another() -> None:
         assert [asyncio.run(once()) for _ in range(3)] == ["hi"] * 3
 
 
-async def test_an_endpoint_can_be_used_again_after_close() -> None:
-    with FaultServer(always(OK)) as server:
-        endpoint = azure_ml(server.url, response="result")
-        for _ in range(2):
-            assert (await endpoint.complete(HELLO)).text == "hi"
-            await endpoint.close()
-
-
 class TestRetryAfter:
     async def test_seconds_are_waited(self) -> None:
         _, _, clock = await ask(first_then_ok(busy("7")))
         assert 7 <= clock.waits[0] <= 7.5
 
-    async def test_a_date_is_waited_for(self) -> None:
-        # HandClock starts at 1,700,000,000 s: Tue, 14 Nov 2023 22:13:20 GMT.
-        _, _, clock = await ask(first_then_ok(busy("Tue, 14 Nov 2023 22:13:29 GMT")))
-        assert 9 <= clock.waits[0] <= 9.5
-
-    @pytest.mark.parametrize("header", ["retry_after_ms", "x_ms_retry_after_ms"])
-    async def test_milliseconds_are_waited(self, header: str) -> None:
-        _, _, clock = await ask(first_then_ok(failing(429, **{header: "2500"})))
-        assert 2.5 <= clock.waits[0] <= 3.0
-
     async def test_without_it_waits_stay_below_the_doubling_bound(self) -> None:
         _, _, clock = await ask(first_then_ok(*[busy()] * 5))
         assert len(clock.waits) == 5
         assert all(0 <= wait <= 0.5 * 2**n for n, wait in enumerate(clock.waits, 1))
-
-    @pytest.mark.parametrize("text", ["soon", "-5", "nan", "inf", "1e999", "Tue, 99 Foo 2023", "9" * 400])
-    async def test_nonsense_is_ignored(self, text: str) -> None:
-        _, _, clock = await ask(first_then_ok(busy(text)))
-        assert clock.waits[0] <= 1.0
 
 
 class TestRefusals:

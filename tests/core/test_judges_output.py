@@ -265,11 +265,6 @@ def test_a_binary_score_is_decided_by_the_majority(tmp_path: Path) -> None:
     assert found["quality_properties"]["spread"] == pytest.approx(1 / 3)
 
 
-def test_of_equal_votes_the_worse_counts(tmp_path: Path) -> None:
-    assert judged(tmp_path, fine(True), fine(False), text=YES_NO, samples=2)["quality"] == 0
-    assert judged(tmp_path, judgement(5), judgement(1), samples=2, combine="majority")["quality"] == 1
-
-
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(("higher_is_better", "counts", "why"), [(True, 2, "low"), (False, 4, "high")])
 def test_of_equal_votes_the_worse_counts_in_any_order_and_whichever_direction_is_better(

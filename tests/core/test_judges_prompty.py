@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.endpoint_parts import EagerClock
-from tests.fault_server import Step, busy, failing, filtered
+from tests.fault_server import Step, failing, filtered
 from tests.judge_parts import (
     QUALITY,
     Asked,
@@ -36,9 +35,7 @@ from tunecheck import (
     JudgeRefusalError,
     PromptyEvaluator,
     RefusedError,
-    ThrottledError,
 )
-from tunecheck.endpoints import Clock
 
 GOOD = judgement(4)
 
@@ -114,21 +111,6 @@ def test_a_service_that_knows_no_formats_is_asked_without_one(tmp_path: Path) ->
     assert format_of(server.asked[-1]) is None
 
 
-def test_many_rows_at_once_give_way_one_step_each(tmp_path: Path) -> None:
-    gate = threading.Barrier(8)
-
-    with JudgeServer(picky({"json_schema"})) as server:
-        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
-
-        def ask(number: int) -> Any:
-            gate.wait()
-            return judge(response=str(number))["quality"]
-
-        with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(ask, range(8))) == [4] * 8
-    assert {format_of(asked) for asked in server.asked} == {"json_schema", "json_object"}
-
-
 def test_another_bad_request_is_the_rows_error(tmp_path: Path) -> None:
     with JudgeServer([failing(400, "the context is too long")]) as server:
         judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
@@ -149,26 +131,6 @@ def test_a_prompt_without_outputs_asks_for_no_format(tmp_path: Path) -> None:
     with JudgeServer([GOOD]) as server:
         PromptyEvaluator(plain_prompt(tmp_path), server.endpoint())(response="a")
     assert "response_format" not in server.asked[0]
-
-
-def test_parameters_that_a_reasoning_model_refuses_are_left_out_from_then_on(tmp_path: Path) -> None:
-    def reply(asked: Asked) -> Step | str:
-        if "max_tokens" in asked:
-            return failing(
-                400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'"
-            )
-        if "temperature" in asked:
-            return failing(400, "Unsupported value: 'temperature' does not support 0.5 with this model.")
-        return GOOD
-
-    with JudgeServer(reply) as server:
-        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
-        assert judge(response="a")["quality"] == 4
-        assert judge(response="b")["quality"] == 4
-    assert len(server.asked) == 4
-    last = server.asked[-1]
-    assert last["max_completion_tokens"] == 200
-    assert not {"max_tokens", "temperature"} & last.keys()
 
 
 def test_parameters_are_laid_over_the_prompts_and_none_takes_one_away(tmp_path: Path) -> None:
@@ -258,27 +220,6 @@ def test_the_content_filter_is_an_error_of_its_own(tmp_path: Path, step: Step) -
     with JudgeServer([step]) as server:
         judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
         with pytest.raises(ContentFilterError):
-            judge(response="a")
-
-
-def test_a_storm_of_429_is_waited_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Clock, "sleep", EagerClock.sleep)
-    seen: list[int] = []
-
-    def reply(asked: Asked) -> Step | str:
-        seen.append(1)
-        return busy("0") if len(seen) % 3 else GOOD
-
-    with JudgeServer(reply) as server:
-        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint(retries=50))
-        with ThreadPoolExecutor(4) as pool:
-            assert [row["quality"] for row in pool.map(lambda text: judge(response=text), "abcd")] == [4] * 4
-
-
-def test_throttling_that_does_not_end_is_the_rows_error(tmp_path: Path) -> None:
-    with JudgeServer([busy("0")]) as server:
-        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
-        with pytest.raises(ThrottledError):
             judge(response="a")
 
 

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, ContentFilterError, DataError, EndpointError, ReplyError, Row, ThrottledError
-from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint, Usage, content_key
-from tunecheck.endpoints._replay import id_key
+from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint, Usage
 from tunecheck.plugins import dumps_line
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -271,21 +269,3 @@ def test_a_definition_without_a_path_says_so(tmp_path: Path) -> None:
     (tmp_path / "recorded.yaml").write_text("kind: replay\n")
     with pytest.raises(ConfigurationError, match="Object missing required field `path`"):
         load_endpoint(tmp_path / "recorded.yaml")
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(st.lists(st.dictionaries(st.text(), json_values, max_size=3), max_size=3))
-def test_the_key_of_messages_never_depends_on_the_order_of_their_keys(messages: list[dict[str, Any]]) -> None:
-    reordered = [dict(reversed(message.items())) for message in messages]
-    assert content_key(messages) == content_key(reordered)
-
-
-@given(st.text(), st.text())
-def test_different_ids_have_different_keys(first: str, second: str) -> None:
-    assert (id_key(first) == id_key(second)) == (first == second)

@@ -23,7 +23,7 @@ from tunecheck.evaluators import (
     RougeScoreEvaluator,
     RougeType,
 )
-from tunecheck.evaluators._text import rouge_l_f, tokens
+from tunecheck.evaluators._text import rouge_l_f
 
 ALL: tuple[Callable[..., Evaluator], ...] = (
     BleuScoreEvaluator,
@@ -50,10 +50,6 @@ def test_a_verdict_has_the_eight_keys_of_azure_in_its_order(evaluator: Evaluator
     assert verdict[name] == verdict[f"{name}_score"]
     assert (verdict[f"{name}_passed"], verdict[f"{name}_result"]) == (True, "pass")
     assert (verdict[f"{name}_status"], verdict[f"{name}_reason"]) == ("completed", None)
-
-
-def test_metrics_have_the_names_of_azure() -> None:
-    assert [make().primary for make in ALL] == ["bleu", "gleu", "meteor", "rouge", "f1_score"]
 
 
 def test_rouge_has_precision_recall_and_f1_in_its_properties() -> None:
@@ -246,21 +242,6 @@ def test_what_is_neither_text_nor_call_is_refused_by_parameter_and_type(value: o
 
 
 # -- how it works inside ----------------------------------------------------------------------------------------------
-
-
-def test_a_text_is_tokenised_once_whatever_the_number_of_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenised: list[str] = []
-    tokenise = tokens.treebank_tokens
-
-    def counting(text: str) -> list[str]:
-        tokenised.append(text)
-        return tokenise(text)
-
-    monkeypatch.setattr(tokens, "treebank_tokens", counting)
-    row = {"response": "Only this test has this response.", "ground_truth": "Only this test has this ground truth."}
-    for make in ALL:
-        make()(**row)
-    assert sorted(tokenised) == sorted(row.values())
 
 
 def test_threads_get_the_same_verdicts_as_one_alone() -> None:

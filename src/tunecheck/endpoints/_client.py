@@ -14,7 +14,7 @@ from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
-from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, StopRunError, TimedOutError
+from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, StopRunError
 from tunecheck._json import JSON
 from tunecheck._loops import PerLoop
 from tunecheck._messages import clean, printable
@@ -240,9 +240,7 @@ class Client:
         try:
             reply = await live.transport.send(call.url or self.url, call.body, headers)
         except AttemptFailed as failed:
-            message = f"{self.who}: {self.redactor.line(str(failed))}"
-            kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
-            error = kind(message)
+            error = failed.kind(f"{self.who}: {self.redactor.line(str(failed))}")
             error.cause = None if failed.sent else "unreachable"
             retry = not failed.lasting and (failed.sent or self.retry_unreachable)
             return CallFailure(error, retry, usage=Usage() if failed.sent else None)

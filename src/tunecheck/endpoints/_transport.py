@@ -9,12 +9,10 @@ import os
 import re
 import ssl
 import urllib.request
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Literal, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 import aiohttp
@@ -176,22 +174,18 @@ class Reply:
 
     def arrived_ms(self, size: int) -> float | None:
         """Return the milliseconds from sending the request to the arrival of this many bytes."""
-        at = bisect_left(self.arrivals, size, key=lambda arrival: arrival[0])
-        return self.arrivals[at][1] * 1000 if at < len(self.arrivals) else None
-
-
-_Sort: TypeAlias = Literal["timeout", "connection", "certificate", "reply"]
+        return next((seconds * 1000 for received, seconds in self.arrivals if received >= size), None)
 
 
 class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client turns into an error or a retry
-    """An attempt without a complete reply.
+    """An attempt without a complete reply; `kind` is the type of its error.
 
     `sent`: the service may have received the request. `lasting`: a retry would fail in the same way.
     """
 
-    def __init__(self, sort: _Sort, reason: str, *, sent: bool = True, lasting: bool = False) -> None:
+    def __init__(self, kind: type[EndpointError], reason: str, *, sent: bool = True, lasting: bool = False) -> None:
         super().__init__(reason)
-        self.sort, self.sent, self.lasting = sort, sent, lasting
+        self.kind, self.sent, self.lasting = kind, sent, lasting
 
 
 class HttpTransport:
@@ -251,21 +245,21 @@ class HttpTransport:
         match error:
             case aiohttp.ConnectionTimeoutError():
                 text = f"no connection to {self._url.host}:{self._url.port} in time"
-                return AttemptFailed("timeout", text, sent=False)
+                return AttemptFailed(TimedOutError, text, sent=False)
             case TimeoutError():
-                return AttemptFailed("timeout", f"no complete answer within {self._timeout_s:g} s")
+                return AttemptFailed(TimedOutError, f"no complete answer within {self._timeout_s:g} s")
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
                 cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
                 text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
                 hint = "name a private authority's certificates with SSL_CERT_FILE"
-                return AttemptFailed("certificate", f"no secure connection: {text} ({hint})", sent=False, lasting=True)
+                return AttemptFailed(EndpointError, f"no secure connection: {text} ({hint})", sent=False, lasting=True)
             case aiohttp.ClientPayloadError():
-                return AttemptFailed("reply", "the answer broke off")
+                return AttemptFailed(ReplyError, "the answer broke off")
             case aiohttp.ServerDisconnectedError():
                 text = "the server closed the connection without an answer"
             case aiohttp.ClientConnectorError():
                 text = f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
-                return AttemptFailed("connection", text, sent=False)
+                return AttemptFailed(EndpointError, text, sent=False)
             case aiohttp.ClientHttpProxyError():
                 text = f"the proxy answered {error.status} {error.message}"
             case aiohttp.ClientResponseError():
@@ -275,7 +269,7 @@ class HttpTransport:
                 text = f"the connection failed: {type(error).__name__}: {error}"
             case _:
                 return error
-        return AttemptFailed("connection", text)
+        return AttemptFailed(EndpointError, text)
 
     async def close(self) -> None:
         await self._session.close()
@@ -291,7 +285,7 @@ async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_by
         if len(body) > most_bytes:
             response.close()
             problem = f"the reply is larger than {most_bytes:,} bytes (max_reply_bytes)"
-            raise AttemptFailed("reply", problem, lasting=True)
+            raise AttemptFailed(ReplyError, problem, lasting=True)
         arrivals.append((len(body), loop.time() - sent_at))
         if streamed and _LAST_EVENT.search(body[-_LAST_BYTES:]):
             with contextlib.suppress(TimeoutError):  # some servers leave the connection open
