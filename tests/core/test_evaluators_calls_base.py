@@ -215,10 +215,6 @@ def test_schema_invalid_calls_are_a_share_of_those_that_were_checked() -> None:
     assert found["unknown_function_count"] == 2
 
 
-def test_without_definitions_there_is_nothing_about_schemas() -> None:
-    assert set(over([([F], [F])])) == {"call_precision", "call_recall", "call_f1", "unreadable_call_rate"}
-
-
 def test_a_run_of_answers_only_has_no_rates() -> None:
     assert over([("text", "text")]) == {}
     assert over([]) == {}
@@ -258,9 +254,3 @@ def test_rows_of_another_shape_are_passed_over(evaluator: Any) -> None:
     odd: list[Any] = [{}, {f"{metric}_properties": None}, {f"{metric}_properties": float("nan")}]
     odd += [{f"{metric}_properties": {"expected": "x", "right": None, "wrong": 5}}, {"other": 1}]
     assert evaluator.__aggregate__(odd) == evaluator.__aggregate__([])
-
-
-@pytest.mark.parametrize("evaluator", [FunctionCallMatchEvaluator(), ArgumentMatchEvaluator()])
-def test_every_value_is_a_number(evaluator: Any) -> None:
-    verdicts = [evaluator(response=[F, G, H], ground_truth=[F, call("g", x="1")], tool_definitions=TOOLS)]
-    assert all(type(value) in (int, float) for value in evaluator.__aggregate__(verdicts).values())

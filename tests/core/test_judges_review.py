@@ -26,13 +26,11 @@ from tunecheck import (
     load_endpoint,
 )
 from tunecheck.cli import Invocation, Options, make_evaluators
-from tunecheck.cli._evaluate.evaluator_choice import give_prices
 from tunecheck.cli._evaluate.job import PreparedRun, complete_options, prepare
-from tunecheck.endpoints import ChatRequest, Completion, EndpointTarget, Price, Prices, looks_secret
+from tunecheck.endpoints import ChatRequest, Completion, EndpointTarget, Price, looks_secret
 from tunecheck.evaluators import data_mark, input_text, judge_endpoint
 from tunecheck.pipeline import Budget, CachedResults, Journal, RunCalls
 from tunecheck.plugins import Trust
-from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 
 KEY = "sk-not-to-be-seen-anywhere"
 
@@ -82,10 +80,6 @@ async def test_an_input_may_have_any_name(tmp_path: Path, name: str) -> None:
 def test_an_input_that_can_be_no_parameter_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"quality\.prompty: the input '{name}' cannot be a parameter"):
         PromptyEvaluator(prompt_with(tmp_path, name), Scripted())
-
-
-def test_equal_rows_have_equal_marks_and_others_other_ones() -> None:
-    assert data_mark({"response": "a"}) == data_mark({"response": "a"}) != data_mark({"response": "b"})
 
 
 def test_a_mark_that_stands_in_the_data_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,13 +226,6 @@ def test_simulated_answers_of_a_priced_endpoint_do_not_go_one_by_one_for_ever(tm
 # -- models and their prices
 
 
-def test_a_price_file_holds_for_the_model_that_a_prompt_configures(tmp_path: Path) -> None:
-    judge = PromptyEvaluator(prompt_file(tmp_path, OWN_MODEL))
-    price = Price(1.0, 2.0)
-    give_prices({"own": judge, "plain": len}, Prices({"own-model": price}))
-    assert judge.endpoint.price == price
-
-
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -322,11 +309,6 @@ def test_ordinary_headers_are_not_taken_for_secrets(value: str) -> None:
 
 
 # -- names
-
-
-def test_the_semantic_evaluators_are_public() -> None:
-    assert BertScoreEvaluator.primary == "bert_score"
-    assert EmbeddingSimilarityEvaluator.primary == "embedding_similarity"
 
 
 # -- recorded runs
