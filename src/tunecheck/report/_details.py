@@ -41,7 +41,7 @@ class PanelReader(Protocol):
         """Return the data for the panel's script, after all rows; None to show no panel."""
 
 
-_LONG = 400  # from this many characters on, a value is stored once for all rows that have it
+_LONG = 600  # from this many characters on, a value is stored once for all rows that have it
 _MOST_COLUMNS = 500
 _MOST_QUESTION = 200
 _MOST_DIFFERENCES, _LONGEST_DIFFERENCE = 50, 600

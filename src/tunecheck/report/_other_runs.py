@@ -115,7 +115,7 @@ class OtherRuns:
 
     def written(self, new: ReportedRun) -> dict[str, JSON]:
         """Return the comparison's figures and the other runs' columns of the table; call it after all rows."""
-        found = self.comparison
+        found, primary = self.comparison, self.comparison.decision.metric
         return {
             "confidence": found.confidence,
             "decision": _decision_data(found.decision),
@@ -123,7 +123,7 @@ class OtherRuns:
             "regressed": "" if found.best is None else regression_text(found.best, new.id),
             "runs": [_describe(each, new) for each in self._others],
             "held": [_held(each, found.base) | {"alike": self._alike(each)} for each in found.against],
-            "history": [each.as_json() for each in found.history],
+            "history": [each.as_json() for each in sorted(found.history, key=lambda each: each.name != primary)],
         }
 
     def _alike(self, against: RunComparison) -> str:

@@ -11,6 +11,7 @@ from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.calls.matching import MatchPolicy
 from tunecheck.pipeline._finished_rows import ResultRow, Verdict, VerdictReader
 from tunecheck.results import PASS_RATE, EvaluatorColumns as JudgedColumns, RunTable
+from tunecheck.results._first_screen import order_evaluators
 from tunecheck.results._run_lines import answered_by, data_of
 from tunecheck.runs._manifest import ValueReader, value_reader
 from tunecheck.runs._store import Run
@@ -124,12 +125,12 @@ def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
             created=info.created,
         )
         return ReportedRun(
-            info.id, manifest, {}, list_evaluators(table, {}), _ForeignRows(table), table, notes=info.notes
+            info.id, manifest, {}, list_evaluators(table, manifest), _ForeignRows(table), table, notes=info.notes
         )
     manifest, measured = folder.manifest(), folder.metrics()
     noted = measured.get("notes")
     notes = [*info.notes, *map(str, noted if isinstance(noted, list) else ())]
-    evaluators = list_evaluators(table, manifest.evaluators)
+    evaluators = list_evaluators(table, manifest)
     return ReportedRun(folder.id, manifest, measured, evaluators, folder.rows(), table, folder, notes)
 
 
@@ -151,10 +152,12 @@ def facts_of(run: ReportedRun) -> Iterator[JSON]:
         yield ["tunecheck", version]
 
 
-def list_evaluators(table: RunTable, declared: Mapping[str, EvaluatorEntry]) -> list[Evaluated]:
-    """Return a run's evaluators in order."""
-    own = (each for each in table.evaluators.values() if not declared or each.name not in table.derived)
-    return [_describe_evaluator(each, table, declared.get(each.name)) for each in own]
+def list_evaluators(table: RunTable, manifest: RunFile) -> list[Evaluated]:
+    """Return a run's evaluators, the primary one first: charts and lists of rows begin with it."""
+    declared = manifest.evaluators
+    own = {name: each for name, each in table.evaluators.items() if not declared or name not in table.derived}
+    names = order_evaluators(own, manifest.dataset.primary)
+    return [_describe_evaluator(own[name], table, declared.get(name)) for name in names]
 
 
 def _describe_evaluator(own: JudgedColumns, table: RunTable, entry: EvaluatorEntry | None) -> Evaluated:
