@@ -75,7 +75,8 @@ class ExportReport:
     """The result of an export: examples by cause ("" if unknown), equal examples, and skipped rows by reason.
 
     `failed` counts the failed rows of `rows`; `leaving` holds the ids of exported rows. `rest` counts the rows that
-    stay in the test set, `along` those that leave it because they share the value of column `by` with an exported row.
+    stay in the test set, `left_along` those that leave it because they share the value of column `by` with an
+    exported row.
     """
 
     out: Path
@@ -83,11 +84,11 @@ class ExportReport:
     rows: int = 0
     failed: int = 0
     written: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
     equal: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
     leaving: set[str] = field(default_factory=set)
     rest: int | None = None
-    along: int = 0
+    left_along: int = 0
     by: str | None = None
 
 
@@ -317,14 +318,14 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
                 if row.id in report.leaving:
                     continue
                 if label in left:
-                    report.along += 1
+                    report.left_along += 1
                     continue
                 file.write(dumps_line(dict(row.values)))
                 kept += 1
         if not kept:
             raise ConfigurationError(f"no row of {known.path} would stay in the test set; choose with --cause")
     report.rest = kept
-    gone = len(report.leaving) + report.along
+    gone = len(report.leaving) + report.left_along
     words = f"{dataset.name} without the {gone:,} rows that left it for {report.out.name}, from run {run.id}."
     write_file(sidecar_path(rest), sidecar_text(dataset.defaults, description=words).encode())
 

@@ -80,16 +80,9 @@ def _check_test_set(options: ExportOptions, run_id: str) -> None:
 
 
 def _as_json(report: ExportReport) -> JSON:
-    return {
-        "out": str(report.out),
-        "rows": report.rows,
-        "failed": report.failed,
-        "written": {code or "unknown": count for code, count in report.written.items()},
-        "equal": report.equal,
-        "left_out": dict(report.left_out),
-        "rest": report.rest,
-        "left_along": report.along,
-    }
+    shown = {name: value for name, value in vars(report).items() if name not in ("source", "leaving", "by")}
+    written = {code or "unknown": count for code, count in report.written.items()}
+    return {**shown, "out": str(report.out), "written": written, "left_out": dict(report.left_out)}
 
 
 def _show(report: ExportReport, options: ExportOptions) -> None:
@@ -107,5 +100,5 @@ def _show(report: ExportReport, options: ExportOptions) -> None:
     print(f"written {report.out}")
     print(f"        {report.source} (which row each line is)")
     if options.leave_test_set is not None:
-        along = f"; {report.along:,} more left, of the same {clean(str(report.by))}" if report.along else ""
+        along = f"; {report.left_along:,} more left, of the same {clean(str(report.by))}" if report.left_along else ""
         print(f"        {options.leave_test_set} ({plural(report.rest or 0, 'row')} stay in the test set{along})")
