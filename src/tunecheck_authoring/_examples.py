@@ -172,7 +172,7 @@ class RightCourse:
         row = Row(0, "", data, "")
         try:
             self._scenario = read_scenario(row, backends)
-            self._backend = backends.start(self._scenario.simulators, self._scenario.initial_config)
+            self._backend = backends.start(self._scenario.simulators, self._scenario.config)
         except ValueError as error:
             raise UnusableRowError(str(error)) from None
         if self._scenario.long_context:

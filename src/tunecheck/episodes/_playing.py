@@ -16,7 +16,7 @@ from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
 from tunecheck.episodes._benchmark import registered_constants
 from tunecheck.episodes._episode import Called, Episode, Said, StateSeen
-from tunecheck.episodes._scenario import configuration_of, simulators_of
+from tunecheck.episodes._scenario import Scenario, configuration_of, simulators_of
 from tunecheck.episodes._states import changes, copy_state
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backend, Backends, OperationResult, failure
@@ -88,8 +88,8 @@ class Services(Backends):
         self._readings: dict[str, Reading] = {}
         self._definitions: dict[tuple[str, ...], str] = {}
 
-    def play(self, truth: GroundTruth) -> Backend:
-        """Start the simulators of a ground truth."""
+    def play(self, truth: GroundTruth | Scenario) -> Backend:
+        """Start the simulators of a ground truth or of a conversation."""
         return self.start(truth.simulators, truth.config, long_context=truth.long_context)
 
     def read(self, item: object) -> Reading:

@@ -40,14 +40,15 @@ class Offer:
 class Scenario:
     """A row's conversation.
 
-    `held_out` are the functions that are added at the beginning of a turn (from 0).
+    `held_out` are the functions that are added at the beginning of a turn (from 0). `config` is the simulators' initial
+    configuration.
     """
 
     turns: Sequence[Sequence[Message]]
     offer: Offer
     held_out: Mapping[int, Offer]
     simulators: Sequence[str]
-    initial_config: Mapping[str, JSON]
+    config: Mapping[str, JSON]
     long_context: bool
 
     def all_tools(self) -> list[Tool]:
@@ -89,7 +90,7 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
         offer=Offer(offered, functions if isinstance(functions, list) else [_document(tool) for tool in offered]),
         held_out=held_out,
         simulators=names,
-        initial_config=configuration_of(values),
+        config=configuration_of(values),
         long_context=values.get("long_context") is True,
     )
 

@@ -135,33 +135,29 @@ class EndpointModel:
         return completion
 
 
-_BY_STEP = ("input_token_count", "output_token_count", "latency", "reasoning_content", "finish_reason")
-
-
 class RecordedModel:
     """Returns the steps of a recorded result: a list of turns, each a list of steps, as in BFCL's result files."""
 
     def __init__(self, record: Mapping[str, JSON]) -> None:
-        self._turns = record.get("result")
-        self._by_step = {name: record.get(name) for name in _BY_STEP}
+        self._record, self._turns = record, record.get("result")
 
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
     ) -> Completion | None:
-        recorded_step = step_item(self._turns, turn, step)
+        def recorded(name: str) -> JSON:
+            return step_item(self._record.get(name), turn, step)
+
+        recorded_step = recorded("result")
         if recorded_step is None:
             return None
-        seconds = real_number(step_item(self._by_step["latency"], turn, step))
+        seconds = real_number(recorded("latency"))
         return Completion(
             text=recorded_step if isinstance(recorded_step, str) else None,
             tool_calls=tuple(_tool_calls(recorded_step, f"{turn}_{step}")),
-            usage=Usage(
-                whole_number(step_item(self._by_step["input_token_count"], turn, step)),
-                whole_number(step_item(self._by_step["output_token_count"], turn, step)),
-            ),
+            usage=Usage(*(whole_number(recorded(f"{side}_token_count")) for side in ("input", "output"))),
             latency_ms=None if seconds is None else 1000 * seconds,
-            reasoning=text_or_none(step_item(self._by_step["reasoning_content"], turn, step)),
-            finish_reason=text_or_none(step_item(self._by_step["finish_reason"], turn, step)),
+            reasoning=text_or_none(recorded("reasoning_content")),
+            finish_reason=text_or_none(recorded("finish_reason")),
         )
 
     @property

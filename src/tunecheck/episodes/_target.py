@@ -202,9 +202,7 @@ class ConversationTarget(EndpointTargetBase):
             scenario=scenario,
             model=model,
             user=user,
-            backend=self._services.start(
-                scenario.simulators, scenario.initial_config, long_context=scenario.long_context
-            ),
+            backend=self._services.play(scenario),
             dialect=self._dialect(row, scenario.offer, wording, mode),
             keep_inputs=self._include_input_log,
             keep_states=self._include_state_log,

@@ -70,7 +70,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
             continue
         collector.add_text(body[said : attempt.begun])
         collector.spans.append((attempt.begun, end))
-        collector.take_over(attempt)
+        collector.add_reading(attempt.reading())
         said = position = end
         if candidate["action"]:
             break  # the rest is the model's own guess of the tool's result
@@ -224,5 +224,5 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
         raise
     collector.spans.append((len(before), len(body)))
     collector.add_text(before)
-    collector.take_over(attempt)
+    collector.add_reading(attempt.reading())
     return True

@@ -151,14 +151,6 @@ class CallCollector:
             self.thoughts.append(thought.strip())
         self.add_text(whole)
 
-    def take_over(self, other: "CallCollector") -> None:
-        """Add the calls, texts and thoughts of another collector."""
-        for call in other.calls:
-            self._append(call, other.format)
-        self.format = self.format or other.format
-        self.texts += other.texts
-        self.thoughts += other.thoughts
-
     def add_text(self, text: str) -> None:
         """Add text outside calls, without white space and end marks around it."""
         if "<" in text:
@@ -168,9 +160,9 @@ class CallCollector:
             self.texts.append(said)
 
     def add_reading(self, other: Reading) -> None:
-        """Add the calls and the text of another reading."""
+        """Add the calls, the text and the reasoning of another reading."""
+        self.format = self.format or other.format
         if other.problem:
-            self.format = self.format or other.format
             raise UnreadableError(other.problem)
         for call in other.calls:
             self._append(call, other.format)
@@ -240,27 +232,18 @@ def no_call(mark: str, text: str, position: int, what: str = "a call") -> Unread
 
 
 def _arguments(value: object) -> dict[str, JSON]:
-    if isinstance(value, dict):
-        read = exact(value)
-    elif value is None or value == "":
+    if value is None or (isinstance(value, str) and not value.strip()):
         return {}
-    elif isinstance(value, str):
-        read = _decode(value)
+    if isinstance(value, str):
+        check_size(value)
+        try:
+            read = decode(value, MAX_DEPTH)
+        except UnreadableError as error:
+            said = f"the arguments are {error}" if str(error).startswith("not ") else f"in the arguments, {error}"
+            raise UnreadableError(said) from None
+        read = {} if read is None else read
     else:
         read = exact(value)
     if not isinstance(read, dict):
         raise UnreadableError(f"the arguments are {kind_of(read)}, not an object")
     return read
-
-
-def _decode(text: str) -> JSON:
-    check_size(text)
-    if text.isspace():
-        return {}
-    try:
-        read = decode(text, MAX_DEPTH)
-    except UnreadableError as error:
-        raise UnreadableError(
-            f"the arguments are {error}" if str(error).startswith("not ") else f"in the arguments, {error}"
-        ) from None
-    return {} if read is None else read

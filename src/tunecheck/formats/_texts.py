@@ -204,7 +204,7 @@ class TextReader:
             raise
         if end is None or (held.ambiguous and not all(held.knows(call.name) for call in held.calls)):
             return None
-        collector.take_over(held)
+        collector.add_reading(held.reading())
         return end
 
     def _take_any_value(self, body: str, position: int, collector: CallCollector) -> int | None:
