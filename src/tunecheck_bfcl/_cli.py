@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path, PurePath
@@ -37,7 +36,7 @@ from tunecheck.cli import (
     run_errors,
     run_summary,
 )
-from tunecheck.plugins import Trust, clean, did_you_mean, dumps_line, one_of, plural, printable
+from tunecheck.plugins import Trust, clean, did_you_mean, dumps_line, one_of, plural, printable, raise_as
 from tunecheck.views import console
 
 if TYPE_CHECKING:
@@ -201,7 +200,7 @@ def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
 
     compat: Literal["bfcl", "strict"] = "bfcl" if scores.compat else "strict"
     summaries: dict[str, ModelSummary] = {}
-    with _writing(folder):
+    with raise_as(ConfigurationError, folder, "cannot be written"):
         for name, model in scores.models.items():
             place = folder if len(scores.models) == 1 else folder / PurePath(name)
             place.mkdir(parents=True, exist_ok=True)
@@ -215,16 +214,6 @@ def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
         whole = ModelsSummary(compat=compat, models=summaries)
         write_file(folder / "summary.json", dumps_readably(whole))
     return whole
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise ConfigurationError(
-            f"{folder}: cannot be written: {error.strerror or error}; name another --out"
-        ) from None
 
 
 _MOST_CATEGORIES = 10
@@ -338,7 +327,7 @@ def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> 
             print()
         else:
             content = "".join(f"{line}\n" for line in lines)
-            with _writing(out):
+            with raise_as(ConfigurationError, out, "cannot be written"):
                 out.mkdir(parents=True, exist_ok=True)
                 write_file(out / f"{row['id']}.txt", content.encode("utf-8", "backslashreplace"))
             written += 1
