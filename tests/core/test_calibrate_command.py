@@ -181,11 +181,6 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert not (folder / "eval_results").exists()
 
 
-def test_the_commands_tell_about_themselves(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "calibrate" in here(capsys, "judge", "--help").out
-    assert "--label-column" in here(capsys, "judge", "calibrate", "--help").out
-
-
 def health(url: str) -> Any:
     with urllib.request.urlopen(f"{url}/health", timeout=10) as reply:
         return json.load(reply)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from tests.core.test_pipeline_model_calls import CHEAP, Model
-from tests.pipeline_parts import strict_json
 from tests.tables import cases
 
 from tunecheck import (
@@ -85,15 +84,6 @@ def test_the_rows_where_they_differ_say_why(tmp_path: Path) -> None:
     first, second = run(tmp_path, labelled(*PAIRS), Saying()).differences
     assert (first.row_id, first.label, first.verdict, first.score, first.reason) == ("r8", "pass", "fail", 0, "it is 0")
     assert (second.row_id, second.label_class, second.verdict) == ("r9", "fail", "pass")
-
-
-def test_all_of_it_is_strict_json(tmp_path: Path) -> None:
-    found = run(tmp_path, labelled(*PAIRS), Saying())
-    value = strict_json(dumps_line(found.as_json()))
-    assert value["accuracy"]["of"] == 10
-    assert value["confusion"]["fail"]["pass"] == 1
-    assert [each["row_id"] for each in value["differences"]] == ["r8", "r9"]
-    assert Path(value["run_dir"]) == found.run_dir
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
@@ -203,11 +193,6 @@ def test_another_metric_can_be_chosen(tmp_path: Path) -> None:
         run(tmp_path, labelled(*PAIRS), two, metric="othr")
     with pytest.raises(ConfigurationError, match="'two' gives one_result, other_result: choose one with --metric"):
         run(tmp_path, labelled(*PAIRS), two)
-
-
-def test_where_every_row_is_an_error_nothing_is_compared(tmp_path: Path) -> None:
-    found = run(tmp_path, labelled(("broken", "pass"), ("broken", "fail")), Saying())
-    assert (found.compared, found.errors, found.accuracy.value, found.kappa.value) == (0, 2, None, None)
 
 
 @cases("comparison")

@@ -164,15 +164,6 @@ def test_a_damaged_row_names_its_file_and_line(tmp_path: Path, content: bytes) -
             read()
 
 
-def test_a_run_of_a_later_version_is_not_read(tmp_path: Path) -> None:
-    (found,) = made(tmp_path, A)
-    found.manifest_file.write_text('{"status": "finished", "format_version": 2}')
-    with pytest.raises(
-        ConfigurationError, match=r"written by a newer Tunecheck \(format_version 2; this one reads 1\)"
-    ):
-        found.manifest()
-
-
 def test_a_run_whose_manifest_does_not_say_how_it_ended_is_unknown(tmp_path: Path) -> None:
     (found,) = made(tmp_path, A)
     found.write(RunFile())
