@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
+from pathlib import Path
 
 import pytest
 
 from tunecheck import StopRunError
-from tunecheck.endpoints import Price, Usage
-from tunecheck.pipeline import Budget, Spending, cost_of
-from tunecheck.pipeline._costs import EndpointCosts, ReportedUsage, charged_usage
-from tunecheck.plugins import CallsMade
-
-
-def charged(cost: float, usage: Usage) -> float:
-    return cost
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Price, Usage
+from tunecheck.pipeline import Budget, CachedResults, Journal, RunCalls, Spending, cost_of
+from tunecheck.pipeline._costs import ReportedUsage, charged_usage
+from tunecheck.plugins import JSON, CallsMade
 
 
 def total(parts: list[CallsMade]) -> tuple[int, int, int]:
@@ -47,21 +44,32 @@ def test_calls_are_charged_by_what_was_counted_and_four_characters_a_token_where
     assert charged_usage(CallsMade(3, 100, 20, 90, asked=401, answered=8)) == Usage(201, 22, 90)
 
 
-async def test_a_call_waits_for_the_budget_and_then_refuses() -> None:
-    budget, counted = Budget(0.001), list[CallsMade]()
+class Priced(Endpoint):
+    """An endpoint that is not called."""
 
-    def count(part: CallsMade) -> None:
-        counted.append(part)
-        budget.count(0.0004)
+    kind = name = "priced"
+    price = Price(1.0, 1.0)
 
-    costs = EndpointCosts("target", Price(1.0, 1.0), budget, count, charged, ReportedUsage())
+    async def complete(self, request: ChatRequest) -> Completion:
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, JSON]:
+        return {}
+
+
+async def test_a_call_waits_for_the_budget_and_then_refuses(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    calls = RunCalls("run", journal, CachedResults(), Budget(0.001))
+    costs = calls.of_endpoint("target", Priced(), "a conversation")
     for _ in range(2):
         async with costs.one_call() as told:
             told(CallsMade(1, 300, 100))
     with pytest.raises(StopRunError, match="--max-cost"):
         async with costs.one_call():
             pass
-    assert total(counted) == (2, 600, 200)
+    journal.close()
+    used: dict[str, JSON] = calls.usage()["target"]  # type: ignore[assignment]
+    assert (used["calls"], used["input_tokens"], used["output_tokens"]) == (2, 600, 200)
 
 
 @pytest.mark.parametrize("seed", range(10))

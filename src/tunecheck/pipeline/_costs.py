@@ -295,58 +295,6 @@ class ReportedUsage:
         return CallsMade(**{name: count for name, given, count in counted if given is not None})
 
 
-class EndpointCosts:
-    """Counts the cost of each call to one endpoint, within the run's budget."""
-
-    def __init__(
-        self,
-        name: str,
-        price: Price | None,
-        budget: Budget,
-        count: Callable[[CallsMade], object],
-        charge: Callable[[float, Usage], float],
-        reported: ReportedUsage,
-    ) -> None:
-        """`count` adds calls to the run's usage under `name`; `charge` adds an attempt without an answer."""
-        self._name = name
-        self._price = price
-        self._budget = budget
-        self._count = count
-        self._charge = charge
-        self._reported = reported
-
-    @contextlib.asynccontextmanager
-    async def one_call(self) -> AsyncIterator[Callable[[CallsMade], None]]:
-        """Reserve budget for one call; the caller passes the call's usage to the yielded function.
-
-        Raises:
-            StopRunError: the budget is spent.
-        """
-        if self._price is None:  # without a price there is no cost to limit
-            yield self.record
-            return
-        price = self._price
-        async with self._budget.reserved(self._name, 0.0) as reservation:
-
-            def count(made: CallsMade) -> None:
-                self.record(made)
-                reservation.cost = (reservation.cost or 0.0) + cost_of(charged_usage(made), price)
-
-            expected = reservation.amount or charge_of(Usage(), price)
-
-            def charge(usage: Usage) -> None:
-                cost = self._charge(cost_of(usage, price) if is_counted(usage) else expected, usage)
-                reservation.cost = (reservation.cost or 0.0) + cost
-                self._budget.check()
-
-            with charge_unanswered(charge):
-                yield count
-
-    def record(self, made: CallsMade) -> None:
-        """Count a call that was made before the run was interrupted."""
-        self._count(self._reported.add_calls(made))
-
-
 # -- exact sums in constant memory (Shewchuk 1997)
 
 

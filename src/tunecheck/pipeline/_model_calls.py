@@ -27,7 +27,6 @@ from tunecheck._targets import CallsMade, Row, Target
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage, output_limit
 from tunecheck.pipeline._costs import (
     Budget,
-    EndpointCosts,
     ReportedUsage,
     Reservation,
     Spending,
@@ -36,6 +35,7 @@ from tunecheck.pipeline._costs import (
     charged_usage,
     cost_of,
     expected_usage,
+    is_counted,
 )
 from tunecheck.pipeline._journal_reader import CachedResults
 
@@ -66,7 +66,7 @@ class RunCalls:
         self._run_id = run_id
         self._journal = journal
         self._cached = cached
-        self._budget = budget
+        self.budget = budget
         self._shared = shared
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
         self._recorded_calls = _RecordedCalls(journal.path)
@@ -155,7 +155,7 @@ class RunCalls:
         # The idempotency key is the same for each attempt of this call in this run.
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        async with self._budget.reserved(evaluator, cost_of(expected, price) if price else 0.0) as reservation:
+        async with self.budget.reserved(evaluator, cost_of(expected, price) if price else 0.0) as reservation:
             with charge_unanswered(functools.partial(self._charge_unanswered, evaluator, price, expected, reservation)):
                 completion = await endpoint.complete(replace(request, idempotency_key=digest))
             columns = completion.columns()
@@ -169,18 +169,18 @@ class RunCalls:
 
     def _count(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
         self.spending[evaluator].add(usage, cost, currency, calls)
-        self._budget.count(cost)
+        self.budget.count(cost)
 
     def _charge_unanswered(
         self, name: str, price: Price | None, expected: Usage, reservation: Reservation, usage: Usage
     ) -> None:
         """Charge an attempt without an answer, because the service may have billed it."""
         if price is not None:
-            cost = self._charge(name, price, charge_of(usage, price, expected), usage)
+            cost = self.charge(name, price, charge_of(usage, price, expected), usage)
             reservation.cost = _sum(reservation.cost, cost)
-            self._budget.check()
+            self.budget.check()
 
-    def _charge(self, name: str, price: Price, cost: float, usage: Usage) -> float:
+    def charge(self, name: str, price: Price, cost: float, usage: Usage) -> float:
         """Record and count the cost of an attempt without an answer, so that a resumed run knows of it."""
         self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {"usage": usage.as_json()})
         self._count(name, usage, cost, price.currency)
@@ -190,15 +190,10 @@ class RunCalls:
 
     def of_endpoint(self, name: str, endpoint: object, conversation: str) -> EndpointCosts:
         """Return the cost counter for a conversation's calls to an endpoint, under `name`."""
-        price = _price(endpoint)
-        count = functools.partial(self._count_calls, name, price)
+        return EndpointCosts(self, name, _price(endpoint), self._reported[name, conversation])
 
-        def charge(cost: float, usage: Usage) -> float:
-            return self._charge(name, price, cost, usage) if price is not None else 0.0
-
-        return EndpointCosts(name, price, self._budget, count, charge, self._reported[name, conversation])
-
-    def _count_calls(self, name: str, price: Price | None, more: CallsMade) -> None:
+    def count_calls(self, name: str, price: Price | None, more: CallsMade) -> None:
+        """Count calls to an endpoint."""
         self.masked += more.masked
         charged = charged_usage(more)
         if more.calls or charged.input_tokens or charged.output_tokens:
@@ -217,7 +212,7 @@ class RunCalls:
             yield functools.partial(self.count_target, target, row)
             return
         expected = _expected_answer(target, row)
-        async with self._budget.reserved("target", cost_of(expected, price)) as reservation:
+        async with self.budget.reserved("target", cost_of(expected, price)) as reservation:
 
             def count(answer: Mapping[str, JSON]) -> None:
                 reservation.cost = _sum(reservation.cost, self.count_target(target, row, answer))
@@ -230,7 +225,7 @@ class RunCalls:
         if target.tracks_each_call:
             for share in target.endpoint_usage(answer):
                 more = self._reported[share.name, share.conversation].add_answer(share.made)
-                self._count_calls(share.name, _price(share.endpoint), more)
+                self.count_calls(share.name, _price(share.endpoint), more)
             return None
         usage = Usage(*target.usage(answer), Usage.of_json(answer.get("usage")).cached_input_tokens)
         price = _price(getattr(target, "endpoint", None))
@@ -255,6 +250,47 @@ class EvaluatorCalls:
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
         """Return the answer to a request, like `RunCalls.complete`."""
         return await self._calls.complete(self._evaluator, endpoint, request, sample)
+
+
+class EndpointCosts:
+    """Counts the cost of each call to one endpoint, within the run's budget."""
+
+    def __init__(self, calls: RunCalls, name: str, price: Price | None, reported: ReportedUsage) -> None:
+        self._calls = calls
+        self._name = name
+        self._price = price
+        self._reported = reported
+
+    @contextlib.asynccontextmanager
+    async def one_call(self) -> AsyncIterator[Callable[[CallsMade], None]]:
+        """Reserve budget for one call; the caller passes the call's usage to the yielded function.
+
+        Raises:
+            StopRunError: the budget is spent.
+        """
+        if self._price is None:  # without a price there is no cost to limit
+            yield self.record
+            return
+        price, budget = self._price, self._calls.budget
+        async with budget.reserved(self._name, 0.0) as reservation:
+
+            def count(made: CallsMade) -> None:
+                self.record(made)
+                reservation.cost = _sum(reservation.cost, cost_of(charged_usage(made), price))
+
+            expected = reservation.amount or charge_of(Usage(), price)
+
+            def charge(usage: Usage) -> None:
+                cost = cost_of(usage, price) if is_counted(usage) else expected
+                reservation.cost = _sum(reservation.cost, self._calls.charge(self._name, price, cost, usage))
+                budget.check()
+
+            with charge_unanswered(charge):
+                yield count
+
+    def record(self, made: CallsMade) -> None:
+        """Count a call that was made before the run was interrupted."""
+        self._calls.count_calls(self._name, self._price, self._reported.add_calls(made))
 
 
 class _RecordedCalls:
