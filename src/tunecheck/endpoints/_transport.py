@@ -426,13 +426,12 @@ def error_failure(
 
 def _own_status(reply: Reply, body: JSON) -> int:
     """Return the status of the model behind the service: from Azure ML's header, or from the body of a 2xx reply."""
-    told: list[JSON] = []
+    told, known = list[JSON](), "[45][0-9]{2}"
     if reply.status == HTTPStatus.FAILED_DEPENDENCY:
-        told = [reply.headers.get(_MODEL_STATUS)]
+        told, known = [reply.headers.get(_MODEL_STATUS)], "[345][0-9]{2}"
     elif reply.status < 300:
         told = _error_values(body, "code", "status")
-    statuses = (int(str(value)) for value in told if re.fullmatch(r"[45][0-9]{2}", str(value)))
-    return next(statuses, reply.status)
+    return next((int(str(value)) for value in told if re.fullmatch(known, str(value))), reply.status)
 
 
 def _error_values(body: JSON, *keys: str) -> list[JSON]:
