@@ -7,7 +7,7 @@ workspace's folder `formats`, or an entry point `tunecheck.formats`, adds anothe
     _texts        a text as a whole; _marks, _bare and _spellings find calls with and without marks in it
     _json_shapes  calls and messages of APIs as JSON values
     _shapes, _tagged, _call_text    the shapes of calls in text
-    _profiles, _families, _prompts  the profile of a family, the known families, tools told in text
+    _profiles, _families            the profile of a family with its prompts, the known families
     _collector    the calls and texts found so far
 """
 
