@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+
+import numpy
 
 from tunecheck._faults import sentence, title
 from tunecheck.comparison._comparison import MetricComparison, RowChange
-from tunecheck.comparison._measuring import PairedValues, item_values
+from tunecheck.comparison._measuring import Mask, PairedValues, item_values
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.pipeline._finished_rows import Verdict, VerdictReader
 from tunecheck.results import MetricColumn, ResultsFile, RunTable
-
-if TYPE_CHECKING:
-    from tunecheck.comparison._measuring import Mask
-    from tunecheck.statistics._samples import Floats
+from tunecheck.statistics._samples import Floats
 
 _LONGEST_REASON = 2_000
 _MOST_FAULTS = 50
@@ -43,7 +41,6 @@ def changes_of(metric: MetricComparison, sides: PairedValues, runs: RunPair, mos
     other. It is flaky if its trials disagree in a run. It is changed if its number changed, or if it fails in both
     runs for different reasons.
     """
-    import numpy
 
     before, after = sides.base, sides.new
     passes = sides.metric.passes
@@ -80,7 +77,6 @@ def _verdicts(passes: str, sides: PairedValues, runs: RunPair) -> tuple[Floats, 
 
 def _other_reason(passes: str | None, runs: RunPair) -> Mask:
     """Return which pairs fail in both runs for different reasons; none if rows have several trials."""
-    import numpy
 
     columns = [table.columns.get(passes or "") for table in (runs.base, runs.new)]
     if columns[0] is None or columns[1] is None or runs.base.items.of_row or runs.new.items.of_row:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
@@ -36,9 +35,7 @@ from tunecheck.comparison._selection import choose, selection_of
 from tunecheck.comparison._settings import open_runs
 from tunecheck.comparison._wording import short_names
 from tunecheck.results import RunLike, RunTable
-
-if TYPE_CHECKING:
-    from tunecheck.comparison._pairs import RunPair
+from tunecheck.statistics._paired import mcnemar
 
 _NOTHING: frozenset[str] = frozenset()
 
@@ -48,7 +45,6 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
 
     A row with several trials has the causes of all its trials.
     """
-    from tunecheck.statistics._paired import mcnemar
 
     base, new = runs.base.causes, runs.new.causes
     if base is None or new is None:

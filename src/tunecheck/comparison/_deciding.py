@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import DecidedMetric, EarlyStop
@@ -21,10 +20,8 @@ from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._plan import RandomOrder
 from tunecheck.pipeline._results import RowState
 from tunecheck.results import AboutToRun, MetricColumn, RunLike, RunTable, read_runs
-
-if TYPE_CHECKING:
-    from tunecheck.statistics._samples import Floats
-    from tunecheck.statistics._sequential import EarlyTest, Outcome
+from tunecheck.statistics._samples import Floats
+from tunecheck.statistics._sequential import EarlyTest, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +196,6 @@ class _Test:
 
     def begin(self, units: Sequence[Sequence[int | None]]) -> None:
         """Create the test for units of dependent rows; each unit lists the base's items, None for rows it lacks."""
-        from tunecheck.statistics._sequential import EarlyTest
-
         margin = None if self.question.margin is None else self.question.margin / self._range
         known = [score for unit in units for item in unit if (score := self.base_score(item)) is not None]
         total = sum(any(self.base_score(item) is not None for item in unit) for unit in units)

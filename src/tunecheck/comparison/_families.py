@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._measuring import Chosen
 from tunecheck.results import RunTable
+from tunecheck.statistics._decisions import holm
 
 MATCH = "match"
 """The default primary evaluator if rows have calls."""
@@ -16,7 +17,6 @@ def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | 
     Tests without a changed row are left out of the correction, because their smallest possible p-value is 1: Tarone,
     "A modified Bonferroni method for discrete data", Biometrics 46 (1990), 515-522.
     """
-    from tunecheck.statistics._decisions import holm
 
     adjusted = holm([p_value if moved else None for p_value, moved in tests])
     return [p_value if moved else own for (own, moved), p_value in zip(tests, adjusted, strict=True)]

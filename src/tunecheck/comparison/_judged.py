@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from tunecheck._files import JudgeCalibration
 from tunecheck._messages import clean, plural
@@ -18,10 +18,18 @@ from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._journal_reader import recorded_verdicts
 from tunecheck.results import PASS_RATE, RunTable, read_run
 from tunecheck.runs._store import Run, find_calibration
+from tunecheck.statistics._agreement import Agreement
+from tunecheck.statistics._corrected import (
+    LabelCounts,
+    corrected_difference,
+    errors_alike,
+    prediction_powered,
+    rogan_gladen,
+)
+from tunecheck.statistics._decisions import non_inferiority
+from tunecheck.statistics._distributions import effective_rows
+from tunecheck.statistics._estimates import RESAMPLES, estimate_mean, estimate_proportion
 from tunecheck.statistics._results import Estimate, NonInferiority, Result
-
-if TYPE_CHECKING:
-    from tunecheck.statistics._corrected import LabelCounts
 
 _FEWEST_OF_THE_RUN = 30
 """With this many labels or more among a run's own rows, only these labels correct its rate."""
@@ -70,7 +78,6 @@ def corrections(run: Run) -> dict[str, Correction]:
 
 
 def _correction(raw: Estimate, rate: float, labels: LabelCounts, shared: LabelCounts) -> Correction:
-    from tunecheck.statistics._corrected import prediction_powered
 
     if shared.total >= _FEWEST_OF_THE_RUN:
         worth = _worth(raw) / raw.n
@@ -82,7 +89,6 @@ def _correction(raw: Estimate, rate: float, labels: LabelCounts, shared: LabelCo
 
 
 def _labels_of_its_rows(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> LabelCounts:
-    from tunecheck.statistics._corrected import LabelCounts
 
     return LabelCounts.of(_labelled(run, name, metric, calibration).values())
 
@@ -97,7 +103,6 @@ def _labelled(run: Run, name: str, metric: str, calibration: JudgeCalibration) -
 
 
 def _counts(calibration: JudgeCalibration) -> LabelCounts:
-    from tunecheck.statistics._corrected import LabelCounts
 
     return LabelCounts.of((each.label, each.verdict) for each in calibration.labels)
 
@@ -106,7 +111,6 @@ def rate_of(
     table: RunTable, name: str | None, rows: Iterable[int] | None = None, *, resamples: int | None = None
 ) -> Estimate | None:
     """Return a run's pass rate or mean score over some or all rows; None if it has no such column."""
-    from tunecheck.statistics._estimates import RESAMPLES, estimate_mean, estimate_proportion
 
     column = table.columns.get(name or "")
     if column is None:
@@ -124,7 +128,6 @@ def rate_of(
 
 def _worth(rate: Estimate) -> float:
     """Return the effective number of rows, which is smaller than their number if rows come in clusters."""
-    from tunecheck.statistics._distributions import effective_rows
 
     if rate.clusters is None or rate.value is None or rate.standard_error is None:
         return rate.n
@@ -165,7 +168,6 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
 
     Labels of judge inputs that are equal in both runs are left out, because they cannot show a difference.
     """
-    from tunecheck.statistics._corrected import LabelCounts, errors_alike
 
     name = metric.evaluator
     start = f"{clean(name, 60)}: the correction assumes that the judge errs as often on either run"
@@ -201,8 +203,6 @@ def _correct(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
 
     The test of no difference needs no correction and stays.
     """
-    from tunecheck.statistics._corrected import corrected_difference
-    from tunecheck.statistics._decisions import non_inferiority
 
     difference = corrected_difference(metric.difference, labels)
     held, smallest, up = metric.non_inferiority, metric.smallest_difference, metric.higher_is_better
@@ -224,7 +224,6 @@ def _correct(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
 
 def corrected_rate(rate: Estimate, labels: LabelCounts) -> Estimate:
     """Return the pass rate corrected for the judge's errors, as measured on other rows."""
-    from tunecheck.statistics._corrected import rogan_gladen
 
     rows = _worth(rate)
     found = rogan_gladen((rate.value or 0.0) * rows, rows, labels, rate.confidence)
@@ -251,7 +250,6 @@ def _refuse(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricCo
 
 def _how_they_differ(evaluator: str, base: RunTable, new: RunTable) -> str:
     """Describe how well both judges agree on labelled rows, or how to measure it."""
-    from tunecheck.statistics._agreement import Agreement
 
     kept = [_calibration(table, table.evaluators[evaluator].judge) for table in (base, new)]
     remedy = f"`tunecheck score {base.info.id} --judge F` has one judge say both"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+
+import numpy
+from numpy.typing import NDArray
 
 from tunecheck._files import DecidedMetric
 from tunecheck._messages import plural
@@ -13,15 +15,15 @@ from tunecheck.comparison._comparison import Counts, MetricComparison, OneSided
 from tunecheck.comparison._pairing import Pairing
 from tunecheck.comparison._verdicts import ALONE, BETTER, NO_DIFFERENCE, TOO_LITTLE, WORSE, Verdict
 from tunecheck.results import Kind, MetricColumn, RunTable
+from tunecheck.statistics._decisions import non_inferiority, smallest_difference
+from tunecheck.statistics._estimates import RESAMPLES, estimate_mean, estimate_proportion
+from tunecheck.statistics._margins import rows_to_decide
+from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
 from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores, SmallestDifference
+from tunecheck.statistics._samples import Codes, Floats, Labels
+from tunecheck.statistics._sequential import ANY_STOPPING
 
-if TYPE_CHECKING:
-    import numpy
-    from numpy.typing import NDArray
-
-    from tunecheck.statistics._samples import Codes, Floats, Labels
-
-    Mask = NDArray[numpy.bool_]
+Mask = NDArray[numpy.bool_]
 
 _UNTESTED_RESAMPLES = 500
 """Resamples for metrics that are shown without a test."""
@@ -87,8 +89,6 @@ class PairedValues:
     @property
     def both(self) -> Mask:
         """A mask of the pairs that have both numbers."""
-        import numpy
-
         found: Mask = ~(numpy.isnan(self.base) | numpy.isnan(self.new))
         return found
 
@@ -99,7 +99,6 @@ class PairedValues:
 
 def item_values(table: RunTable, name: str) -> Floats:
     """Return a column's number of each item: the mean over several trials, or NaN without a number."""
-    import numpy
 
     column = table.columns.get(name)
     if column is None:
@@ -118,7 +117,6 @@ def item_values(table: RunTable, name: str) -> Floats:
 
 def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> PairedValues:
     """Return a metric's numbers by pair, with the kind and the bounds that hold for both runs."""
-    import numpy
 
     columns = [table.columns[key] for table in (new, base) if key in table.columns]
     before, after = (item_values(table, key)[items] for table, items in ((base, pairing.base), (new, pairing.new)))
@@ -145,9 +143,6 @@ def measure(
     chosen: Chosen, sides: PairedValues, base: RunTable, new: RunTable, settings: ComparisonSettings
 ) -> MetricComparison:
     """Compute a metric's figures and its test; `judge` adds the verdict when all metrics are tested."""
-    import numpy
-
-    from tunecheck.statistics._decisions import non_inferiority, smallest_difference
 
     both = sides.both
     found = compare_pairs(sides, both, settings, tested=chosen.tested)
@@ -196,8 +191,6 @@ def compare_pairs(
     sides: PairedValues, both: Mask, settings: ComparisonSettings, *, tested: bool = True, most_draws: int | None = None
 ) -> PairedBinary | PairedScores:
     """Return the statistics of the pairs in a mask; `most_draws` limits bootstrap samples and sign flips."""
-    from tunecheck.statistics._estimates import RESAMPLES
-    from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
 
     before, after, labels = sides.base[both], sides.new[both], sides.labels_of(both)
     if sides.verdicts:
@@ -224,7 +217,6 @@ def decided_metric(key: str, base: RunTable, new: RunTable, confidence: float) -
 
 def _as_decided(found: PairedBinary | PairedScores, decided: DecidedMetric) -> PairedBinary | PairedScores:
     """Replace the interval and the p-value by those that are valid at any stopping time."""
-    from tunecheck.statistics._sequential import ANY_STOPPING
 
     method, p_value = ANY_STOPPING, decided.p_value
     difference = replace(found.difference, value=decided.difference, low=decided.low, high=decided.high, method=method)
@@ -242,7 +234,6 @@ def _counts(table: RunTable, chosen: Chosen) -> Counts:
 
 def rows_needed(metric: MetricComparison, margin: float) -> int | None:
     """Return the number of rows that would show a difference of this size to be within or beyond the margin."""
-    from tunecheck.statistics._margins import rows_to_decide
 
     counted_rows = None if metric.b is None or metric.c is None else (metric.b, metric.c)
     discordant = counted_rows if metric.raw is None else None  # a judge's counts are not corrected for its errors
@@ -279,7 +270,6 @@ def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[floa
 
 def estimate(values: Floats, sides: PairedValues, labels: Labels | None, settings: ComparisonSettings) -> Estimate:
     """Return one run's figure over these rows."""
-    from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
 
     if sides.verdicts:
         return estimate_proportion(values, labels, confidence=settings.confidence)

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy
 
 from tunecheck import plugins
 from tunecheck._faults import cause_named
@@ -18,7 +20,16 @@ from tunecheck.comparison._common_metrics import choose_metrics, split_slice
 from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
 from tunecheck.comparison._families import correct_by_holm
 from tunecheck.comparison._judged import assumption_of
-from tunecheck.comparison._measuring import FEWEST, Chosen, compare_pairs, rows_for_verdict, rows_needed, shown_verdict
+from tunecheck.comparison._measuring import (
+    FEWEST,
+    Chosen,
+    Mask,
+    PairedValues,
+    compare_pairs,
+    rows_for_verdict,
+    rows_needed,
+    shown_verdict,
+)
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._parts import FEWEST_OF_A_SLICE
 from tunecheck.comparison._verdicts import BETTER, TOO_LITTLE, WORSE
@@ -34,10 +45,8 @@ from tunecheck.comparison._wording import (
 from tunecheck.results import EvaluatorColumns, RunTable, State
 from tunecheck.runs._manifest import changed_settings
 from tunecheck.runs._store import Run
+from tunecheck.statistics._margins import margin_result, refutes, rows_to_decide
 from tunecheck.statistics._results import Estimate, normal_quantile
-
-if TYPE_CHECKING:
-    from tunecheck.comparison._measuring import Mask, PairedValues
 
 EFFECTS: tuple[Effect, ...] = ("invalid", "keep", "undecided", "none")
 """All effects, the strongest first."""
@@ -116,7 +125,6 @@ class _Weighed:
         return self._choice_of(self.metric.difference, self.metric.p_adjusted)
 
     def _choice_of(self, difference: Estimate, p_adjusted: float | None) -> Choice:
-        from tunecheck.statistics._margins import margin_result
 
         margin, up = self.pair.settings.margin, self.metric.higher_is_better
         if margin is not None:
@@ -236,8 +244,6 @@ class _Weighed:
 
     def _is_worse(self, difference: Estimate, p_adjusted: float | None, *, up: bool) -> bool:
         """Return whether a loss is shown; with a margin, a loss of at least the margin."""
-        from tunecheck.statistics._margins import refutes
-
         margin = self.pair.settings.margin or 0.0
         is_shown = shown_verdict(difference, p_adjusted, higher_is_better=up) == WORSE
         return is_shown and refutes(difference, margin, higher_is_better=up)
@@ -256,8 +262,6 @@ class _Weighed:
     @cached_property
     def _guarded(self) -> Mapping[str, tuple[MetricComparison, str]]:
         """Each guard's metric, and whether the guard is shown to hold, refuted or open."""
-        from tunecheck.statistics._margins import margin_result
-
         found = {}
         for name, margin in self.pair.settings.guards.items():
             metric = self.pair.measured(choose_metrics(self.pair.base, self.pair.new, [name])[0][0])
@@ -269,8 +273,6 @@ class _Weighed:
 
     def _unknown_rows(self) -> Iterator[Objection]:
         """Yield objections to rows without a verdict, and to rows that failed because of serving in one run only."""
-        import numpy
-
         sides, metric = self._sides, self.metric
         inside = self.pair.inside(metric.key)
         no_base, no_new = (numpy.isnan(side) & inside for side in (sides.base, sides.new))
@@ -302,8 +304,6 @@ class _Weighed:
 
     def _errors(self, table: RunTable, items: array[int]) -> Mask:
         """Return for which of these items the primary metric's evaluator failed on a trial."""
-        import numpy
-
         states = numpy.frombuffer(bytes(table.evaluators[self.metric.evaluator].states), dtype=numpy.uint8)
         failed: Mask = states == State.ERROR
         if table.items.of_row is not None:
@@ -313,8 +313,6 @@ class _Weighed:
 
     def _serving_faults(self) -> tuple[Mask, Mask] | None:
         """Return for each run which pairs failed because of serving; None if a run records no causes."""
-        import numpy
-
         found = []
         for table, items in self._items:
             if table.causes is None:
@@ -329,8 +327,6 @@ class _Weighed:
     @cached_property
     def _ends(self) -> tuple[float, float]:
         """The worst and the best value of the metric: by its declared range, else among the values of both runs."""
-        import numpy
-
         values = numpy.concatenate([self._sides.base, self._sides.new])
         low, high = self._sides.bounds or (float(numpy.nanmin(values)), float(numpy.nanmax(values)))
         return (low, high) if self.metric.higher_is_better else (high, low)
@@ -341,8 +337,6 @@ class _Weighed:
 
     def _fill(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
         """Set the values of these pairs to the metric's best and worst value, for or against the new run."""
-        import numpy
-
         worst, best = self._ends
         old, now = (worst, best) if favours_new else (best, worst)
         sides = self._sides
@@ -415,8 +409,6 @@ class _Weighed:
 
     def _rows_needed(self) -> int | None:
         """Estimate how many rows would show this difference, or show that it is irrelevant."""
-        from tunecheck.statistics._margins import rows_to_decide
-
         margin, difference = self.pair.settings.margin, self.metric.difference
         found = rows_needed(self.metric, margin or 0.0)
         if found is not None and margin is None:  # the corrected test needs more rows

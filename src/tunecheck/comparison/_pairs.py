@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+import numpy
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
@@ -13,13 +14,10 @@ from tunecheck._messages import did_you_mean
 from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import MetricComparison
 from tunecheck.comparison._judged import correct_judge_errors
-from tunecheck.comparison._measuring import Chosen, ComparisonSettings, PairedValues, measure, sides_of
+from tunecheck.comparison._measuring import Chosen, ComparisonSettings, Mask, PairedValues, measure, sides_of
 from tunecheck.comparison._pairing import pair
 from tunecheck.results import NONE, Clusters, RunTable
-
-if TYPE_CHECKING:
-    from tunecheck.comparison._measuring import Mask
-    from tunecheck.statistics._samples import Codes
+from tunecheck.statistics._samples import Codes, as_codes
 
 _LONGEST_TAG = 200
 
@@ -56,14 +54,10 @@ class RunPair:
     @cached_property
     def codes(self) -> Codes | None:
         """The number of each pair's cluster."""
-        from tunecheck.statistics._samples import as_codes
-
         return None if self.clusters is None else as_codes(self.clusters.labels)
 
     def sides(self, key: str) -> PairedValues:
         """Return a metric's numbers by pair; for a slice (`metric[column=value]`) other pairs have NaN."""
-        import numpy
-
         if key not in self._sides:
             metric, _ = split_slice(key)
             sides, inside = sides_of(metric, self.base, self.new, self.pairing, self.codes), self.inside(key)
@@ -79,8 +73,6 @@ class RunPair:
         Raises:
             ConfigurationError: no pair belongs to the slice.
         """
-        import numpy
-
         _, where = split_slice(key)
         if where is None:
             return numpy.ones(len(self.pairing.base), dtype=bool)
@@ -100,8 +92,6 @@ class RunPair:
 
     def rows_by_value(self, column: str) -> dict[str, Mask]:
         """Return a mask of pairs for each value of a column, in the order in which the values appear."""
-        import numpy
-
         labels = self.labels(column)
         numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
         codes = numpy.fromiter(map(numbers.__getitem__, labels), numpy.int64, len(labels))

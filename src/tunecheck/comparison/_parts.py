@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tunecheck import plugins
 from tunecheck.comparison._common_metrics import split_slice
@@ -12,9 +11,8 @@ from tunecheck.comparison._comparison import MetricComparison, Part
 from tunecheck.comparison._families import correct_by_holm
 from tunecheck.comparison._measuring import compare_pairs, shown_verdict
 from tunecheck.comparison._pairs import RunPair
-
-if TYPE_CHECKING:
-    from tunecheck.statistics._results import PairedBinary, PairedScores
+from tunecheck.statistics._decisions import smallest_difference
+from tunecheck.statistics._results import PairedBinary, PairedScores
 
 MOST_PARTS = 50
 """The most values of a column that gives slices."""
@@ -65,7 +63,6 @@ def part_of(
     column: str, value: str, found: PairedBinary | PairedScores, title: str = "", *, named: bool = True
 ) -> Part:
     """Return a slice with its statistics; `title` is the heading of its table."""
-    from tunecheck.statistics._decisions import smallest_difference
 
     moved = (found.difference.standard_error or 0.0) > 0 or bool(found.difference.value)
     return Part(

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+import numpy
+from numpy.typing import NDArray
 
 from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import History, MetricComparison, Ranked
 from tunecheck.comparison._judged import corrected_rate, labels_of
 from tunecheck.comparison._measuring import Chosen, ComparisonSettings, PairedValues, estimate, item_values
 from tunecheck.comparison._pairs import Runs
+from tunecheck.statistics._best import multiple_comparisons_with_the_best
+from tunecheck.statistics._corrected import LabelCounts, corrected_difference
 from tunecheck.statistics._results import Estimate
-
-if TYPE_CHECKING:
-    import numpy
-    from numpy.typing import NDArray
-
-    from tunecheck.statistics._corrected import LabelCounts
-    from tunecheck.statistics._samples import Codes, Floats
+from tunecheck.statistics._samples import Codes, Floats, as_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,6 @@ class CommonRows:
 
 def over_all_runs(key: str, runs: Runs) -> Floats:
     """Return a metric's numbers by the base's items and by run, NaN if a run has no number: shape (items, runs)."""
-    import numpy
 
     scores = numpy.full((len(runs.base.items.ids), len(runs.tables)), numpy.nan)
     scores[:, runs.base_place] = item_values(runs.base, split_slice(key)[0])
@@ -47,9 +44,6 @@ def over_all_runs(key: str, runs: Runs) -> Floats:
 
 def common_rows(key: str, runs: Runs) -> CommonRows:
     """Return the rows on which runs are ranked by a metric; they may be empty."""
-    import numpy
-
-    from tunecheck.statistics._samples import as_codes
 
     scores = over_all_runs(key, runs)
     items = numpy.flatnonzero(~numpy.isnan(scores).any(axis=1))
@@ -71,8 +65,6 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
 
     With `labels`, both are corrected for the judge's errors, which does not change the ranking.
     """
-    from tunecheck.statistics._best import multiple_comparisons_with_the_best
-    from tunecheck.statistics._corrected import corrected_difference
 
     settings, sides = runs.settings, common.sides
     standings = multiple_comparisons_with_the_best(

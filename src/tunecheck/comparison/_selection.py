@@ -6,7 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+import numpy
+from numpy.typing import NDArray
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import plural
@@ -22,15 +24,11 @@ from tunecheck.comparison._comparison import (
 )
 from tunecheck.comparison._measuring import Chosen
 from tunecheck.comparison._pairs import Runs
-from tunecheck.comparison._rankings import CommonRows, common_rows, judges_labels, rank_runs
+from tunecheck.comparison._rankings import CommonRows, common_rows, judges_labels, over_all_runs, rank_runs
 from tunecheck.comparison._wording import size_text
 from tunecheck.runs._store import stopped_text
-
-if TYPE_CHECKING:
-    import numpy
-    from numpy.typing import NDArray
-
-    from tunecheck.statistics._samples import Floats
+from tunecheck.statistics._best import expected_optimism
+from tunecheck.statistics._samples import Floats
 
 OUTCOMES: tuple[RowHistory, ...] = ("right", "never right", "fixed", "broken", "back and forth", "flaky")
 
@@ -50,7 +48,6 @@ def row_histories(passed: Floats) -> RowHistories:
     dated by the run that changed it. Several changes: back and forth. A row is flaky if its trials disagree in the last
     run, in some run while the others agree, or while it went back and forth.
     """
-    import numpy
 
     runs = passed.shape[1]
     agreeing = (passed == 0) | (passed == 1)
@@ -84,9 +81,6 @@ def row_histories(passed: Floats) -> RowHistories:
 
 def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None) -> RowsOverRuns | None:
     """Return the history of rows with a verdict in every run, or None without verdicts; `passes` is their column."""
-    import numpy
-
-    from tunecheck.comparison._rankings import over_all_runs
 
     if passes is None or not all(passes in table.columns for table in runs.tables):
         return None
@@ -179,7 +173,6 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
 
 def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[Decision, float | None]:
     """Add to the decision how much the best of three or more runs is overestimated on average; return both."""
-    from tunecheck.statistics._best import expected_optimism
 
     optimism = expected_optimism(common.scores, common.labels) if runs > 2 else None
     if optimism is None:
