@@ -84,7 +84,7 @@ def assert_no_regression(
 
 
 def _holds(metric: MetricComparison, margin: float | None) -> bool:
-    from tunecheck.comparison._verdicts import BETTER, NO_DIFFERENCE
+    from tunecheck.comparison._comparison import BETTER, NO_DIFFERENCE
 
     if margin is None:
         return metric.verdict in (BETTER, NO_DIFFERENCE)

@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from tunecheck import ConfigurationError, DataError, Run
 from tunecheck.comparison import part_of, with_verdicts
 from tunecheck.datasets import JsonLinesSource, Record
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, read_object
-from tunecheck.results import Clusters, OpenedRun, RowSource
+from tunecheck.results import Clusters, OpenedRun, RowSource, RunInfo
 from tunecheck.statistics import (
     CONFIDENCE,
     FLIPS,
@@ -149,13 +149,11 @@ def _open_scores(path: Path, scores: BfclScores) -> OpenedRun:
     home = next(
         (each for each in (path.absolute(), *path.absolute().parents[:3]) if (each / "run.json").is_file()), None
     )
+    simulated = home is not None and Run(home).manifest().simulated
     return OpenedRun(
-        name or "scores",
-        "bfcl",
-        str(path),
+        RunInfo(name or "scores", "bfcl", str(path), rows=0, simulated=simulated),
         scores,
         POOLED_DECLARED,
-        simulated=home is not None and Run(home).manifest().simulated,
         primary=POOLED,
         groups=("category",),
         dataset="bfcl:scores",
@@ -176,13 +174,8 @@ class BfclScores:
 
     files: Mapping[str, Path]
 
-    def records(self, only: Container[int] | None = None) -> Iterator[dict[str, JSON]]:
+    def records(self) -> Iterator[dict[str, JSON]]:
         """See RowSource."""
-        for number, row in enumerate(self._rows()):
-            if only is None or number in only:
-                yield row
-
-    def _rows(self) -> Iterator[dict[str, JSON]]:
         for category, path in self.files.items():
             rows = _verdict_rows(path) if path.name.endswith(_VERDICTS) else _scored_rows(path, category)
             for name, (valid, reason, answer) in rows.items():
@@ -203,9 +196,9 @@ class PooledRows:
 
     rows: RowSource
 
-    def records(self, only: Container[int] | None = None) -> Iterator[dict[str, JSON]]:
+    def records(self) -> Iterator[dict[str, JSON]]:
         """See RowSource."""
-        for row in self.rows.records(only):
+        for row in self.rows.records():
             judged = next((start for start in _JUDGED if row.get(f"{start}_result") in ("pass", "fail")), None)
             ends = ("_result", "_reason", "_properties")
             own = {f"{_POOLED_KEY}{end}": row[f"{judged}{end}"] for end in ends if f"{judged}{end}" in row}

@@ -220,7 +220,7 @@ def read_base(
         raise _about(flag, "a run cannot be compared with itself; name another run")
     named = gated_metrics(gates, evaluators, table.columns)
     _check_evaluators(flag, table, named)
-    primary = asked.primary or table.primary
+    primary = asked.opened.primary or table.opened.primary
     settings = ComparisonSettings(
         metrics=tuple(named or [gated_primary(table, evaluators, primary)]),
         confidence=DEFAULT_CONFIDENCE if options.confidence is None else options.confidence,

@@ -1,11 +1,14 @@
 """The metrics that two runs have in common, and the choice of those to test."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._measuring import Chosen
 from tunecheck.results import PASS_RATE, RunTable
+
+_MATCH = "match"
+"""The default primary evaluator if rows have calls."""
 
 MOST_SHOWN = 40
 """The most metrics shown without a test."""
@@ -50,7 +53,9 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
 
 def _declared_first(mains: dict[str, str], base: RunTable, new: RunTable) -> list[str]:
     """Return the evaluators, and the data's primary metric if both runs have it."""
-    primary = [name for name in (base.primary, new.primary) if name and (name in mains or _key(name, base, new))]
+    primary = [
+        name for name in (base.opened.primary, new.opened.primary) if name and (name in mains or _key(name, base, new))
+    ]
     return [*dict.fromkeys([*mains, *primary[:1]])]
 
 
@@ -126,11 +131,19 @@ def _key(name: str, base: RunTable, new: RunTable) -> str | None:
     return verdicts
 
 
-def evaluator_notes(base: RunTable, new: RunTable) -> list[str]:
-    """Return a note for each evaluator that only one run has."""
-    return [
-        f"evaluator {name!r} is only in {table.info.id}"
-        for table, other in ((base, new), (new, base))
-        for name in table.evaluators
-        if name not in other.evaluators
-    ]
+def primary_of(chosen: Iterable[Chosen], base: RunTable, new: RunTable, named: Sequence[str] | None) -> Chosen:
+    """Return the metric that decides: the first named one, else the data's primary, else `default_primary`."""
+    tested = [each for each in chosen if each.tested]
+    declared = base.opened.primary or new.opened.primary
+    if named:
+        return tested[0]
+    default = default_primary([each.name for each in tested], base, new)
+    found = [each for name in (declared, default) for each in tested if name in (each.name, each.key)]
+    return found[0]
+
+
+def default_primary(names: Sequence[str], *tables: RunTable) -> str:
+    """Return `match` if it is among the names and rows have calls, or their kinds are unknown; else the first name."""
+    kinds = [table.groups["row_kind"] for table in tables if "row_kind" in table.groups]
+    has_calls = not kinds or any("call" in each for each in kinds)
+    return _MATCH if _MATCH in names and has_calls else names[0]

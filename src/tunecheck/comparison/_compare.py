@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +15,9 @@ from pathlib import Path
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import cause_named, order_causes
-from tunecheck.comparison._changes import add_reasons, changes_of
-from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
+from tunecheck._messages import did_you_mean
+from tunecheck.comparison._changes import with_changed_rows
+from tunecheck.comparison._common_metrics import choose_metrics, primary_of
 from tunecheck.comparison._comparison import (
     CauseChange,
     Comparison,
@@ -25,16 +27,21 @@ from tunecheck.comparison._comparison import (
     RunComparison,
     Selection,
 )
-from tunecheck.comparison._families import correct_by_holm, corrected_by_family, primary_of
-from tunecheck.comparison._measuring import ComparisonSettings, decided_metric, judge
+from tunecheck.comparison._measuring import (
+    Chosen,
+    ComparisonSettings,
+    correct_by_holm,
+    corrected_by_family,
+    decided_metric,
+    judge,
+)
 from tunecheck.comparison._objections import decide_pair
+from tunecheck.comparison._pairing import PAIR_BY
 from tunecheck.comparison._pairs import RunPair, Runs
 from tunecheck.comparison._parts import figures_of, parts_of
-from tunecheck.comparison._rankings import history
-from tunecheck.comparison._selection import choose, selection_of
-from tunecheck.comparison._settings import open_runs
+from tunecheck.comparison._selection import choose, history, selection_of
 from tunecheck.comparison._wording import short_names
-from tunecheck.results import RunLike, RunTable
+from tunecheck.results import RunLike, RunTable, read_runs
 from tunecheck.statistics._paired import mcnemar
 
 _NOTHING: frozenset[str] = frozenset()
@@ -136,6 +143,40 @@ def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Compariso
     return compare_tables(open_runs(runs, results_dir, settings), settings)
 
 
+def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSettings) -> list[RunTable]:
+    """Check the settings and return the tables of the runs; raises the errors of `compare`."""
+    _check(settings)
+    tables = read_runs(runs, results_dir, cluster=settings.cluster)
+    if not settings.allow_simulated:
+        _refuse_simulated(tables)
+    return tables
+
+
+def _check(settings: ComparisonSettings) -> None:
+    if not 0.5 <= settings.confidence < 1:
+        raise ConfigurationError(f"confidence must be between 0.5 and 1, not {settings.confidence!r}")
+    if settings.margin is not None and not 0 <= settings.margin < math.inf:
+        raise ConfigurationError(f"margin must be 0 or more, not {settings.margin!r}")
+    if settings.rows is not None and settings.rows < 0:
+        raise ConfigurationError(f"rows must be 0 or more, not {settings.rows!r}")
+    for name, accepted in settings.guards.items():
+        if not 0 <= accepted < math.inf:
+            raise ConfigurationError(f"guard {name!r}: the margin must be 0 or more, not {accepted!r}")
+    how = settings.pair_by
+    if how not in PAIR_BY:
+        raise ConfigurationError(f"pair_by must be {' or '.join(PAIR_BY)}, not {how!r}{did_you_mean(how, PAIR_BY)}")
+
+
+def _refuse_simulated(tables: Sequence[RunTable]) -> None:
+    simulated = list(dict.fromkeys(table.info.id for table in tables if table.info.simulated))
+    if simulated:
+        named = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
+        which = f"{named} {'is' if len(simulated) == 1 else 'are'} simulated: no model was asked"
+        raise ConfigurationError(
+            f"{which}, so a comparison says nothing about a model; pass --allow-simulated to compare anyway"
+        )
+
+
 def select(
     *runs: RunLike,
     metric: str | None = None,
@@ -187,8 +228,7 @@ def select(
     if len(tables) < 2:
         raise ConfigurationError("select needs two runs or more")
     opened = Runs(tables, settings, place)
-    _, against = _against_base(opened, lists_rows=False)
-    return selection_of(opened, against)
+    return selection_of(opened, _against_base(opened, lists_rows=False))
 
 
 def _place_of_base(tables: list[RunTable]) -> int:
@@ -207,13 +247,13 @@ def _place_of_base(tables: list[RunTable]) -> int:
 def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> Compared:
     """Compare the tables of runs with the first table."""
     runs = Runs(tables, settings)
-    compared, against = _against_base(runs, lists_rows=True)
+    against = _against_base(runs, lists_rows=True)
     best = _best(runs, against) if len(against) > 1 else None
     found = Comparison(
         base=tables[0].info,
         decision=choose(against) if best is None else best.decision,
         against=against,
-        history=_history(compared, runs),
+        history=_history(against, runs),
         best=best,
         confidence=settings.confidence,
         margin=settings.margin,
@@ -223,74 +263,83 @@ def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> 
     return Compared(found, [*runs.against_base.values()])
 
 
-def _against_base(runs: Runs, *, lists_rows: bool) -> tuple[list[_Against], list[RunComparison]]:
+def _against_base(runs: Runs, *, lists_rows: bool) -> list[RunComparison]:
     """Compare every run with the base; the p-values of all runs are corrected together."""
+    pairs, settings = [*runs.against_base.values()], runs.settings
     names = short_names([table.info.id for table in runs.tables])
-    compared = [_Against(each, names) for each in runs.against_base.values()]
-    adjusted = iter(corrected_by_family([metric for each in compared for metric in each.tested]))
-    listed = compared if runs.settings.lists_of_all else compared[-1:]
-    return compared, [each.finish(adjusted, lists_rows=lists_rows and each in listed) for each in compared]
-
-
-class _Against:
-    """One run against the base; its verdicts need the corrected p-values of all runs, so `finish` adds them."""
-
-    def __init__(self, pair: RunPair, names: Mapping[str, str]) -> None:
-        self._pair, self._names = pair, names
-        base, new, settings = pair.base, pair.new, pair.settings
-        chosen, notes = choose_metrics(base, new, settings.named)
-        self._primary = primary_of(chosen, base, new, settings.named)
-        same = [f"{base.info.id} is held against itself"] if base.info.place == new.info.place != "memory" else []
-        clusters = [] if pair.clusters is None else [str(pair.clusters)]
-        told = [*_stopping_notes(pair, [each.key for each in chosen if each.tested]), *same, *clusters]
-        self._notes = [*told, *base.info.notes, *new.info.notes, *evaluator_notes(base, new), *notes]
-        self.measured = {
-            each.name: replace(pair.measured(each), primary=each.key == self._primary.key) for each in chosen
+    chosen = [choose_metrics(pair.base, pair.new, settings.named) for pair in pairs]
+    measured = [_measured(pair, metrics) for pair, (metrics, _) in zip(pairs, chosen, strict=True)]
+    adjusted = iter(corrected_by_family([metric for each in measured for metric in each if metric.tested]))
+    found = []
+    for pair, metrics, (_, notes) in zip(pairs, measured, chosen, strict=True):
+        judged = {
+            each.name: judge(each, next(adjusted), pair.sides(each.key).bounds) if each.tested else each
+            for each in metrics
         }
+        listed = lists_rows and (settings.lists_of_all or pair is pairs[-1])
+        found.append(_compared(pair, judged, [*_notes(pair, metrics), *notes], names, lists_rows=listed))
+    return found
 
-    @property
-    def tested(self) -> list[MetricComparison]:
-        """The metrics that are tested."""
-        return [metric for metric in self.measured.values() if metric.tested]
 
-    def finish(self, adjusted: Iterator[float | None], *, lists_rows: bool) -> RunComparison:
-        """Return the complete comparison, given the corrected p-values of its tests in order."""
-        pair, judged = self._pair, dict(self.measured)
-        for metric in self.tested:
-            judged[metric.name] = judge(metric, next(adjusted), pair.sides(metric.key).bounds)
-        primary, infos = judged[self._primary.name], (pair.base.info, pair.new.info)
-        parts, causes = parts_of(pair, primary), cause_changes(pair)
-        return RunComparison(
-            pair.new.info,
-            self._pairs(),
-            self._with_rows(judged) if lists_rows else judged,
-            decide_pair(pair, primary, parts, causes, self._names),
-            tuple(dict.fromkeys(self._notes)),
-            causes,
-            {name: data for name, table in plugins.tables().items() if (data := table.data(*infos))},
-            primary.name,
-            parts,
-            figures_of(pair, primary),
-        )
+def _measured(pair: RunPair, chosen: Sequence[Chosen]) -> list[MetricComparison]:
+    """Return the chosen metrics without verdicts, which need the corrected p-values of all runs."""
+    primary = primary_of(chosen, pair.base, pair.new, pair.settings.named)
+    return [replace(pair.measured(each), primary=each.key == primary.key) for each in chosen]
 
-    def _with_rows(self, judged: Mapping[str, MetricComparison]) -> Mapping[str, MetricComparison]:
-        pair, most = self._pair, self._pair.settings.rows
-        changes = {each.name: changes_of(judged[each.name], pair.sides(each.key), pair, most) for each in self.tested}
-        return add_reasons(judged, changes, pair)
 
-    def _pairs(self) -> Pairs:
-        pairing, clusters = self._pair.pairing, self._pair.clusters
-        base, new = self._pair.base.items.ids, self._pair.new.items.ids
-        return Pairs(
-            paired=len(pairing.base),
-            by_content=pairing.by_content,
-            by_id_alone=pairing.by_id_alone,
-            only_in_base=tuple(base[item] for item in pairing.only_base),
-            only_in_new=tuple(new[item] for item in pairing.only_new),
-            other_content=tuple(pairing.changed),
-            clusters=None if clusters is None else clusters.count,
-            cluster=None if clusters is None else clusters.by,
-        )
+def _compared(
+    pair: RunPair,
+    judged: Mapping[str, MetricComparison],
+    notes: Sequence[str],
+    names: Mapping[str, str],
+    *,
+    lists_rows: bool,
+) -> RunComparison:
+    """Return the complete comparison of a run with the base, given its metrics with their verdicts."""
+    primary = next(each for each in judged.values() if each.primary)
+    parts, causes, infos = parts_of(pair, primary), cause_changes(pair), (pair.base.info, pair.new.info)
+    return RunComparison(
+        new=pair.new.info,
+        pairs=_pairs(pair),
+        metrics=with_changed_rows(judged, pair) if lists_rows else judged,
+        decision=decide_pair(pair, primary, parts, causes, names),
+        notes=tuple(dict.fromkeys(notes)),
+        causes=causes,
+        tables={name: data for name, table in plugins.tables().items() if (data := table.data(*infos))},
+        part_metric=primary.name,
+        parts=parts,
+        figures=figures_of(pair, primary),
+    )
+
+
+def _pairs(pair: RunPair) -> Pairs:
+    pairing, clusters = pair.pairing, pair.clusters
+    base, new = pair.base.items.ids, pair.new.items.ids
+    return Pairs(
+        paired=len(pairing.base),
+        by_content=pairing.by_content,
+        by_id_alone=pairing.by_id_alone,
+        only_in_base=tuple(base[item] for item in pairing.only_base),
+        only_in_new=tuple(new[item] for item in pairing.only_new),
+        other_content=tuple(pairing.changed),
+        clusters=None if clusters is None else clusters.count,
+        cluster=None if clusters is None else clusters.by,
+    )
+
+
+def _notes(pair: RunPair, metrics: Sequence[MetricComparison]) -> Iterator[str]:
+    """Yield notes on the runs, on their clusters, and on evaluators that only one run has."""
+    base, new = pair.base, pair.new
+    yield from _stopping_notes(pair, [each.key for each in metrics if each.tested])
+    if base.info.place == new.info.place != "memory":
+        yield f"{base.info.id} is held against itself"
+    if pair.clusters is not None:
+        yield str(pair.clusters)
+    yield from (*base.info.notes, *new.info.notes)
+    for table, other in ((base, new), (new, base)):
+        for name in table.evaluators:
+            if name not in other.evaluators:
+                yield f"evaluator {name!r} is only in {table.info.id}"
 
 
 def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
@@ -306,12 +355,11 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
         yield f"{' and '.join(stopped)} stopped early: the intervals and p-values of complete runs claim too much{but}"
 
 
-def _history(compared: Sequence[_Against], runs: Runs) -> list[History]:
+def _history(against: Sequence[RunComparison], runs: Runs) -> list[History]:
     """Return the history of each metric tested in all runs, over the rows with a number in every run."""
-    if len(compared) == 1:
-        return [History(each.name, each.kind, (each.base, each.new)) for each in compared[0].tested]
-    everywhere = (each for each in compared[0].tested if all(each.name in other.measured for other in compared))
-    return [history(each, runs) for each in everywhere]
+    if len(against) == 1:
+        return [History(each.name, each.kind, (each.base, each.new)) for each in against[0].tested]
+    return [history(each, runs) for each in against[0].tested if all(each.name in other.metrics for other in against)]
 
 
 def _best(runs: Runs, against: Sequence[RunComparison]) -> Selection | None:

@@ -9,9 +9,16 @@ from tunecheck._faults import Fault, Side
 from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck.comparison._verdicts import Verdict
 from tunecheck.results import Kind, RunInfo
 from tunecheck.statistics._results import Estimate, NonInferiority, Result, SmallestDifference
+
+Verdict = Literal["better", "worse", "no difference shown", "too little data", "judges differ"]
+
+BETTER: Verdict = "better"
+WORSE: Verdict = "worse"
+NO_DIFFERENCE: Verdict = "no difference shown"
+TOO_LITTLE: Verdict = "too little data"
+JUDGES_DIFFER: Verdict = "judges differ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from tunecheck._files import DecidedMetric, EarlyStop
 from tunecheck._json import JSON
 from tunecheck._records import Journal
 from tunecheck._targets import Row, Target
-from tunecheck.comparison._common_metrics import choose_metrics
-from tunecheck.comparison._families import default_primary
+from tunecheck.comparison._common_metrics import choose_metrics, default_primary
 from tunecheck.comparison._measuring import item_values
 from tunecheck.comparison._pairing import pair
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
@@ -60,7 +59,7 @@ class Deciding:
         self._labels = None if asked.clusters is None else asked.clusters.labels
         self._base_items = {row: base_of[item] for row, item in enumerate(self._items) if item in base_of}
         self._tests = [
-            _Test(*each, table, question) for each in _choose_metrics(question, table, evaluators, asked.primary)
+            _Test(*each, table, question) for each in _choose_metrics(question, table, evaluators, asked.opened.primary)
         ]
 
     def begin(self, target: Target | None) -> RandomOrder:
@@ -135,7 +134,7 @@ def gated_primary(table: RunTable, evaluators: Collection[str], primary: str | N
     Raises:
         ConfigurationError: there is no common evaluator.
     """
-    names = [name for name in table.evaluators if name in evaluators and name not in table.derived]
+    names = [name for name in table.evaluators if name in evaluators and name not in table.opened.derived]
     if not names:
         own = ", ".join(table.evaluators)
         raise _about(table, f"it has none of the evaluators {', '.join(evaluators)}, only {own}")
@@ -146,7 +145,7 @@ def _choose_metrics(
     question: Question, table: RunTable, evaluators: Collection[str], primary: str | None
 ) -> Iterator[tuple[str, MetricColumn]]:
     """Yield each metric to decide by with the base's column."""
-    names = question.metrics or [gated_primary(table, evaluators, primary or table.primary)]
+    names = question.metrics or [gated_primary(table, evaluators, primary or table.opened.primary)]
     for chosen in choose_metrics(table, table, names)[0]:
         if not chosen.tested:
             continue

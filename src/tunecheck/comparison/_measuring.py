@@ -11,11 +11,20 @@ from numpy.typing import NDArray
 
 from tunecheck._files import DecidedMetric
 from tunecheck._messages import plural
-from tunecheck.comparison._comparison import Counts, MetricComparison, OneSided
+from tunecheck.comparison._comparison import (
+    BETTER,
+    NO_DIFFERENCE,
+    TOO_LITTLE,
+    WORSE,
+    Counts,
+    MetricComparison,
+    OneSided,
+    Verdict,
+)
 from tunecheck.comparison._pairing import Pairing
-from tunecheck.comparison._verdicts import ALONE, BETTER, NO_DIFFERENCE, TOO_LITTLE, WORSE, Verdict
+from tunecheck.comparison._wording import ALONE
 from tunecheck.results import Kind, MetricColumn, RunTable
-from tunecheck.statistics._decisions import non_inferiority, smallest_difference
+from tunecheck.statistics._decisions import holm, non_inferiority, smallest_difference
 from tunecheck.statistics._estimates import RESAMPLES, estimate_mean, estimate_proportion
 from tunecheck.statistics._margins import rows_to_decide
 from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
@@ -276,6 +285,29 @@ def estimate(values: Floats, sides: PairedValues, labels: Labels | None, setting
     return estimate_mean(
         values, labels, bounds=sides.bounds, confidence=settings.confidence, resamples=_UNTESTED_RESAMPLES
     )
+
+
+def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:
+    """Return p-values after Holm's correction; each test is given with whether any row changed.
+
+    Tests without a changed row are left out of the correction, because their smallest possible p-value is 1: Tarone,
+    "A modified Bonferroni method for discrete data", Biometrics 46 (1990), 515-522.
+    """
+
+    adjusted = holm([p_value if moved else None for p_value, moved in tests])
+    return [p_value if moved else own for (own, moved), p_value in zip(tests, adjusted, strict=True)]
+
+
+def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | None]:
+    """Correct the tests of all runs in two families: the primary metric, and all other metrics."""
+    adjusted: list[float | None] = [None] * len(metrics)
+    for primary in (True, False):
+        places = [place for place, metric in enumerate(metrics) if metric.primary is primary]
+        for place, p_value in zip(
+            places, correct_by_holm([(metrics[at].p_value, metrics[at].moved) for at in places]), strict=True
+        ):
+            adjusted[place] = p_value
+    return adjusted
 
 
 FEWEST = 10

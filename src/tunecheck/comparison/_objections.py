@@ -17,8 +17,18 @@ from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._messages import clean, plural
 from tunecheck.comparison._common_metrics import choose_metrics, split_slice
-from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
-from tunecheck.comparison._families import correct_by_holm
+from tunecheck.comparison._comparison import (
+    BETTER,
+    TOO_LITTLE,
+    WORSE,
+    CauseChange,
+    Choice,
+    Decision,
+    Effect,
+    MetricComparison,
+    Objection,
+    Part,
+)
 from tunecheck.comparison._judged import assumption_of
 from tunecheck.comparison._measuring import (
     FEWEST,
@@ -26,13 +36,13 @@ from tunecheck.comparison._measuring import (
     Mask,
     PairedValues,
     compare_pairs,
+    correct_by_holm,
     rows_for_verdict,
     rows_needed,
     shown_verdict,
 )
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._parts import FEWEST_OF_A_SLICE
-from tunecheck.comparison._verdicts import BETTER, TOO_LITTLE, WORSE
 from tunecheck.comparison._wording import (
     change_text,
     difference_of,

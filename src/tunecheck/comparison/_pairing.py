@@ -6,6 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
@@ -136,5 +137,5 @@ def _differing(base: RunTable, new: RunTable, name: str) -> list[str]:
 
 def _data(table: RunTable, name: str) -> dict[str, JSON]:
     at = table.row_ids.index(name) if name in table.row_ids else 0
-    row = next(table.source.records({at}), {})
+    row = next(islice(table.opened.rows.records(), at, None), {})
     return {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}

@@ -8,8 +8,7 @@ from dataclasses import replace
 from tunecheck import plugins
 from tunecheck.comparison._common_metrics import split_slice
 from tunecheck.comparison._comparison import MetricComparison, Part
-from tunecheck.comparison._families import correct_by_holm
-from tunecheck.comparison._measuring import compare_pairs, shown_verdict
+from tunecheck.comparison._measuring import compare_pairs, correct_by_holm, shown_verdict
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.statistics._decisions import smallest_difference
 from tunecheck.statistics._results import PairedBinary, PairedScores

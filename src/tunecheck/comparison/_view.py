@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tunecheck import plugins
 from tunecheck._faults import title_of_cause
 from tunecheck._messages import clean, plural
-from tunecheck.comparison._verdicts import ALONE, BETTER, WORSE
 from tunecheck.comparison._wording import (
+    ALONE,
     decision_lines,
     headline,
     line_of,
@@ -62,7 +62,7 @@ _MOST_NAMED, _MOST_CAUSES, _MOST_FAULTS = 5, 12, 5
 _OBJECTIONS, _CAUSES, _ROWS, _NOTES = 4, 3, 3, 2
 """The most objections, causes, rows and notes on the first screen."""
 _LONGEST_REASON = 120
-_STYLES: Mapping[str, Style] = {BETTER: "good", WORSE: "bad"}
+_STYLES: Mapping[str, Style] = {"better": "good", "worse": "bad"}
 _LISTS: Mapping[str, Style] = {"regressed": "bad", "fixed": "good", "flaky": "warn", "changed": "dim"}
 _OVER_RUNS: Mapping[RowHistory, Style] = {"broken": "bad", "back and forth": "warn", "flaky": "warn", "fixed": "good"}
 _MARKS = {1.0: "✓", 0.0: "✗"}
@@ -117,7 +117,7 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     if rows and primary.regressed:
         yield _row_list(primary, "regressed", "bad", rows)
     others = Counter(each.verdict for each in last.tested if not each.primary)
-    told = [f"{plural(others.total(), 'other metric')}: {others[BETTER]:,} better, {others[WORSE]:,} worse"]
+    told = [f"{plural(others.total(), 'other metric')}: {others['better']:,} better, {others['worse']:,} worse"]
     more = "--details shows all metrics, slices, causes and rows"
     if comparison.new.place != "memory":
         more += f"; `tunecheck report {comparison.new.id} --against {comparison.base.id}` shows the answers"
@@ -186,7 +186,7 @@ def _answer(against: RunComparison, comparison: Comparison) -> Iterator[Sentence
     tested = sorted(against.tested, key=lambda each: not each.primary)
     if against.decision.candidate == comparison.decision.candidate:
         tested = [each for each in tested if not each.primary]
-    told = [each for each in tested if each.primary or each.why or each.verdict in (WORSE, BETTER)]
+    told = [each for each in tested if each.primary or each.why or each.verdict in ("worse", "better")]
     if comparison.best is not None and told:
         names = short_names([run.id for run in comparison.runs])
         yield _name(names[against.new.id]), " against ", _name(names[comparison.base.id]), ":"

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 NOTHING = "–"
 
+ALONE = "shown if it were the only test; among all of them it can be chance"
+"""The remark on a difference that is not significant after the correction for several tests."""
+
 _BARS = "▁▂▃▄▅▆▇█"
 
 OF_JUDGE = MappingProxyType(

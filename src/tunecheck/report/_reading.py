@@ -61,7 +61,7 @@ class _ForeignRows:
     table: RunTable
 
     def __iter__(self) -> Iterator[ResultRow]:
-        for name, record in zip(self.table.row_ids, self.table.source.records(), strict=False):
+        for name, record in zip(self.table.row_ids, self.table.opened.rows.records(), strict=False):
             row: ResultRow = {key: value for key, value in record.items() if value is not None}
             yield row | {"row_id": name}
 
@@ -155,7 +155,7 @@ def facts_of(run: ReportedRun) -> Iterator[JSON]:
 def list_evaluators(table: RunTable, manifest: RunFile) -> list[Evaluated]:
     """Return a run's evaluators, the primary one first: charts and lists of rows begin with it."""
     declared = manifest.evaluators
-    own = {name: each for name, each in table.evaluators.items() if not declared or name not in table.derived}
+    own = {name: each for name, each in table.evaluators.items() if not declared or name not in table.opened.derived}
     names = order_evaluators(own, manifest.dataset.primary)
     return [_describe_evaluator(own[name], table, declared.get(name)) for name in names]
 

@@ -12,10 +12,10 @@ from typing import TextIO
 from tunecheck._disk import replacing
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
+from tunecheck.comparison._compare import open_runs
 from tunecheck.comparison._judged import Correction, corrections, rate_of
 from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairing import PAIR_BY
-from tunecheck.comparison._settings import open_runs
 from tunecheck.report._blocks import Blocks, Shared, as_json, compress_text
 from tunecheck.report._charts import charts
 from tunecheck.report._details import DetailReader

@@ -3,7 +3,6 @@
 from ._first_screen import FirstScreen as FirstScreen, first_screen as first_screen
 from ._opening import (
     AboutToRun as AboutToRun,
-    OpenedRun as OpenedRun,
     RunLike as RunLike,
     open_run as open_run,
     read_run as read_run,
@@ -25,6 +24,7 @@ from ._table import (
     Kind as Kind,
     Labels as Labels,
     MetricColumn as MetricColumn,
+    OpenedRun as OpenedRun,
     ResultsFile as ResultsFile,
     RowSource as RowSource,
     RunInfo as RunInfo,

@@ -11,7 +11,9 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
+from tunecheck import plugins
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.datasets._reading import SOURCE_ID, TRIAL, fingerprint, usable_id
@@ -26,13 +28,17 @@ from tunecheck.results._columns import (
     number_of,
 )
 from tunecheck.results._table import (
-    EvaluatorColumns,
+    NONE,
+    Clusters,
     Items,
     Labels,
     MetricColumn,
+    OpenedRun,
     ResultsFile,
-    RowSource,
+    RunInfo,
+    RunTable,
     State,
+    clusters_of,
     may_cluster,
     row_decoder,
 )
@@ -51,35 +57,31 @@ _ALWAYS_READ = ("row_id", "row_fingerprint", "cause", "inputs.id", _SOURCE, _TRI
 
 
 class TableBuilder:
-    """Reads a run's rows into columns.
+    """Reads a run's rows into a table.
 
-    `labels` are columns that group rows; their values are kept. With `finds_clusters`, columns that may identify
-    clusters are kept, too. `answers` are the data's columns that are not part of a row's content. If `is_foreign`, ids
-    may be repeated, and null values mean that an evaluator failed, as in Azure AI Evaluation. `known_contents` maps,
-    for the same columns, a hash of their values' JSON text to the fingerprint; runs of the same data share it.
+    `answers` are the data's columns that are not part of a row's content. `cluster` names the column that identifies
+    dependent rows; if it is None, the data or plug-ins say which rows are dependent. `known_contents` maps, for the
+    same columns, a hash of their values' JSON text to the fingerprint; runs of the same data share it.
     """
 
     def __init__(
-        self,
-        declared: Mapping[str, EvaluatorEntry] | None,
-        *,
-        labels: Sequence[str],
-        finds_clusters: bool,
-        answers: frozenset[str],
-        is_foreign: bool,
-        known_contents: KnownContents,
+        self, opened: OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: KnownContents
     ) -> None:
-        self._known_contents = known_contents
-        self._block_parser = _BlockParser()
-        self._declared = declared or {}
-        self._split = evaluator_names(declared)
-        self._finds_clusters, self._answers, self._is_foreign = finds_clusters, answers, is_foreign
+        self._opened, self._answers, self._known_contents = opened, answers, known_contents
+        self._cluster = NONE if cluster is None and opened.cluster == NONE else cluster
+        # In results of Azure AI Evaluation ids may be repeated, and null values mean that an evaluator failed.
+        self._is_foreign = opened.info.source in ("azure", "rows")
+        self._declared = opened.declared or {}
+        self._split = evaluator_names(opened.declared)
         self._answer_keys = [f"inputs.{name}" for name in answers]
         self._not_content = answers | {TRIAL, SOURCE_ID}
         self._keys: dict[str, None] = {}
+        self._expected: tuple[Sequence[str], Collection[str]] = (), ()
+        self._decoder: msgspec.json.Decoder[msgspec.Struct] | None = None
         self._parts: dict[str, EvaluatorPart] = {}
         self._error_keys: list[str] = []
-        self._labels: dict[str, list[str | None]] = {name: [] for name in labels}
+        named = [*opened.groups, *filter(None, [opened.cluster if self._cluster is None else self._cluster])]
+        self._labels: dict[str, list[str | None]] = {name: [] for name in named}
         self._slices: dict[str, list[str | None]] = {}
         """The values of columns that have only few, short values; the run was not grouped by them."""
         self._slice_texts: defaultdict[str, dict[JSON, str | None]] = defaultdict(dict)
@@ -87,44 +89,109 @@ class TableBuilder:
         self._given: list[str | None] = []
         self._sources: list[str | None] = []
         self._contents: list[str] = []
-        self.columns: dict[str, MetricColumn] = {}
-        self.evaluators: dict[str, EvaluatorColumns] = {}
-        self.input_names: dict[str, None] = {}
-        self.row_ids: Sequence[str] = ()
-        self.rows = self.errors = self.simulated = 0
-        self.latencies_ms: list[float] = []
-        self.causes: dict[int, str] | None = None
+        self._columns: dict[str, MetricColumn] = {}
+        self._input_names: dict[str, None] = {}
+        self._rows = self._errors = self._simulated = 0
+        self._latencies_ms: list[float] = []
+        self._causes: dict[int, str] | None = None
         """The cause of each failed row by its number; None if no row records a cause."""
         for name in self._declared:
             self._part(name)
 
-    def read(self, source: RowSource) -> tuple[Items, bool, Mapping[str, Labels], Mapping[str, Labels]]:
-        """Read all rows; return the items, True if ids come from the data, and labels and slices by column."""
-        if isinstance(source, ResultsFile):
-            lines = source.lines()
-            while block := list(islice(lines, _BLOCK_ROWS)):
-                columns = self._block_parser.parse([line for _, line in block])
-                if columns is None:
-                    columns = self._columns_of([read_row(line, source.path, number) for number, line in block])
-                self._take(columns, len(block))
-                self._block_parser.expect(self._keys, self._keys.keys() & self._read_keys())
-        else:
-            records = source.records()
-            while rows := list(islice(records, _BLOCK_ROWS)):
-                self._take(self._columns_of(rows), len(rows))
+    def read(self) -> RunTable:
+        """Read all rows."""
+        for columns, count in self._blocks():
+            self._take(columns, count)
         for name, part in self._parts.items():
             for each in part.evaluator.columns:
-                self.columns[each].fill(self.rows)
-            choose_main_metric(part.evaluator, self.columns, self._entry(name))
-        named = self._settle_ids()
-        items, first = self._items()
-        labels = {name: each for name, each in self._labels.items() if not self._keys.keys().isdisjoint(_places(name))}
+                self._columns[each].fill(self._rows)
+            choose_main_metric(part.evaluator, self._columns, self._entry(name))
+        row_ids, named = self._row_ids()
+        items, first = self._items(row_ids)
+        labels: Mapping[str, Labels] = {
+            name: each for name, each in self._labels.items() if not self._keys.keys().isdisjoint(_places(name))
+        }
         slices: Mapping[str, Labels] = self._slices
         if first is not None:
             labels, slices = (
                 {name: [each[row] for row in first] for name, each in of.items()} for of in (labels, slices)
             )
-        return items, named, labels, slices
+        opened = self._opened
+        return RunTable(
+            info=self._info(items),
+            opened=opened,
+            items=items,
+            named=named,
+            columns=self._columns,
+            evaluators={name: part.evaluator for name, part in self._parts.items()},
+            column_names=[*self._input_names],
+            row_ids=row_ids,
+            clusters=self._clusters(items, labels),
+            groups={name: labels[name] for name in opened.groups if name in labels},
+            slices=slices,
+            causes=self._item_causes(items.of_row),
+            latencies_ms=self._latencies_ms,
+            answers=self._answers,
+        )
+
+    def _info(self, items: Items) -> RunInfo:
+        info = self._opened.info
+        left_out = [
+            f"evaluator {name!r} returns more than {len(part.evaluator.columns)} metrics: the others are not read"
+            for name, part in self._parts.items()
+            if part.evaluator.left_out
+        ]
+        return replace(
+            info,
+            rows=self._rows,
+            errors=self._errors,
+            simulated=info.simulated or self._simulated > 0,
+            trials=1 if items.of_row is None else -(-self._rows // len(items.ids)),
+            notes=(*info.notes, *left_out),
+        )
+
+    def _clusters(self, items: Items, labels: Mapping[str, Labels]) -> Clusters | None:
+        ids = [*items.ids]
+        for rule in plugins.cluster_rules() if self._cluster is None else ():
+            if (found := rule(self._opened, ids)) is not None:
+                return found
+        return None if self._cluster == NONE else clusters_of(self._cluster, self._opened.cluster, labels)
+
+    def _blocks(self) -> Iterator[tuple[Columns, int]]:
+        """Yield the columns of each block of rows, and the number of rows."""
+        source = self._opened.rows
+        if isinstance(source, ResultsFile):
+            for first, block in source.blocks():
+                columns = self._decoded(block)
+                if columns is None:
+                    columns = self._columns_of(
+                        [read_row(line, source.path, at) for at, line in enumerate(block, first)]
+                    )
+                yield columns, len(block)
+        else:
+            records = source.records()
+            while rows := [*islice(records, _BLOCK_ROWS)]:
+                yield self._columns_of(rows), len(rows)
+
+    def _decoded(self, lines: Sequence[bytes]) -> Columns | None:
+        """Return the columns of these rows; None if a row is damaged, or has a key that no earlier row had.
+
+        Values that the table does not need stay JSON text, which is much faster.
+        """
+        keys, read = expected = [*self._keys], self._read_keys()
+        if expected != self._expected:
+            kinds = {key: Any if key in read else msgspec.Raw for key in keys}
+            self._expected = expected
+            self._decoder = row_decoder(kinds, only_these=True) if len(keys) <= _MOST_KEYS else None
+        if self._decoder is None:
+            return None
+        decode = self._decoder.decode
+        try:
+            # msgspec does not check undecoded bytes for valid UTF-8, so a line that is not ASCII is decoded first.
+            rows = [decode(line if line.isascii() else line.decode()) for line in lines]
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            return None
+        return dict(zip(keys, zip(*map(msgspec.structs.astuple, rows), strict=True), strict=True))
 
     def _entry(self, name: str) -> EvaluatorEntry:
         return self._declared.get(name, EvaluatorEntry())
@@ -132,7 +199,7 @@ class TableBuilder:
     def _part(self, name: str) -> EvaluatorPart:
         if name not in self._parts:
             part = EvaluatorPart.of(name, self._entry(name), nulls_are_errors=self._is_foreign)
-            self._parts[name], self.evaluators[name] = part, part.evaluator
+            self._parts[name] = part
         return self._parts[name]
 
     # -- columns
@@ -144,16 +211,16 @@ class TableBuilder:
             kind, _, name = key.partition(".")
             if kind == "error":
                 self._error_keys.append(key)
-            elif kind == "inputs" and len(self.input_names) < _MOST_NAMES:
-                self.input_names[name] = None
-                if self._finds_clusters and may_cluster(name):
-                    self._labels.setdefault(name, [None] * self.rows)
+            elif kind == "inputs" and len(self._input_names) < _MOST_NAMES:
+                self._input_names[name] = None
+                if self._cluster is None and may_cluster(name):
+                    self._labels.setdefault(name, [None] * self._rows)
                 elif name not in self._labels and name not in (*self._answers, TRIAL, SOURCE_ID):
-                    self._slices[name] = [None] * self.rows
+                    self._slices[name] = [None] * self._rows
             elif kind == "outputs" and (split := self._split(name)) is not None:
                 added.setdefault(split[0], []).append(split[1])
         for name, own in added.items():
-            self._part(name).learn(own, self.columns)
+            self._part(name).learn(own, self._columns)
 
     def _read_keys(self) -> set[str]:
         """Return the keys whose values this table needs. Other values may stay JSON text."""
@@ -174,23 +241,20 @@ class TableBuilder:
 
     def _take(self, columns: Columns, count: int) -> None:
         """Add a block of `count` rows to the table."""
-        failed = [False] * count
-        for key in self._error_keys:
-            failed = [had or cell is not UNSET for had, cell in zip(failed, columns[key], strict=True)]
+        failed = {at for key in self._error_keys for at, cell in enumerate(columns[key]) if cell is not UNSET}
         for part in self._parts.values():
-            states = part.take(columns, count, self.rows)
-            if State.ERROR in states:
-                failed = [had or state == State.ERROR for had, state in zip(failed, states, strict=True)]
+            states = part.take(columns, count, self._rows)
+            failed.update(at for at, state in enumerate(states) if state == State.ERROR)
         for name, labels in self._labels.items():
             place = next((key for key in _places(name) if key in columns), None)
-            labels.extend([None] * count if place is None else map(self._text, columns[place]))
+            labels.extend([None] * count if place is None else self._label_cells(columns[place]))
         self._take_slices(columns)
         if _LATENCY in columns:
             taken = map(number_of, columns[_LATENCY])
-            self.latencies_ms += [each for each in taken if each == each]
+            self._latencies_ms += [each for each in taken if each == each]
         self._name(columns, count)
-        self.rows += count
-        self.errors += sum(failed)
+        self._rows += count
+        self._errors += len(failed)
 
     def _take_slices(self, columns: Columns) -> None:
         """Keep the values of columns with few, short values, and drop other columns."""
@@ -208,12 +272,15 @@ class TableBuilder:
             texts.update({value: self._text(value) for value in new})
             labels.extend(map(texts.__getitem__, values))
 
+    def _label_cells(self, cells: Cells) -> Iterator[str | None]:
+        texts = self._texts  # equal labels share one text, which saves memory
+        return (None if text is None else texts.setdefault(text, text) for text in map(self._text, cells))
+
     def _text(self, value: Cell) -> str | None:
         """Return a value as a label: a text unchanged, everything else as JSON."""
         if value is None or value is UNSET:
             return None
-        text = value if isinstance(value, str) else dumps(value).decode("utf-8", "backslashreplace")
-        return self._texts.setdefault(text, text)  # equal labels share one text, which saves memory
+        return value if isinstance(value, str) else dumps(value).decode("utf-8", "backslashreplace")
 
     # -- names
 
@@ -238,23 +305,23 @@ class TableBuilder:
             if _SOURCE not in columns or _TRIAL not in columns
             else map(self._source, given, columns[_SOURCE], columns[_TRIAL])
         )
-        self.simulated += sum(cell is True for cell in columns.get("outputs.simulated", ()))
+        self._simulated += sum(cell is True for cell in columns.get("outputs.simulated", ()))
         causes = columns.get("cause", absent)
-        if self.causes is None and any(cell is not UNSET for cell in causes):
-            self.causes = {}
-        if self.causes is not None:
-            numbered = enumerate(causes, self.rows)
-            self.causes.update({number: cause for number, cause in numbered if isinstance(cause, str)})
+        if self._causes is None and any(cell is not UNSET for cell in causes):
+            self._causes = {}
+        if self._causes is not None:
+            numbered = enumerate(causes, self._rows)
+            self._causes.update({number: cause for number, cause in numbered if isinstance(cause, str)})
 
-    def item_causes(self, of_row: Sequence[int] | None) -> Mapping[int, frozenset[str]] | None:
+    def _item_causes(self, of_row: Sequence[int] | None) -> Mapping[int, frozenset[str]] | None:
         """Return each failed item's causes over all its trials; None if no row records a cause."""
-        if self.causes is None:
+        if self._causes is None:
             return None
-        alone = {cause: frozenset([cause]) for cause in {*self.causes.values()}}
+        alone = {cause: frozenset([cause]) for cause in {*self._causes.values()}}
         if of_row is None:
-            return {row: alone[cause] for row, cause in self.causes.items()}
+            return {row: alone[cause] for row, cause in self._causes.items()}
         found: dict[int, frozenset[str]] = {}
-        for row, cause in self.causes.items():
+        for row, cause in self._causes.items():
             found[of_row[row]] = found.get(of_row[row], frozenset()) | alone[cause]
         return found
 
@@ -288,23 +355,21 @@ class TableBuilder:
     def _content(self, names: Sequence[str], row: Cells) -> dict[str, Cell]:
         return {name: cell for name, cell in zip(names, row, strict=True) if cell is not UNSET}
 
-    def _settle_ids(self) -> bool:
-        """Set the rows' ids; return True if they come from the data.
+    def _row_ids(self) -> tuple[Sequence[str], bool]:
+        """Return the rows' ids, and True if they come from the data.
 
         If an id is missing, or repeated in another program's results, rows are numbered.
         """
         given = [each for each in self._given if each is not None]
-        if len(given) < self.rows or (self._is_foreign and len(set(given)) < self.rows):
-            self.row_ids = [f"row-{number}" for number in range(1, self.rows + 1)]
-            return False
-        self.row_ids = given
-        return not all(_BY_POSITION.fullmatch(each) for each in given)
+        if len(given) < self._rows or (self._is_foreign and len(set(given)) < self._rows):
+            return [f"row-{number}" for number in range(1, self._rows + 1)], False
+        return given, not all(_BY_POSITION.fullmatch(each) for each in given)
 
-    def _items(self) -> tuple[Items, Sequence[int] | None]:
+    def _items(self, row_ids: Sequence[str]) -> tuple[Items, Sequence[int] | None]:
         """Return the items and the first row of each item, None if each row is an item."""
         sources = self._sources
-        if not self.rows or None in sources or len(set(sources)) == self.rows:
-            return Items(self.row_ids, self._contents), None
+        if not self._rows or None in sources or len(set(sources)) == self._rows:
+            return Items(row_ids, self._contents), None
         numbers: dict[str, int] = {}
         first: list[int] = []
         of_row = array("q")
@@ -314,36 +379,6 @@ class TableBuilder:
                 first.append(row)
             of_row.append(item)
         return Items(list(numbers), [self._contents[row] for row in first], of_row), first
-
-
-class _BlockParser:
-    """Parses lines of a results file. Values that the table does not need stay JSON text, which is much faster."""
-
-    def __init__(self) -> None:
-        self._keys: list[str] = []
-        self._read: set[str] = set()
-        self._decoder: msgspec.json.Decoder[msgspec.Struct] | None = None
-
-    def expect(self, keys: Collection[str], read: set[str]) -> None:
-        """Set the keys that rows have; only values of the keys in `read` are decoded."""
-        if len(keys) == len(self._keys) and read == self._read:
-            return
-        self._keys, self._read, self._decoder = [*keys], read, None
-        if len(keys) > _MOST_KEYS:
-            return
-        self._decoder = row_decoder({key: Any if key in read else msgspec.Raw for key in keys}, only_these=True)
-
-    def parse(self, lines: Sequence[bytes]) -> Columns | None:
-        """Return the columns of these rows; None if a row is damaged or has an unexpected key."""
-        if self._decoder is None:
-            return None
-        decode = self._decoder.decode
-        try:
-            # msgspec does not check undecoded bytes for valid UTF-8, so a line that is not ASCII is decoded first.
-            rows = [decode(line if line.isascii() else line.decode()) for line in lines]
-        except (msgspec.DecodeError, RecursionError, UnicodeError):
-            return None
-        return dict(zip(self._keys, zip(*map(msgspec.structs.astuple, rows), strict=True), strict=True))
 
 
 def _is_short(value: JSON) -> bool:

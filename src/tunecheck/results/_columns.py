@@ -127,9 +127,8 @@ class EvaluatorPart:
 
         words = [_take_verdicts(cells(key), cells(reason), start, column) for key, reason, column in self.verdicts]
         numbers = [_take_numbers(cells(key), start, column) for key, column in self.numbers]
-        least: Sequence[int] = [_NEITHER] * count
-        for each in words:
-            least = each if each is words[0] else [*map(min, least, each)]
+        neither = [_NEITHER] * count
+        least = [*map(min, neither, *words)] if words else neither
         scored = [False] * count
         for values in numbers:
             scored = [had or value == value for had, value in zip(scored, values, strict=True)]

@@ -12,22 +12,12 @@ import msgspec
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import CallsRead, EarlyStop, EvaluatorEntry
+from tunecheck._files import CallsRead
 from tunecheck._json import rare_collections
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import Reference, parse_mapping
 from tunecheck.results._building import KnownContents, TableBuilder
-from tunecheck.results._table import (
-    NONE,
-    AskedRows,
-    AzureFile,
-    GivenRows,
-    ResultsFile,
-    RowSource,
-    RunInfo,
-    RunTable,
-    clusters_of,
-)
+from tunecheck.results._table import AskedRows, AzureFile, GivenRows, OpenedRun, ResultsFile, RunInfo, RunTable
 from tunecheck.runs._manifest import changed_since
 from tunecheck.runs._store import Run, find_run
 
@@ -52,37 +42,6 @@ RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
 _AZURE = "evaluation_results.json"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedRun:
-    """An opened run whose rows have not been read yet.
-
-    `dataset` is the name of the data set, if known. A plug-in computed `derived` evaluators from the verdicts of
-    others; they are compared, but gates ignore them.
-    """
-
-    id: str
-    source: str
-    place: str
-    rows: RowSource
-    declared: Mapping[str, EvaluatorEntry] | None = None
-    answers: frozenset[str] = frozenset()
-    simulated: bool = False
-    created: str | None = None
-    notes: tuple[str, ...] = ()
-    stopped: EarlyStop | None = None
-    cluster: str | None = None
-    primary: str | None = None
-    groups: tuple[str, ...] = ()
-    dataset: str | None = None
-    derived: frozenset[str] = frozenset()
-    calls: CallsRead | None = None
-
-    @property
-    def run(self) -> Run | None:
-        """The run folder; None for other programs' results and for rows in memory."""
-        return Run(Path(self.place)) if self.source == "run" and self.place != "memory" else None
-
-
 def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluster: str | None = None) -> list[RunTable]:
     """Return each run's rows as a table.
 
@@ -98,71 +57,12 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
     answers = frozenset[str]().union(*(each.answers for each in opened))
     known_contents: KnownContents = {}
     with rare_collections():
-        return [_table(each, answers, cluster, known_contents) for each in opened]
+        return [TableBuilder(each, answers, cluster, known_contents).read() for each in opened]
 
 
 def read_run(run: RunLike, results_dir: Path) -> RunTable:
     """Return one run's rows as a table; raises the errors of `read_runs`."""
     return read_runs([run], results_dir)[0]
-
-
-def _table(opened: OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: KnownContents) -> RunTable:
-    if cluster is None and opened.cluster == NONE:
-        cluster = NONE
-    builder = TableBuilder(
-        opened.declared,
-        labels=[*opened.groups, *filter(None, [opened.cluster if cluster is None else cluster])],
-        finds_clusters=cluster is None,
-        answers=answers,
-        is_foreign=opened.source in ("azure", "rows"),
-        known_contents=known_contents,
-    )
-    items, named, labels, slices = builder.read(opened.rows)
-    clusters = None
-    if cluster is None:
-        ids = [*items.ids]
-        clusters = next((found for rule in plugins.cluster_rules() if (found := rule(opened, ids)) is not None), None)
-    if clusters is None and cluster != NONE:
-        clusters = clusters_of(cluster, opened.cluster, labels)
-    info = RunInfo(
-        opened.id,
-        opened.source,
-        opened.place,
-        builder.rows,
-        builder.errors,
-        opened.simulated or builder.simulated > 0,
-        opened.created,
-        -(-builder.rows // len(items.ids)) if items.of_row is not None else 1,
-        opened.notes + _left_out(builder),
-        opened.stopped,
-        opened.calls,
-    )
-    return RunTable(
-        info,
-        items,
-        named,
-        builder.columns,
-        builder.evaluators,
-        [*builder.input_names],
-        opened.rows,
-        builder.row_ids,
-        clusters,
-        {name: labels[name] for name in opened.groups if name in labels},
-        slices,
-        opened.primary,
-        builder.item_causes(items.of_row),
-        builder.latencies_ms,
-        answers,
-        opened.derived,
-    )
-
-
-def _left_out(builder: TableBuilder) -> tuple[str, ...]:
-    return tuple(
-        f"evaluator {each.name!r} returns more than {len(each.columns)} metrics: the others are not read"
-        for each in builder.evaluators.values()
-        if each.left_out
-    )
 
 
 def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") -> OpenedRun:
@@ -171,9 +71,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
         answers = frozenset[str]() if run.mapping is None else _answer_columns(run.mapping)
         declared = run.dataset.defaults
         return OpenedRun(
-            run.dataset.name,
-            "run",
-            "memory",
+            RunInfo(run.dataset.name, "run", "memory", rows=0),
             AskedRows(run.dataset),
             answers=answers,
             cluster=run.cluster or declared.cluster or declared.group_key,
@@ -210,7 +108,8 @@ def _foreign(path: Path) -> OpenedRun | None:
     azure = path / _AZURE if path.is_dir() else path
     if opened is None and azure.is_file() and azure.suffix == ".json":
         name = azure.parent.name if path.is_dir() or azure.name == _AZURE else azure.stem
-        return OpenedRun(name or azure.stem, "azure", str(path), AzureFile(azure), answers=frozenset({"response"}))
+        info = RunInfo(name or azure.stem, "azure", str(path), rows=0)
+        return OpenedRun(info, AzureFile(azure), answers=frozenset({"response"}))
     return opened
 
 
@@ -225,7 +124,7 @@ def _open_given(run: Mapping[str, object], name: str) -> OpenedRun:
     rows = run.get("rows")
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         raise ConfigurationError('a run given as an object must have "rows", as the result of evaluate() has')
-    return OpenedRun(name, "rows", "memory", GivenRows(rows), answers=frozenset({"response"}))
+    return OpenedRun(RunInfo(name, "rows", "memory", rows=0), GivenRows(rows), answers=frozenset({"response"}))
 
 
 def _run_folder(run: Run) -> OpenedRun:
@@ -235,22 +134,26 @@ def _run_folder(run: Run) -> OpenedRun:
     status = run.status() if manifest.status else "finished"
     # A run that finished and was then resumed still has the results from before.
     since = f"{run.id} is not finished ({status}): its rows are those of before" if status != "finished" else None
-    opened = OpenedRun(
+    info = RunInfo(
         run.id,
         "run",
         str(run.folder),
+        rows=0,
+        simulated=manifest.simulated,
+        created=manifest.created,
+        notes=tuple(filter(None, [since or changed_since(run, manifest)])),
+        stopped=manifest.stopped,
+        calls=_calls_read(run),
+    )
+    opened = OpenedRun(
+        info,
         ResultsFile(run.results),
         manifest.evaluators or None,
         _answer_columns(manifest.mapping.values()) if manifest.target is None else frozenset(),
-        manifest.simulated,
-        manifest.created,
-        tuple(filter(None, [since or changed_since(run, manifest)])),
-        manifest.stopped,
         manifest.dataset.cluster,
         manifest.dataset.primary,
         ("row_kind", *manifest.group_by),
         manifest.dataset.name,
-        calls=_calls_read(run),
     )
     return _open_with_plugins(run.folder, opened) or opened
 

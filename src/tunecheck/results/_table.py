@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -15,10 +16,11 @@ from msgspec.structs import astuple
 
 from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError, raise_as
-from tunecheck._files import CallsRead, EarlyStop
+from tunecheck._files import CallsRead, EarlyStop, EvaluatorEntry
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import plural
 from tunecheck.pipeline._finished_rows import ResultRow, read_row
+from tunecheck.runs._store import Run
 
 if TYPE_CHECKING:
     from tunecheck.datasets._reading import Dataset
@@ -92,14 +94,14 @@ def _groups(name: str, labels: Labels) -> bool:
     return least <= values < rows <= most * values
 
 
-_BLOCK = 1 << 20
+_BLOCK, _BLOCK_ROWS = 1 << 20, 256
 
 
 class RowSource(Protocol):
     """A source of result rows that can be read several times."""
 
-    def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
-        """Yield the values of each row by column; with `only`, just the rows with these numbers, counted from 0.
+    def records(self) -> Iterator[ResultRow]:
+        """Yield the values of each row by column.
 
         Raises:
             DataError: a row cannot be read.
@@ -112,39 +114,37 @@ class ResultsFile:
 
     path: Path
     _starts: array[int] = field(default_factory=lambda: array("Q"))
-    """The offset of each line, once the whole file has been read."""
+    """The offset of each line that has been read in blocks."""
 
-    def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
+    def records(self) -> Iterator[ResultRow]:
         """See `RowSource.records`."""
-        for number, line in self.lines():
-            if only is None or number in only:
+        for first, block in self.blocks():
+            for number, line in enumerate(block, first):
                 yield read_row(line, self.path, number)
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines that are not blank, with their numbers from 0."""
-        starts, start = array("Q"), 0
+    def blocks(self) -> Iterator[tuple[int, Sequence[bytes]]]:
+        """Yield the lines in blocks, each with the number of its first line, counted from 0."""
+        self._starts, end = array("Q"), 0
         with raise_as(DataError, self.path), open_regular(self.path, buffering=_BLOCK) as file:
-            for number, line in enumerate(lines(file)):
-                starts.append(start)
-                start += len(line)
-                if not line.isspace():
-                    yield number, line
-        self._starts = starts
+            left = lines(file)
+            while block := [*islice(left, _BLOCK_ROWS)]:
+                yield len(self._starts), block
+                *starts, end = accumulate(map(len, block), initial=end)
+                self._starts.extend(starts)
 
-    def picked(self, numbers: Sequence[int], keys: Collection[str]) -> Iterator[ResultRow]:
-        """Yield the rows with these numbers, with these keys only; `lines` must have read the whole file before."""
+    def picked(self, numbers: Iterable[int], keys: Sequence[str]) -> Iterator[ResultRow]:
+        """Yield the rows with these numbers, with these keys only; `blocks` must have read the whole file before."""
         decoder = row_decoder(dict.fromkeys(keys, Any), only_these=False)
         with raise_as(DataError, self.path), open_regular(self.path) as file:
             for number in numbers:
                 file.seek(self._starts[number])
                 line = file.readline()
                 try:
-                    row = None if decoder is None else decoder.decode(line)
+                    values = None if decoder is None else dict(zip(keys, astuple(decoder.decode(line)), strict=True))
                 except (msgspec.DecodeError, RecursionError, UnicodeError):
-                    row = None
-                values = (
-                    read_row(line, self.path, number) if row is None else dict(zip(keys, astuple(row), strict=True))
-                )
+                    values = None
+                if values is None:
+                    values = read_row(line, self.path, number)
                 yield {key: value for key in keys if (value := values.get(key, UNSET)) is not UNSET}
 
 
@@ -168,7 +168,7 @@ class AzureFile:
 
     path: Path
 
-    def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
+    def records(self) -> Iterator[ResultRow]:
         """See `RowSource.records`."""
         with raise_as(DataError, self.path):
             content = self.path.read_bytes()
@@ -183,8 +183,7 @@ class AzureFile:
         if not isinstance(rows, list):
             raise DataError(f'{self.path}: no results: expected an object {{"rows": […], "metrics": {{…}}}}')
         for number, row in enumerate(rows):
-            if only is None or number in only:
-                yield _check_row(row, f"{self.path}: row {number + 1}")
+            yield _check_row(row, f"{self.path}: row {number + 1}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +192,11 @@ class AskedRows:
 
     dataset: Dataset
 
-    def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
+    def records(self) -> Iterator[ResultRow]:
         """See `RowSource.records`."""
-        for number, row in enumerate(self.dataset.rows()):
-            if only is None or number in only:
-                values = {f"inputs.{name}": value for name, value in row.values.items()}
-                yield {"row_id": row.id, "row_fingerprint": row.fingerprint, **values}
+        for row in self.dataset.rows():
+            values = {f"inputs.{name}": value for name, value in row.values.items()}
+            yield {"row_id": row.id, "row_fingerprint": row.fingerprint, **values}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +205,9 @@ class GivenRows:
 
     rows: Sequence[Mapping[str, object]]
 
-    def records(self, only: Container[int] | None = None) -> Iterator[ResultRow]:
+    def records(self) -> Iterator[ResultRow]:
         """See `RowSource.records`."""
         for number, row in enumerate(self.rows):
-            if only is not None and number not in only:
-                continue
             try:
                 written = loads(dumps(row))  # a float's NaN becomes null, as in a file
             except TypeError as error:
@@ -259,6 +255,31 @@ class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error
     notes: tuple[str, ...] = ()
     stopped: EarlyStop | None = None
     calls: CallsRead | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRun:
+    """An opened run; its rows have not been read yet, so that `info` counts none.
+
+    `dataset` is the name of the data set, if known. `answers` are columns of the data with the run's answers. A plug-in
+    computed `derived` evaluators from the verdicts of others; they are compared, but gates ignore them.
+    """
+
+    info: RunInfo
+    rows: RowSource
+    declared: Mapping[str, EvaluatorEntry] | None = None
+    answers: frozenset[str] = frozenset()
+    cluster: str | None = None
+    primary: str | None = None
+    groups: tuple[str, ...] = ()
+    dataset: str | None = None
+    derived: frozenset[str] = frozenset()
+
+    @property
+    def run(self) -> Run | None:
+        """The run folder; None for other programs' results and for rows in memory."""
+        info = self.info
+        return Run(Path(info.place)) if info.source == "run" and info.place != "memory" else None
 
 
 @dataclass(slots=True)
@@ -336,25 +357,23 @@ class RunTable:
 
     `named` is True if ids come from the data, not from the rows' order. `clusters` groups dependent items; None if all
     are independent. `groups` has the items' values of the `--group-by` columns, `slices` those of other columns with
-    few, short values. `primary` is the data's primary metric. `causes` has the causes of each failed item over all its
+    few, short values.  `causes` has the causes of each failed item over all its
     trials; None if the run records none. `latencies_ms` are in no particular order. `column_names` are all columns of
     the data. `answers` are columns with answers, in this run or in a run that was read with it, which are not part of
-    the content. `derived` evaluators are compared, but gates ignore them.
+    the content.
     """
 
     info: RunInfo
+    opened: OpenedRun
     items: Items
     named: bool
     columns: dict[str, MetricColumn]
     evaluators: dict[str, EvaluatorColumns]
     column_names: Sequence[str]
-    source: RowSource
     row_ids: Sequence[str]
     clusters: Clusters | None = None
     groups: Mapping[str, Labels] = field(default_factory=dict)
     slices: Mapping[str, Labels] = field(default_factory=dict)
-    primary: str | None = None
     causes: Mapping[int, frozenset[str]] | None = None
     latencies_ms: Sequence[float] = ()
     answers: frozenset[str] = frozenset()
-    derived: frozenset[str] = frozenset()
