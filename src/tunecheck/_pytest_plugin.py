@@ -84,10 +84,9 @@ def assert_no_regression(
 
 
 def _holds(metric: MetricComparison, margin: float | None) -> bool:
-    from tunecheck.comparison._comparison import BETTER, NO_DIFFERENCE
 
     if margin is None:
-        return metric.verdict in (BETTER, NO_DIFFERENCE)
+        return metric.verdict in ("better", "no difference shown")
     return metric.non_inferiority is not None and metric.non_inferiority.shown is True
 
 

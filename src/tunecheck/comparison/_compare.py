@@ -52,7 +52,6 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
 
     A row with several trials has the causes of all its trials.
     """
-
     base, new = runs.base.causes, runs.new.causes
     if base is None or new is None:
         return ()

@@ -14,12 +14,6 @@ from tunecheck.statistics._results import Estimate, NonInferiority, Result, Smal
 
 Verdict = Literal["better", "worse", "no difference shown", "too little data", "judges differ"]
 
-BETTER: Verdict = "better"
-WORSE: Verdict = "worse"
-NO_DIFFERENCE: Verdict = "no difference shown"
-TOO_LITTLE: Verdict = "too little data"
-JUDGES_DIFFER: Verdict = "judges differ"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange(Result):

@@ -11,7 +11,7 @@ from typing import ClassVar
 from tunecheck._files import JudgeCalibration
 from tunecheck._messages import clean, plural
 from tunecheck.comparison._common_metrics import split_slice
-from tunecheck.comparison._comparison import JUDGES_DIFFER, MetricComparison, RawFigures
+from tunecheck.comparison._comparison import MetricComparison, RawFigures
 from tunecheck.comparison._wording import p_text
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._journal_reader import recorded_verdicts
@@ -110,7 +110,6 @@ def rate_of(
     table: RunTable, name: str | None, rows: Iterable[int] | None = None, *, resamples: int | None = None
 ) -> Estimate | None:
     """Return a run's pass rate or mean score over some or all rows; None if it has no such column."""
-
     column = table.columns.get(name or "")
     if column is None:
         return None
@@ -127,7 +126,6 @@ def rate_of(
 
 def _worth(rate: Estimate) -> float:
     """Return the effective number of rows, which is smaller than their number if rows come in clusters."""
-
     if rate.clusters is None or rate.value is None or rate.standard_error is None:
         return rate.n
     plain = math.sqrt(rate.value * (1 - rate.value) / rate.n)
@@ -167,7 +165,6 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
 
     Labels of judge inputs that are equal in both runs are left out, because they cannot show a difference.
     """
-
     name = metric.evaluator
     start = f"{clean(name, 60)}: the correction assumes that the judge errs as often on either run"
     calibration = _shared_calibration(name, base, new)
@@ -202,7 +199,6 @@ def _correct(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
 
     The test of no difference needs no correction and stays.
     """
-
     difference = corrected_difference(metric.difference, labels)
     held, smallest, up = metric.non_inferiority, metric.smallest_difference, metric.higher_is_better
     if held is not None:
@@ -223,7 +219,6 @@ def _correct(metric: MetricComparison, labels: LabelCounts) -> MetricComparison:
 
 def corrected_rate(rate: Estimate, labels: LabelCounts) -> Estimate:
     """Return the pass rate corrected for the judge's errors, as measured on other rows."""
-
     rows = _worth(rate)
     found = rogan_gladen((rate.value or 0.0) * rows, rows, labels, rate.confidence)
     return replace(found, n=rate.n, clusters=rate.clusters)
@@ -242,14 +237,13 @@ def _refuse(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricCo
         p_mid=None,
         smallest_difference=None,
         non_inferiority=None if held is None else NonInferiority(None, None, held.margin, held.alpha, why),
-        verdict=JUDGES_DIFFER if metric.tested else None,
+        verdict="judges differ" if metric.tested else None,
         why=_how_they_differ(metric.evaluator, base, new) if metric.tested else "",
     )
 
 
 def _how_they_differ(evaluator: str, base: RunTable, new: RunTable) -> str:
     """Describe how well both judges agree on labelled rows, or how to measure it."""
-
     kept = [_calibration(table, table.evaluators[evaluator].judge) for table in (base, new)]
     remedy = f"`tunecheck score {base.info.id} --judge F` has one judge say both"
     if kept[0] is None or kept[1] is None:

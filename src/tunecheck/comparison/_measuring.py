@@ -11,16 +11,7 @@ from numpy.typing import NDArray
 
 from tunecheck._files import DecidedMetric
 from tunecheck._messages import plural
-from tunecheck.comparison._comparison import (
-    BETTER,
-    NO_DIFFERENCE,
-    TOO_LITTLE,
-    WORSE,
-    Counts,
-    MetricComparison,
-    OneSided,
-    Verdict,
-)
+from tunecheck.comparison._comparison import Counts, MetricComparison, OneSided, Verdict
 from tunecheck.comparison._pairing import Pairing
 from tunecheck.comparison._wording import ALONE
 from tunecheck.results import Kind, MetricColumn, RunTable
@@ -108,7 +99,6 @@ class PairedValues:
 
 def item_values(table: RunTable, name: str) -> Floats:
     """Return a column's number of each item: the mean over several trials, or NaN without a number."""
-
     column = table.columns.get(name)
     if column is None:
         return numpy.full(len(table.items.ids), numpy.nan)
@@ -126,7 +116,6 @@ def item_values(table: RunTable, name: str) -> Floats:
 
 def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> PairedValues:
     """Return a metric's numbers by pair, with the kind and the bounds that hold for both runs."""
-
     columns = [table.columns[key] for table in (new, base) if key in table.columns]
     before, after = (item_values(table, key)[items] for table, items in ((base, pairing.base), (new, pairing.new)))
     told = next((column for column in columns if _is_declared(column, base, new)), columns[0])
@@ -152,7 +141,6 @@ def measure(
     chosen: Chosen, sides: PairedValues, base: RunTable, new: RunTable, settings: ComparisonSettings
 ) -> MetricComparison:
     """Compute a metric's figures and its test; `judge` adds the verdict when all metrics are tested."""
-
     both = sides.both
     found = compare_pairs(sides, both, settings, tested=chosen.tested)
     decided = decided_metric(chosen.key, base, new, settings.confidence)
@@ -200,7 +188,6 @@ def compare_pairs(
     sides: PairedValues, both: Mask, settings: ComparisonSettings, *, tested: bool = True, most_draws: int | None = None
 ) -> PairedBinary | PairedScores:
     """Return the statistics of the pairs in a mask; `most_draws` limits bootstrap samples and sign flips."""
-
     before, after, labels = sides.base[both], sides.new[both], sides.labels_of(both)
     if sides.verdicts:
         return paired_binary(before, after, labels, confidence=settings.confidence)
@@ -226,7 +213,6 @@ def decided_metric(key: str, base: RunTable, new: RunTable, confidence: float) -
 
 def _as_decided(found: PairedBinary | PairedScores, decided: DecidedMetric) -> PairedBinary | PairedScores:
     """Replace the interval and the p-value by those that are valid at any stopping time."""
-
     method, p_value = ANY_STOPPING, decided.p_value
     difference = replace(found.difference, value=decided.difference, low=decided.low, high=decided.high, method=method)
     found = replace(found, difference=difference, p_value=p_value, p_exact=None, test=method)
@@ -243,7 +229,6 @@ def _counts(table: RunTable, chosen: Chosen) -> Counts:
 
 def rows_needed(metric: MetricComparison, margin: float) -> int | None:
     """Return the number of rows that would show a difference of this size to be within or beyond the margin."""
-
     counted_rows = None if metric.b is None or metric.c is None else (metric.b, metric.c)
     discordant = counted_rows if metric.raw is None else None  # a judge's counts are not corrected for its errors
     return rows_to_decide(metric.difference, margin, higher_is_better=metric.higher_is_better, discordant=discordant)
@@ -279,7 +264,6 @@ def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[floa
 
 def estimate(values: Floats, sides: PairedValues, labels: Labels | None, settings: ComparisonSettings) -> Estimate:
     """Return one run's figure over these rows."""
-
     if sides.verdicts:
         return estimate_proportion(values, labels, confidence=settings.confidence)
     return estimate_mean(
@@ -293,7 +277,6 @@ def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | 
     Tests without a changed row are left out of the correction, because their smallest possible p-value is 1: Tarone,
     "A modified Bonferroni method for discrete data", Biometrics 46 (1990), 515-522.
     """
-
     adjusted = holm([p_value if moved else None for p_value, moved in tests])
     return [p_value if moved else own for (own, moved), p_value in zip(tests, adjusted, strict=True)]
 
@@ -343,18 +326,18 @@ def decide(
     alpha = _alpha(difference)
     units = difference.n if difference.clusters is None else difference.clusters
     if difference.value is None or p_value is None or p_adjusted is None:
-        return TOO_LITTLE, difference.remark or "there is nothing to test"
+        return "too little data", difference.remark or "there is nothing to test"
     verdict = shown_verdict(difference, p_adjusted, higher_is_better=higher_is_better)
     if verdict is not None:
         return verdict, ""
     what = "row" if difference.clusters is None else "cluster"
     if units < FEWEST:
-        return TOO_LITTLE, plural(units, what)
+        return "too little data", plural(units, what)
     if _too_coarse(verdicts, difference, units, smallest, bounds):
-        return TOO_LITTLE, f"with {plural(units, what)}, {_detectable(smallest, verdicts=verdicts)}"
+        return "too little data", f"with {plural(units, what)}, {_detectable(smallest, verdicts=verdicts)}"
     if not difference.excludes_zero:
-        return NO_DIFFERENCE, ""
-    return NO_DIFFERENCE, ALONE if p_value < alpha else AT_THE_EDGE
+        return "no difference shown", ""
+    return "no difference shown", ALONE if p_value < alpha else AT_THE_EDGE
 
 
 def _alpha(difference: Estimate) -> float:
@@ -367,7 +350,7 @@ def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_b
         return None
     if not (difference.excludes_zero or difference.low is None):
         return None
-    return BETTER if (difference.value > 0) == higher_is_better else WORSE
+    return "better" if (difference.value > 0) == higher_is_better else "worse"
 
 
 def _detectable(smallest: SmallestDifference | None, *, verdicts: bool) -> str:

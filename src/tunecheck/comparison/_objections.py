@@ -17,18 +17,7 @@ from tunecheck import plugins
 from tunecheck._faults import cause_named
 from tunecheck._messages import clean, plural
 from tunecheck.comparison._common_metrics import choose_metrics, split_slice
-from tunecheck.comparison._comparison import (
-    BETTER,
-    TOO_LITTLE,
-    WORSE,
-    CauseChange,
-    Choice,
-    Decision,
-    Effect,
-    MetricComparison,
-    Objection,
-    Part,
-)
+from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effect, MetricComparison, Objection, Part
 from tunecheck.comparison._judged import assumption_of
 from tunecheck.comparison._measuring import (
     FEWEST,
@@ -91,7 +80,7 @@ def decide_pair(
     # Runs that do not measure the same thing cannot be called better or worse.
     said = [change_text(metric)] if choice == "invalid" else [headline(metric), margin_text(metric), weighed.assumed]
     because = [f"{clean(metric.name, 60)}: {said[0]}", *filter(None, said[1:])]
-    if choice == "keep" and strongest == "none" and metric.verdict != WORSE and pair.settings.margin is None:
+    if choice == "keep" and strongest == "none" and metric.verdict != "worse" and pair.settings.margin is None:
         size = size_text(metric.kind, weighed.relevant)
         because.append(f"the whole interval lies within ±{size}, which is too small to matter")
     difference = metric.difference
@@ -141,7 +130,7 @@ class _Weighed:
             return _BY_MARGIN[margin_result(difference, margin, higher_is_better=up)]
         verdict = shown_verdict(difference, p_adjusted, higher_is_better=up)
         if verdict is not None:
-            return "ship" if verdict == BETTER else "keep"
+            return "ship" if verdict == "better" else "keep"
         relevant = self.relevant
         if relevant is None or difference.low is None or difference.high is None:
             return "undecided"
@@ -255,7 +244,7 @@ class _Weighed:
     def _is_worse(self, difference: Estimate, p_adjusted: float | None, *, up: bool) -> bool:
         """Return whether a loss is shown; with a margin, a loss of at least the margin."""
         margin = self.pair.settings.margin or 0.0
-        is_shown = shown_verdict(difference, p_adjusted, higher_is_better=up) == WORSE
+        is_shown = shown_verdict(difference, p_adjusted, higher_is_better=up) == "worse"
         return is_shown and refutes(difference, margin, higher_is_better=up)
 
     def _guards(self) -> Iterator[Objection]:
@@ -378,7 +367,7 @@ class _Weighed:
         """Yield objections to too few rows, repeated rows and simulated answers."""
         pair, difference = self.pair, self.metric.difference
         units, what = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
-        if units < FEWEST or self.metric.verdict == TOO_LITTLE:
+        if units < FEWEST or self.metric.verdict == "too little data":
             yield Objection("few_rows", f"{plural(units, what)} are too few for a verdict", "undecided")
         contents = pair.base.items.contents
         repeated = len(contents) - len(set(contents))
@@ -431,7 +420,7 @@ class _Weighed:
             ends = [rows_to_decide(difference, relevant, higher_is_better=side) for side in (True, False)]
             rows.append(None if None in ends else max(each for each in ends if each is not None))
         needed = min((each for each in rows if each is not None), default=None)
-        if self.metric.verdict == TOO_LITTLE:
+        if self.metric.verdict == "too little data":
             return max(needed or 0, rows_for_verdict(self.metric, self._sides.bounds))
         return needed
 

@@ -52,7 +52,6 @@ class CommonRows:
 
 def over_all_runs(key: str, runs: Runs) -> Floats:
     """Return a metric's numbers by the base's items and by run, NaN if a run has no number: shape (items, runs)."""
-
     scores = numpy.full((len(runs.base.items.ids), len(runs.tables)), numpy.nan)
     scores[:, runs.base_place] = item_values(runs.base, split_slice(key)[0])
     for place, pair in runs.against_base.items():
@@ -62,7 +61,6 @@ def over_all_runs(key: str, runs: Runs) -> Floats:
 
 def common_rows(key: str, runs: Runs) -> CommonRows:
     """Return the rows on which runs are ranked by a metric; they may be empty."""
-
     scores = over_all_runs(key, runs)
     items = numpy.flatnonzero(~numpy.isnan(scores).any(axis=1))
     found = [pair.sides(key) for pair in runs.against_base.values()]
@@ -83,7 +81,6 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
 
     With `labels`, both are corrected for the judge's errors, which does not change the ranking.
     """
-
     settings, sides = runs.settings, common.sides
     standings = multiple_comparisons_with_the_best(
         common.scores,
@@ -131,7 +128,6 @@ def row_histories(passed: Floats) -> RowHistories:
     dated by the run that changed it. Several changes: back and forth. A row is flaky if its trials disagree in the last
     run, in some run while the others agree, or while it went back and forth.
     """
-
     runs = passed.shape[1]
     agreeing = (passed == 0) | (passed == 1)
     last = numpy.zeros(len(passed), dtype=numpy.int64)  # the latest run so far in which all trials agreed
@@ -164,7 +160,6 @@ def row_histories(passed: Floats) -> RowHistories:
 
 def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None) -> RowsOverRuns | None:
     """Return the history of rows with a verdict in every run, or None without verdicts; `passes` is their column."""
-
     if passes is None or not all(passes in table.columns for table in runs.tables):
         return None
     _, where = split_slice(metric)
@@ -256,7 +251,6 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
 
 def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[Decision, float | None]:
     """Add to the decision how much the best of three or more runs is overestimated on average; return both."""
-
     optimism = expected_optimism(common.scores, common.labels) if runs > 2 else None
     if optimism is None:
         return decision, None
