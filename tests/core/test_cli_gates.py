@@ -64,50 +64,40 @@ def test_any_text_is_a_gate_or_a_clear_error(text: str) -> None:
         parse_gate(text)
 
 
-def test_a_bare_evaluator_means_its_pass_rate() -> None:
-    assert found("calls>=0.8") == (0.8, True)
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("calls>=0.8", (0.8, True)),  # a bare evaluator means its pass rate
+        ("length>=13", (12.5, False)),  # without a pass rate, its main mean
+        ("calls.calls>0.9", (0.9, False)),
+        ("calls>0.8", (0.8, False)),
+        ("calls<=0.8", (0.8, True)),
+        ("calls<0.8", (0.8, False)),
+        ("calls==0.8", (0.8, True)),
+        ("calls[answer]>=1", (1.0, True)),
+        ("calls[Oslo]>=0.5", (0.25, False)),
+        ("calls[city=call]>=0", (0.0, True)),
+        ("calls[Rome]>=0", (None, False)),  # a group without rows
+        ("empty<=1", (None, False)),  # a metric that counted no row
+    ],
+)
+def test_a_gate_holds_a_figure_of_the_rows_it_names_against_a_number(
+    text: str, outcome: tuple[float | None, bool]
+) -> None:
+    assert found(text) == outcome
 
 
-def test_a_bare_evaluator_without_a_pass_rate_means_its_main_mean() -> None:
-    assert found("length>=13") == (12.5, False)
-
-
-def test_a_metric_is_taken_by_its_full_name() -> None:
-    assert found("calls.calls>0.9") == (0.9, False)
-
-
-@pytest.mark.parametrize(("sign", "met"), [(">=", True), (">", False), ("<=", True), ("<", False), ("==", True)])
-def test_every_sign_means_what_it_says(sign: str, met: bool) -> None:
-    assert found(f"calls{sign}0.8") == (0.8, met)
-
-
-def test_a_group_is_a_value_of_row_kind_or_of_a_grouping_column() -> None:
-    assert found("calls[answer]>=1") == (1.0, True)
-    assert found("calls[Oslo]>=0.5") == (0.25, False)
-
-
-def test_a_group_that_two_columns_have_must_say_which() -> None:
-    with pytest.raises(ConfigurationError, match=r"write \[row_kind=call\] or \[city=call\]"):
-        found("calls[call]>=0")
-    assert found("calls[city=call]>=0") == (0.0, True)
-
-
-def test_a_group_without_rows_meets_no_gate() -> None:
-    assert found("calls[Rome]>=0") == (None, False)
-
-
-def test_a_metric_that_counted_no_row_meets_no_gate() -> None:
-    assert found("empty<=1") == (None, False)
-
-
-def test_an_unknown_metric_is_told_which_was_meant() -> None:
-    with pytest.raises(ConfigurationError, match=r"no metric 'calls.binary_agregate'; did you mean 'calls.binary_aggr"):
-        found("calls.binary_agregate>=1")
-
-
-def test_a_metric_that_is_no_number_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"words\.note is not a number"):
-        found("words.note>=1")
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ("calls[call]>=0", r"write \[row_kind=call\] or \[city=call\]"),
+        ("calls.binary_agregate>=1", r"no metric 'calls.binary_agregate'; did you mean 'calls.binary_aggr"),
+        ("words.note>=1", r"words\.note is not a number"),
+    ],
+)
+def test_a_figure_that_cannot_be_meant_is_refused(text: str, refusal: str) -> None:
+    with pytest.raises(ConfigurationError, match=refusal):
+        found(text)
 
 
 def test_before_the_run_the_evaluator_must_be_known() -> None:
