@@ -189,18 +189,28 @@ def titles(*rows: dict[str, JSON], primary: str | None = "m") -> dict[str, int]:
     return {group.title: group.rows for group in groups.values()}
 
 
-def test_rows_are_counted_by_the_codes_of_their_faults() -> None:
-    rows = [failed("a", "missing_call"), failed("b", "wrong_argument.number_as_text"), failed("c", "missing_call")]
-    assert titles(*rows) == {"missing call": 2, "wrong argument: number as text": 1}
+ODD: list[JSON] = [{"code": 7}, "missing_call", None, {"code": "extra_call", "call": "f"}, {"path": "x"}]
 
 
-def test_a_row_counts_once_for_each_code_it_has() -> None:
-    found = read_failures([failed("a", "missing_call", "missing_call", "extra_call")], {"e": "m"})
-    assert {group.title: group.rows for group in found.faults["e"].values()} == {"missing call": 1, "extra call": 1}
-
-
-def test_an_evaluators_own_code_is_its_own_name() -> None:
-    assert titles(failed("a", "too_rude"), failed("b", "too_rude")) == {"too rude": 2}
+@pytest.mark.parametrize(
+    ("rows", "counted"),
+    [
+        (
+            [failed("a", "missing_call"), failed("b", "wrong_argument.number_as_text"), failed("c", "missing_call")],
+            {"missing call": 2, "wrong argument: number as text": 1},
+        ),
+        ([failed("a", "missing_call", "missing_call", "extra_call")], {"missing call": 1, "extra call": 1}),
+        ([failed("a", "too_rude"), failed("b", "too_rude")], {"too rude": 2}),
+        ([failed("a", reason="too long\nby 3"), failed("b", "own", reason="too long\nby 9")], {"too long": 2}),
+        ([failed("a")], {"no reason given by the evaluator": 1}),
+        ([row("a", "e", {"m_result": "fail", "m_properties": {"faults": ODD}})], {"extra call": 1}),
+        ([row("a", "e", {"m_result": "fail", "m_reason": "x", "m_properties": {"faults": 3}})], {"x": 1}),
+    ],
+)
+def test_failed_rows_are_counted_once_by_each_code_else_by_the_first_line_of_the_reason(
+    rows: list[dict[str, JSON]], counted: dict[str, int]
+) -> None:
+    assert titles(*rows) == counted
 
 
 def test_an_own_reason_in_words_like_ours_is_not_taken_for_ours() -> None:
@@ -209,15 +219,6 @@ def test_an_own_reason_in_words_like_ours_is_not_taken_for_ours() -> None:
     assert group == FailureGroup(words, 1, "a", words)
     rows = [failed("a", "missing_call"), failed("b", reason="missing_call")]
     assert [group.rows for group in read_failures(rows, {"e": "m"}).faults["e"].values()] == [1, 1]
-
-
-def test_own_reasons_are_grouped_by_their_first_line() -> None:
-    rows = [failed("a", reason="too long\nby 3 words"), failed("b", "own", reason="too long\nby 9 words")]
-    assert titles(*rows) == {"too long": 2}
-
-
-def test_a_failure_without_any_word_says_that_no_reason_was_given() -> None:
-    assert titles(failed("a")) == {"no reason given by the evaluator": 1}
 
 
 def test_a_score_below_its_threshold_is_a_code_and_not_told_alone() -> None:
@@ -233,13 +234,6 @@ def test_a_row_without_a_cause_counts_once_under_its_first_evaluators_reason() -
     found = read_failures([both, known], {"e": "m", "f": "m"})
     assert [(group.title, group.rows) for group in found.reasons.values()] == [("e: too rude", 1)]
     assert list(found.causes) == ["refusal"]
-
-
-def test_faults_of_another_shape_are_left_out() -> None:
-    hostile: list[JSON] = [{"code": 7}, "missing_call", None, {"code": "extra_call", "call": "f"}, {"path": "x"}]
-    rows = [row("a", "e", {"m_result": "fail", "m_properties": {"faults": hostile}})]
-    assert titles(*rows) == {"extra call": 1}
-    assert titles(row("a", "e", {"m_result": "fail", "m_reason": "x", "m_properties": {"faults": 3}})) == {"x": 1}
 
 
 @given(st.text())

@@ -185,14 +185,6 @@ def test_a_value_that_the_evaluator_failed_is_marked_however_alike_it_looks(tmp_
         assert {each[0]: each[1] for each in details["verdicts"]}["arguments"] == "fail"
 
 
-def test_a_value_that_the_evaluator_accepts_is_not_marked(tmp_path: Path) -> None:
-    run = make_run(tmp_path, [row(1, tool_call("f", a=5), tool_call("f", a=5.0))])
-    details = data_of(report_of(run, tmp_path), "rows-0")[0]
-    (pair,) = details["pairs"]
-    passed = {each[0]: each[1] for each in details["verdicts"]}["arguments"] == "pass"
-    assert pair[2] == ("same" if passed else "differs")
-
-
 def test_calls_that_nobody_judged_lie_side_by_side_without_marks() -> None:
     found = laid_out(tool_call("f", a=1), tool_call("f", a=2))
     assert found.pairs == [[["f", [["a", "1", ""]]], ["f", [["a", "2", ""]]], "beside", []]]

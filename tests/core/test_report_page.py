@@ -116,14 +116,6 @@ def test_an_opened_row_has_both_calls_side_by_side_and_marks_the_argument_that_d
     assert page.texts("dialog .faults li") == ["people: number as text"]
 
 
-def test_what_the_evaluator_failed_is_never_shown_as_the_same(browser: Browser, tmp_path: Path) -> None:
-    rows = [row(1, [{"book": {"people": [5]}}], tool_call("book", people=5.0))]
-    with looking_at(browser, report_of(make_run(tmp_path, rows), tmp_path).as_uri()) as looked:
-        looked.open_row("r1")
-        assert looked.texts("dialog .between .mark") == ["arguments differ"]
-        assert looked.texts("dialog .call .wrong dt") == ["people", "people"]
-
-
 def test_the_row_shows_conversation_reasons_and_the_rest_of_the_data(page: Looked) -> None:
     page.open_row("r3")
     assert page.texts("dialog .message .role") == ["system", "user"]
