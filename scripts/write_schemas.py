@@ -14,7 +14,7 @@ import msgspec
 
 from tunecheck._json import JSON, dumps
 from tunecheck.cli._options import Command, CommandOptions
-from tunecheck.cli._stored_options import config_file
+from tunecheck.cli._running import config_file
 from tunecheck.endpoints import Endpoint
 from tunecheck.plugins import discover
 

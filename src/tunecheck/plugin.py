@@ -25,8 +25,8 @@ PLUGIN = Plugin(
             "tunecheck.cli._evaluate.command:evaluate", "Send a data set's rows to an endpoint and judge its answers."
         ),
         "compare": Extension("tunecheck.cli._compare:compare", "Compare runs row by row: better, worse, how sure."),
-        "report": Extension("tunecheck.cli._report:report", "Write a run's report: one self-contained HTML file."),
-        "view": Extension("tunecheck.cli._report:view", "Show the reports of all runs in a browser."),
+        "report": Extension("tunecheck.cli._runs:report", "Write a run's report: one self-contained HTML file."),
+        "view": Extension("tunecheck.cli._runs:view", "Show the reports of all runs in a browser."),
         "select": Extension("tunecheck.cli._compare:select", "Choose which of several runs to ship."),
         "score": Extension(
             "tunecheck.cli._evaluate.command:score", "Judge a finished run's answers with other evaluators."

@@ -26,7 +26,7 @@ from tunecheck.cli import (
 )
 from tunecheck.cli._evaluate.evaluator_choice import mapping_layers
 from tunecheck.cli._options import option_fields, parse_assignments, parse_names
-from tunecheck.cli._stored_options import as_recorded, merge_resumed_options, read_config
+from tunecheck.cli._running import as_recorded, merge_resumed_options, read_config
 from tunecheck.plugins import JSON, dumps
 
 

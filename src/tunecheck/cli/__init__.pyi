@@ -48,6 +48,7 @@ from ._running import (
     every_row_failed as every_row_failed,
     note_changed as note_changed,
     print_run as print_run,
+    recorded_options as recorded_options,
     run_arguments as run_arguments,
     run_errors as run_errors,
     run_summary as run_summary,
@@ -63,4 +64,3 @@ from ._shared_options import (
     RunOptions as RunOptions,
     TrustOptions as TrustOptions,
 )
-from ._stored_options import recorded_options as recorded_options

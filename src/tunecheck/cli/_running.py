@@ -1,33 +1,39 @@
-"""Shared code of the commands that start runs: their beginning, and their output at the end."""
+"""Shared code of the commands that start runs: options and trust at the beginning, and output at the end."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack, get_origin
 
-from tunecheck._faults import Side, cause_named, order_causes
-from tunecheck._messages import clean, plural
+import msgspec
+
+from tunecheck import _yaml as yamltext
+from tunecheck._describe import Written, read_as
+from tunecheck._errors import ConfigurationError, UntrustedError
+from tunecheck._json import JSON
+from tunecheck._messages import clean, command_line, plural
 from tunecheck._trust import Trust
+from tunecheck._yaml import Document
 from tunecheck.cli._console import progress_bar
-from tunecheck.cli._options import DEFAULT_RESULTS, Invocation
+from tunecheck.cli._named_endpoints import is_embedded
+from tunecheck.cli._options import DEFAULT_RESULTS, CommandOptions, Invocation, OptionField, is_given, option_fields
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
-from tunecheck.cli._stored_options import as_recorded, merge_resumed_options, options_of_run
-from tunecheck.pipeline._costs import cost_text
-from tunecheck.pipeline._finished_rows import FailureGroup, Failures, read_failures
-from tunecheck.runs._store import Run, find_run, holds_own_run
-from tunecheck.views import Sentence, Table, Text, View, Words, console, print_view
+from tunecheck.pipeline._finished_rows import read_failures
+from tunecheck.runs._store import COMMAND_KEYS, Run, began_here, command_of, find_run, holds_own_run
+from tunecheck.views import Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
-    from tunecheck._json import JSON
     from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.evaluation._settings import RunArguments
 
 T = TypeVar("T", bound=ResumableOptions)
+S = TypeVar("S", bound=CommandOptions)
 
-_MOST_ERRORS, _MOST_REASONS, _MOST_NOTES = 5, 8, 3
+_MOST_ERRORS, _MOST_NOTES = 5, 3
 
 
 def trust_of(options: RunOptions) -> Trust:
@@ -116,68 +122,6 @@ def print_run(
     )
 
 
-_HEADS: Mapping[Side, str] = {
-    "serving": "failed because of how the model is served",
-    "unknown": "failed because of serving or of the model",
-    "model": "failed because of the model",
-}
-
-
-def failures_table(failures: Failures, rows: int) -> Table | None:
-    """Return a table of why rows failed: causes, serving problems first, then evaluators' reasons and errors.
-
-    A row counts under its cause, or without a cause under its evaluators' first reason.
-    """
-    cells: list[Sequence[Sentence]] = []
-    told = {group.example: group.words for group in failures.errors.get("target", {}).values()}
-    advised: set[str] = set()
-    for side, head in _HEADS.items():
-        codes = [code for code in order_causes(failures.causes) if cause_named(code).side == side]
-        cells += [("", "", Words(head, "strong"))] if codes else []
-        for code in sorted(codes, key=lambda code: -failures.causes[code].rows):
-            cause, group = cause_named(code), failures.causes[code]
-            title = Words(f"  {clean(cause.title, 100)}  ")
-            cells.append(_failure_line(title, group, rows, told.get(group.example, "")))
-            if cause.advice not in advised:
-                cells.append(("", "", Words(f"    try: {cause.advice}", "dim")))
-                advised.add(cause.advice)
-    cells += _other_failures("failed for a reason that an evaluator gives", [*failures.reasons.values()], rows)
-    errors = [
-        FailureGroup(f"{stage}: {group.words}", group.rows, group.example, "")
-        for stage, groups in failures.errors.items()
-        if stage != "target" or not failures.causes
-        for group in groups.values()
-    ]
-    cells += _other_failures("errors", errors, rows)
-    return Table(("", "", ""), cells, "rrl") if cells else None
-
-
-def _other_failures(head: str, groups: Sequence[FailureGroup], rows: int) -> Iterator[Sequence[Sentence]]:
-    if groups:
-        yield "", "", Words(head, "strong")
-    for group in sorted(groups, key=lambda group: -group.rows)[:_MOST_REASONS]:
-        yield _failure_line(Words(f"  {clean(group.title, 200)}  ", foreign=True), group, rows)
-    if len(groups) > _MOST_REASONS:
-        yield "", "", Words(f"  and {len(groups) - _MOST_REASONS:,} more", "dim")
-
-
-def _failure_line(title: Words, group: FailureGroup, rows: int, error: str = "") -> Sequence[Sentence]:
-    said = (title, Words("e.g. ", "dim"), Words(clean(group.example, 60), "dim", foreign=True))
-    why = [Words(f" {clean(error, 200)}", "dim", foreign=True)] if error else []
-    return f"{group.rows:,}", f"{group.rows / rows:.1%}", (*said, *why)
-
-
-def usage_table(usage: Mapping[str, JSON]) -> Table:
-    """Return a table of calls, tokens and cost of the target and of each evaluator that calls a model."""
-    rows: list[Sequence[Sentence]] = []
-    for name, spent in usage.items():
-        if isinstance(spent, dict):
-            counts = (spent.get(key) for key in ("calls", "input_tokens", "output_tokens"))
-            price = cost_text(spent, ",.4f") or "no price"
-            rows.append((Words(clean(name, 60), foreign=True), *(f"{count:,}" for count in counts), price))
-    return Table(("spent", "calls", "tokens in", "tokens out", "cost"), rows)
-
-
 def run_errors(folder: Path, noun: str) -> Iterator[str]:
     """Yield the most common errors of a run, each with the id of an example row."""
     for group in islice(read_failures(Run(folder).rows(), {}).error_groups, _MOST_ERRORS):
@@ -190,3 +134,201 @@ def every_row_failed(result: EvaluationResult, noun: str) -> bool:
     if failed:
         print(f"error: every {noun} ended in an error", file=sys.stderr)
     return failed
+
+
+# -- options of a configuration file, or of the manifest of a resumed run. Those that act need trust: the file must be
+# in the workspace, or this user must have started the run.
+
+
+def as_recorded(options: CommandOptions) -> dict[str, JSON]:
+    recorded = options.recorded()
+    key = COMMAND_KEYS.get(options.command)
+    return recorded if key is None else {key: recorded}
+
+
+def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
+    """Return the options in a run's manifest; raise ConfigurationError if another command started the run."""
+    begun = command_of(command)
+    if begun is None:
+        raise ConfigurationError(
+            f"run {run_id} was not started from the command line: finish it in Python, evaluate(…, resume={run_id!r})"
+        )
+    if begun != kind.command:
+        raise ConfigurationError(
+            f"run {run_id} was not started by `tunecheck {kind.command}`: "
+            f"go on with `tunecheck {begun} --resume {run_id}`"
+        )
+    key = COMMAND_KEYS.get(begun)
+    kept = command[key] if key is not None and isinstance(command, dict) else command
+    known = [each for each in option_fields(kind).values() if each.description.recorded or each.description.acts]
+    return _read(kind, known, Document(f"the command recorded in run {run_id}", kept, {}))
+
+
+def merge_resumed_options(options: T, recorded: T, run: Run) -> T:
+    """Return the options of a resumed run: the recorded ones, overridden by the given ones.
+
+    A fixed option must keep its value. The run itself checks whether other values fit its finished rows.
+    """
+    for name, value in options.given().items():
+        described = option_fields(type(options))[name]
+        fixed = options.fixed if described.description.fixed is None else described.description.fixed
+        if described.description.recorded and fixed and value != getattr(recorded, name):
+            kept = "keeps its name" if name == "name" else "goes on as it was begun"
+            raise ConfigurationError(
+                f"{described.flag}: run {run.id} {kept}; leave {described.flag} out, or start a new one {options.anew}"
+            )
+    return replace(options.over(recorded), resume=str(run.folder))
+
+
+def read_config(kind: type[S], path: str) -> S:
+    """Read a configuration file, whose keys are the command's long options with dashes or underscores."""
+    return _read(kind, _config_keys(kind), _underscore_keys(yamltext.read_yaml(Path(path))))
+
+
+def options_of_file(given: S, path: str, trust: Trust, invocation: Invocation) -> S:
+    """Return the given options, completed from a configuration file."""
+    read = read_config(type(given), path)
+    owner = f"{path}, which lies outside of this workspace,"
+    check_acting(given, read, trust.of_options(Path(path)), owner, path, invocation)
+    return given.over(read)
+
+
+def options_of_run(
+    given: S, run: Run, trust: Trust, invocation: Invocation, *, among: Collection[str] | None = None
+) -> S:
+    """Return a run's recorded options, or only those with the names in `among`."""
+    manifest = run.manifest()
+    recorded = recorded_options(type(given), run.id, manifest.command)
+    if among is not None:
+        recorded = type(given)(**{name: value for name, value in recorded.given().items() if name in among})
+    if not began_here(manifest):
+        owner = f"run {run.id}, which you did not begin here,"
+        check_acting(given, recorded, trust.of(run.manifest_file), owner, str(run.folder), invocation)
+    return recorded
+
+
+def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invocation: Invocation) -> None:
+    """Raise UntrustedError for stored options that act, unless they are also typed or their file is trusted.
+
+    As in data, an option may name an endpoint of the workspace.
+    """
+    if trust.named_by is None:
+        return
+    acting: list[str] = []
+    for name, value in stored.given().items():
+        each, typed = option_fields(type(stored))[name], getattr(given, name)
+        if isinstance(value, dict):
+            untyped = any(_names_file(entry) for key, entry in value.items() if key not in (typed or {}))
+            acting += [each.flag] if untyped and each.description.acts else []
+        elif not is_given(typed) and _needs_trust(each, value, trust):
+            acting.append(each.flag)
+    if acting:
+        raise UntrustedError(
+            f"{owner} sets options that only you may set ({', '.join(acting)}): give them yourself, or accept all of "
+            f"its options; to do so, type it: {invocation.typed} {command_line(['--trust', place])}"
+        )
+
+
+def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
+    """Return True if the option's value has an effect that needs trust."""
+    from tunecheck.endpoints._definition import check_named
+    from tunecheck.evaluation import DEFAULT_CONCURRENCY
+    from tunecheck.pipeline import DEFAULT_TIMEOUT_S
+
+    how = option.description.acts
+    if how == "asks" and isinstance(value, str):
+        try:
+            if not is_embedded(value):
+                check_named(value, trust)
+        except ConfigurationError:
+            return True
+        return False
+    if how == "speeds":
+        usual = {"repeat": 1, "evaluator_timeout": DEFAULT_TIMEOUT_S}.get(option.name, DEFAULT_CONCURRENCY)
+        return isinstance(value, (int, float)) and value > usual
+    if how == "loads" and isinstance(value, str):  # a configuration without code is data
+        path = Path(value)
+        return not trust.has(path) or (path.is_file() and ".py" in str(yamltext.load_yaml(path)))
+    return how is not None
+
+
+def _names_file(value: object) -> bool:
+    """Return True if the value contains a text that may be a path or an address, or reads the environment."""
+    if isinstance(value, (list, dict)):
+        return any(map(_names_file, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str) and ("/" in value or "\\" in value or "${env:" in value or Path(value).exists())
+
+
+def config_file(kind: type[CommandOptions]) -> type[msgspec.Struct]:
+    return _struct_type(_config_keys(kind))
+
+
+def _config_keys(kind: type[CommandOptions]) -> list[OptionField]:
+    return [each for each in option_fields(kind).values() if each.name not in ("config", "trust")]
+
+
+def _underscore_keys(document: Document) -> Document:
+    """Return the document with underscores in its keys, such as `group_by` for `group-by`."""
+    values = {} if document.value is None else document.value
+    if not isinstance(values, dict):
+        raise ConfigurationError(f"{document.name}: a configuration holds options, one `option: value` a line")
+    renamed: dict[str, JSON] = {}
+    for key, value in values.items():
+        name = key.replace("-", "_")
+        if name in renamed:
+            raise ConfigurationError(f"{document.where(key)}: the option {key!r} is given twice")
+        renamed[name] = value
+    lines = {(str(path[0]).replace("-", "_"), *path[1:]) if path else path: at for path, at in document.lines.items()}
+    return Document(document.name, renamed, lines)
+
+
+def _read(kind: type[S], described: Sequence[OptionField], document: Document) -> S:
+    values = read_as(document.value, _struct_type(described), document.where)
+    given: dict[str, Any] = {each.name: _value(each, values, document) for each in described}
+    return kind(**{name: value for name, value in given.items() if value is not None})
+
+
+def _struct_type(described: Sequence[OptionField]) -> type[msgspec.Struct]:
+    return msgspec.defstruct("Options", [(each.name, _type(each), None) for each in described], bases=(Written,))
+
+
+def _type(described: OptionField) -> Any:  # noqa: ANN401 - a type
+    """Return the type of an option's value in a file."""
+    kind, said = described.kind, described.description
+    if get_origin(kind) is list:
+        return str | list[Annotated[str, msgspec.Meta(min_length=1)]] | None
+    if get_origin(kind) is dict:
+        return dict[str, Any] | None
+    if kind is str:
+        return Annotated[str, msgspec.Meta(min_length=1)] | None
+    if kind in (int, float):
+        return Annotated[kind, msgspec.Meta(ge=said.least, le=said.most)] | None
+    return kind | None
+
+
+def _value(described: OptionField, values: msgspec.Struct, document: Document) -> object:
+    value = getattr(values, described.name)
+    if isinstance(value, dict):
+        return _entries(value, described.name, document)
+    if get_origin(described.kind) is not list or value is None:
+        return value
+    texts = [value] if isinstance(value, str) else value
+    if not described.description.names:
+        return texts
+    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    if len(set(names)) != len(names):
+        raise ConfigurationError(f"{document.where(described.name)}: {described.name}: has a name twice")
+    return names
+
+
+def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict[str, JSON]:
+    """Return `{bleu.threshold: 0.4}` for `{bleu: {threshold: 0.4}}`."""
+    entries: dict[str, JSON] = {}
+    for name, setting in value.items():
+        inner = setting if isinstance(setting, dict) and "." not in name else {"": setting}
+        for parameter, each in inner.items():
+            full = f"{name}.{parameter}" if parameter else name
+            if full in entries:
+                raise ConfigurationError(f"{document.where(option)}: {option}: gives {full!r} twice")
+            entries[full] = each
+    return entries

@@ -1,4 +1,4 @@
-"""`tunecheck runs`: list runs with their main figures, show, verify or remove them."""
+"""`tunecheck runs`: list, show, verify or remove runs; `report`: a run as one HTML file; `view`: all in a browser."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from tunecheck._errors import ConfigurationError, TunecheckError, raise_as
 from tunecheck._json import JSON
 from tunecheck._messages import clean, plural
-from tunecheck.cli._console import print_json
-from tunecheck.cli._options import DONE, FAILED, Invocation, argument, command, flag, option
-from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
-from tunecheck.results import RunLine, describe_run, first_screen
+from tunecheck.cli._console import check_output, print_json, print_path
+from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, Invocation, argument, command, flag, option
+from tunecheck.cli._shared_options import ComparingOptions, JsonOptions, ResultsOptions
+from tunecheck.results import RunLine, describe_run, first_screen, open_run
 from tunecheck.runs._manifest import Verified, verify
 from tunecheck.runs._store import Run, find_run, is_remote, list_runs, mirror_at
 from tunecheck.views import Part, Table, Text, View, Words, console, print_view
@@ -147,3 +148,56 @@ def _verified_view(found: list[Verified]) -> View:
     lines = [f"{clean(each.run.id)}: {clean(line, 2_000)}" for each in found for line in each.damage]
     lines += [f"{clean(each.run.id)}: not checked: {clean(line)}" for each in found for line in each.unchecked]
     return View("runs", [Table(("", "", "", ""), rows, "l"), *([Text(lines)] if lines else [])])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(ComparingOptions, ResultsOptions):
+    run: str = argument(
+        "A run: its id, the beginning of it, its folder, or last; Azure's evaluation_results.json; BFCL's score files.",
+        "RUN",
+    )
+    against: list[str] | None = option("A run to compare with, row by row (repeatable; the first is the base).", "RUN")
+    out: str | None = option("The file; by default report.html in the run's folder.", "FILE")
+
+
+@command(ReportOptions)
+def report(options: ReportOptions, invocation: Invocation) -> int:
+    """Write a run's report: one self-contained HTML file."""
+    from tunecheck.cli._running import note_changed
+    from tunecheck.report._writing import write_report
+
+    check_output("--out", options.out)
+    others = options.against or []
+    folders = [open_run(name, options.folder).run for name in (options.run, *others)]
+    if options.out is not None:
+        path = Path(options.out)
+    elif folders[0] is not None:
+        path = folders[0].folder / "report.html"
+    else:
+        raise ConfigurationError(f"{options.run} is not a run folder, so the report needs a path: --out FILE")
+    write_report(
+        options.run, path, against=others, pair_by=options.pair_by, cluster=options.cluster, results_dir=options.folder
+    )
+    note_changed(*(folder for folder in folders if folder is not None))
+    print_path(path)
+    return DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions(ResultsOptions):
+    whole_storage: ClassVar[bool] = True
+
+    port: int = option("Port to listen on; 0 takes any free one.", "PORT", default=8088, least=0, most=65_535)
+
+
+@command(ViewOptions)
+def view(options: ViewOptions, invocation: Invocation) -> int:
+    """Show and compare all runs in a browser on this machine, until Ctrl-C."""
+    from tunecheck.report._serving import view as serve
+
+    def ready(url: str) -> None:
+        place = clean(options.results_dir or DEFAULT_RESULTS)
+        print(f"showing {place} on {url} (this machine only); Ctrl-C ends it", flush=True)
+
+    serve(options.folder, port=options.port, on_ready=ready)
+    return DONE

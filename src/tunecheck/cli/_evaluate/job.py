@@ -29,13 +29,11 @@ from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates import Gate, parse_gate
 from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, is_embedded, load_named
 from tunecheck.cli._options import Invocation, parse_names
-from tunecheck.cli._running import run_arguments
+from tunecheck.cli._running import merge_resumed_options, options_of_file, options_of_run, run_arguments
 from tunecheck.cli._shared_options import ModelOptions
-from tunecheck.cli._stored_options import merge_resumed_options, options_of_file, options_of_run
 from tunecheck.datasets._reading import Dataset, described_dataset, open_dataset
 from tunecheck.datasets._sources import DatasetDefaults
 from tunecheck.endpoints._base import Endpoint, Prices, read_prices
-from tunecheck.results import AboutToRun
 from tunecheck.runs._store import Run, command_of, find_run, is_remote
 
 if TYPE_CHECKING:
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
     from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.evaluation._execution import Execution
     from tunecheck.evaluation._settings import RunsElsewhere
+    from tunecheck.results import AboutToRun
 
 _DRIVER_ONLY = (
     "on", "repeat", "limit", "resume", "reuse", "junit", "markdown", "no_worse_than", "better_than", "config",
@@ -315,6 +314,8 @@ def _with_base(job: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> P
 
 
 def _about_to_run(job: PreparedRun) -> AboutToRun | Run:
+    from tunecheck.results import AboutToRun
+
     if job.source is None:
         assert job.recorded is not None
         return job.recorded

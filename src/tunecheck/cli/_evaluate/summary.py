@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from tunecheck._faults import CAUSE_METRIC
+from tunecheck._faults import CAUSE_METRIC, Side, cause_named, order_causes
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, command_line, plural
 from tunecheck.cli._console import skill_text
 from tunecheck.cli._gates import End, GateOutcome, end_of
-from tunecheck.cli._running import failures_table, usage_table
 from tunecheck.pipeline._costs import cost_text
-from tunecheck.pipeline._finished_rows import REPEATED, Failures
+from tunecheck.pipeline._finished_rows import REPEATED, FailureGroup, Failures
 from tunecheck.results import main_figure_of, number_text
 from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words, text_of
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from tunecheck.results import FirstScreen
     from tunecheck.statistics._results import Estimate
 
-_MOST_GROUPS, _MOST_NOTES = 30, 3
+_MOST_GROUPS, _MOST_NOTES, _MOST_REASONS = 30, 3, 8
 _VERDICTS: Mapping[End, tuple[str, Style]] = {
     "met": ("gate met", "good"),
     "not met": ("gate NOT met", "bad"),
@@ -242,6 +241,68 @@ def _gates(outcomes: Sequence[GateOutcome]) -> Table:
         required = ("required ", Words(clean(outcome.gate, 100), foreign=True))
         rows.append((Words(*_VERDICTS[outcome.end]), required, f"found {outcome.found_text}{remark}"))
     return Table(("", "", ""), rows, "lll")
+
+
+_HEADS: Mapping[Side, str] = {
+    "serving": "failed because of how the model is served",
+    "unknown": "failed because of serving or of the model",
+    "model": "failed because of the model",
+}
+
+
+def failures_table(failures: Failures, rows: int) -> Table | None:
+    """Return a table of why rows failed: causes, serving problems first, then evaluators' reasons and errors.
+
+    A row counts under its cause, or without a cause under its evaluators' first reason.
+    """
+    cells: list[Sequence[Sentence]] = []
+    told = {group.example: group.words for group in failures.errors.get("target", {}).values()}
+    advised: set[str] = set()
+    for side, head in _HEADS.items():
+        codes = [code for code in order_causes(failures.causes) if cause_named(code).side == side]
+        cells += [("", "", Words(head, "strong"))] if codes else []
+        for code in sorted(codes, key=lambda code: -failures.causes[code].rows):
+            cause, group = cause_named(code), failures.causes[code]
+            title = Words(f"  {clean(cause.title, 100)}  ")
+            cells.append(_failure_line(title, group, rows, told.get(group.example, "")))
+            if cause.advice not in advised:
+                cells.append(("", "", Words(f"    try: {cause.advice}", "dim")))
+                advised.add(cause.advice)
+    cells += _other_failures("failed for a reason that an evaluator gives", [*failures.reasons.values()], rows)
+    errors = [
+        FailureGroup(f"{stage}: {group.words}", group.rows, group.example, "")
+        for stage, groups in failures.errors.items()
+        if stage != "target" or not failures.causes
+        for group in groups.values()
+    ]
+    cells += _other_failures("errors", errors, rows)
+    return Table(("", "", ""), cells, "rrl") if cells else None
+
+
+def _other_failures(head: str, groups: Sequence[FailureGroup], rows: int) -> Iterator[Sequence[Sentence]]:
+    if groups:
+        yield "", "", Words(head, "strong")
+    for group in sorted(groups, key=lambda group: -group.rows)[:_MOST_REASONS]:
+        yield _failure_line(Words(f"  {clean(group.title, 200)}  ", foreign=True), group, rows)
+    if len(groups) > _MOST_REASONS:
+        yield "", "", Words(f"  and {len(groups) - _MOST_REASONS:,} more", "dim")
+
+
+def _failure_line(title: Words, group: FailureGroup, rows: int, error: str = "") -> Sequence[Sentence]:
+    said = (title, Words("e.g. ", "dim"), Words(clean(group.example, 60), "dim", foreign=True))
+    why = [Words(f" {clean(error, 200)}", "dim", foreign=True)] if error else []
+    return f"{group.rows:,}", f"{group.rows / rows:.1%}", (*said, *why)
+
+
+def usage_table(usage: Mapping[str, JSON]) -> Table:
+    """Return a table of calls, tokens and cost of the target and of each evaluator that calls a model."""
+    rows: list[Sequence[Sentence]] = []
+    for name, spent in usage.items():
+        if isinstance(spent, dict):
+            counts = (spent.get(key) for key in ("calls", "input_tokens", "output_tokens"))
+            price = cost_text(spent, ",.4f") or "no price"
+            rows.append((Words(clean(name, 60), foreign=True), *(f"{count:,}" for count in counts), price))
+    return Table(("spent", "calls", "tokens in", "tokens out", "cost"), rows)
 
 
 # -- JUnit and facts
