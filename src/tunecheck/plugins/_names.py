@@ -117,18 +117,14 @@ def _environment(path: tuple[str, ...]) -> _Environment:
     # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
     for point in {(each.name, each.value): each for each in select(group=GROUP)}.values():
         try:
-            plugins.append(InstalledPlugin(_load_plugin(point), distribution_of(point)))
+            plugin = point.load()
+            if not isinstance(plugin, Plugin):
+                raise TypeError(f"{point.value} is a {type(plugin).__name__}, not a tunecheck.plugins.Plugin")
+            plugins.append(InstalledPlugin(plugin, distribution_of(point)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
             absent.append(_absent(point, error))
     plugins.sort(key=lambda each: (each.plugin.name != CORE, each.plugin.name))
     return _Environment(select, tuple(plugins), tuple(sorted(absent, key=lambda each: each.name)))
-
-
-def _load_plugin(point: EntryPoint) -> Plugin:
-    plugin = point.load()
-    if not isinstance(plugin, Plugin):
-        raise TypeError(f"{point.value} is a {type(plugin).__name__}, not a tunecheck.plugins.Plugin")
-    return plugin
 
 
 def _absent(point: EntryPoint, error: BaseException) -> AbsentPlugin:
@@ -242,7 +238,10 @@ def _load(candidate: Candidate) -> object:
 
 def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
     """Return all extensions of a kind without loading them, first the installed ones, then the workspace's."""
-    found = [*_plugin_candidates(kind), *_package_candidates(kind), *_file_candidates(kind, workspace or Path())]
+    found = [*_plugin_candidates(kind)]
+    for point in registered_entry_points(kind):
+        found.append(Candidate(kind, point.name, f"{point.value} of {distribution_of(point)}", point.load))
+    found += _file_candidates(kind, workspace or Path())
     # sys.path can contain a distribution twice (an editable install run from its own folder).
     return list({(each.name, each.origin): each for each in found}.values())
 
@@ -253,11 +252,6 @@ def _plugin_candidates(kind: str) -> Iterator[Candidate]:
         for name, each in plugin.brings(kind).items():
             origin = f"{each.loader} of {installed.distribution}"
             yield Candidate(kind, name, origin, each.load, None, each.help, plugin, installed.distribution)
-
-
-def _package_candidates(kind: str) -> Iterator[Candidate]:
-    for point in registered_entry_points(kind):
-        yield Candidate(kind, point.name, f"{point.value} of {distribution_of(point)}", point.load)
 
 
 def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
@@ -438,9 +432,7 @@ def _plugins_among(own: Sequence[_Named]) -> list[_Named]:
     """Return the classes and functions that can be an extension; if just one subclasses our classes, only that one."""
     able = [each for each in own if not typing.is_typeddict(each)]
     able = [each for each in able if not (isinstance(each, type) and issubclass(each, (Enum, BaseException, tuple)))]
-    ours: list[_Named] = [each for each in able if isinstance(each, type) and any(map(_is_ours, each.__mro__))]
+    ours: list[_Named] = [
+        each for each in able if isinstance(each, type) and any(is_shipped(owner.__module__) for owner in each.__mro__)
+    ]
     return ours if len(ours) == 1 else able
-
-
-def _is_ours(owner: type) -> bool:
-    return is_shipped(owner.__module__)

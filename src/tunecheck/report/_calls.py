@@ -84,7 +84,11 @@ def side_by_side(sides: AnswerComparison, read: Reading | None = None) -> SideBy
     accepted = _possible_answers(sides.ground_truth) if alternatives is not False or judged is None else ()
     if accepted:
         wanted = Reading(calls=accepted, format="bfcl")
-        made = replace(made, calls=tuple(_rename_calls(made.calls, accepted)))
+        names = {
+            tool_name(call.name): call.name for call in accepted
+        }  # a model gets and calls `math.hcf` as `math_hcf`
+        renamed = (FunctionCall(names.get(call.name, call.name), call.arguments, call.id) for call in made.calls)
+        made = replace(made, calls=tuple(renamed))
     asked = sides.ground_truth is not None
     are_lists = bool(accepted) or alternatives is True
     lines = _lines(wanted.calls, made.calls, judged, "extra" if asked else "alone", alternatives=are_lists)
@@ -124,13 +128,6 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
             return ()
         calls.append(FunctionCall(name, arguments))
     return tuple(calls) if any(call.arguments for call in calls) else ()
-
-
-def _rename_calls(calls: Iterable[FunctionCall], accepted: Sequence[FunctionCall]) -> Iterator[FunctionCall]:
-    """Rename called functions to their expected names: a model gets and calls `math.hcf` as `math_hcf`."""
-    names = {tool_name(call.name): call.name for call in accepted}
-    for call in calls:
-        yield FunctionCall(names.get(call.name, call.name), call.arguments, call.id)
 
 
 def _words(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from tunecheck._json import JSON
 from tunecheck.comparison._compare import compare_tables
-from tunecheck.comparison._comparison import Comparison, Decision, RunComparison
+from tunecheck.comparison._comparison import Comparison, RunComparison
 from tunecheck.comparison._measuring import ComparisonSettings
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._wording import decision_lines, head_of, regression_text, shared_text
@@ -116,18 +117,16 @@ class OtherRuns:
     def written(self, new: ReportedRun) -> dict[str, JSON]:
         """Return the comparison's figures and the other runs' columns of the table; call it after all rows."""
         found, primary = self.comparison, self.comparison.decision.metric
+        lines: list[JSON] = [[text, effect] for text, effect in islice(decision_lines(found.decision), 1, None)]
         return {
             "confidence": found.confidence,
-            "decision": _decision_data(found.decision),
+            "decision": found.decision.as_json() | {"head": head_of(found.decision), "lines": lines},
             "best": None if found.best is None else found.best.as_json(),
             "regressed": "" if found.best is None else regression_text(found.best, new.id),
             "runs": [_describe(each, new) for each in self._others],
-            "held": [_held(each, found.base) | {"alike": self._alike(each)} for each in found.against],
+            "held": [_held(each, found.base, by_id=self._by_id) for each in found.against],
             "history": [each.as_json() for each in sorted(found.history, key=lambda each: each.name != primary)],
         }
-
-    def _alike(self, against: RunComparison) -> str:
-        return "id" if self._by_id or against.pairs.by_id_alone else "content"
 
 
 def _describe(other: OtherRun, new: ReportedRun) -> JSON:
@@ -140,19 +139,14 @@ def _describe(other: OtherRun, new: ReportedRun) -> JSON:
     }
 
 
-def _decision_data(decision: Decision) -> dict[str, JSON]:
-    _, *lines = decision_lines(decision)
-    said: dict[str, JSON] = {"head": head_of(decision), "lines": [[text, effect] for text, effect in lines]}
-    return decision.as_json() | said
-
-
-def _held(against: RunComparison, base: RunInfo) -> dict[str, JSON]:
+def _held(against: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JSON]:
     """Return the comparison of one run with the base; metrics and parts are the comparison's own JSON."""
     pairs = against.pairs
     stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
     parts: list[JSON] = [part.as_json() for part in (*against.figures, *against.parts)]
     return {
         "run": against.new.id,
+        "alike": "id" if by_id or pairs.by_id_alone else "content",
         "pairs": pairs.paired,
         "only_in_base": _name_ids(pairs.only_in_base),
         "only_in_new": _name_ids(pairs.only_in_new),

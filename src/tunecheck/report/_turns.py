@@ -83,7 +83,8 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
         called: set[str] = set()
         recorded = _item(result, at)
         if at < len(entries):
-            steps = [*_logged_steps(entries[at], made, called)]
+            listed = [each for key, each in entries[at].items() if key.startswith("step_") and isinstance(each, list)]
+            steps = [_logged_step(each, _item(made, number), called) for number, each in enumerate(listed)]
         else:
             steps = [_answer(step, None, called) for step in recorded] if isinstance(recorded, list) else []
         turn["steps"] = steps[:_MOST_STEPS]
@@ -102,13 +103,8 @@ def _item(values: JSON, at: int) -> JSON:
     return values[at] if isinstance(values, list) and at < len(values) else None
 
 
-def _logged_steps(entry: Mapping[str, JSON], made: JSON, called: set[str]) -> Iterator[JSON]:
-    steps = (items for key, items in entry.items() if key.startswith("step_") and isinstance(items, list))
-    for number, items in enumerate(steps):
-        yield _logged_step([item for item in items if isinstance(item, dict)], _item(made, number), called)
-
-
-def _logged_step(items: Sequence[Mapping[str, JSON]], made: JSON, called: set[str]) -> JSON:
+def _logged_step(logged: Sequence[JSON], made: JSON, called: set[str]) -> JSON:
+    items = [item for item in logged if isinstance(item, dict)]
     said: Mapping[str, JSON] = next((item for item in items if item.get("role") == "assistant"), {})
     step = _answer(said.get("content"), made, called)
     if thought := said.get("reasoning_content"):

@@ -225,7 +225,7 @@ def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) ->
     for at, room in zip(columns, widths, strict=True):
         grid.add_column(justify=table.alignment(at), overflow="fold", width=room)
     if any(map(text_of, table.heads)):
-        grid.add_row(*(_head(table.heads[at]) for at in columns))
+        grid.add_row(*(_line(table.heads[at]) for at in columns), style="bold")
     for cells in table.rows:
         shown = (cells[at] if at < len(cells) else "" for at in columns)
         grid.add_row(*(_cut(cell, room) for cell, room in zip(shown, widths, strict=True)))
@@ -261,9 +261,3 @@ def _cut(cell: Sentence, most: int) -> Line:
     if len(text_of(cell)) <= most or " " in text_of(cell).strip():
         return _line(cell)
     return _line(Words(cut_middle(text_of(cell), most), next(words_of(cell)).style))
-
-
-def _head(head: Sentence) -> Line:
-    line = _line(head)
-    line.stylize("bold")
-    return line

@@ -108,20 +108,17 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
     ended = [f"{_VERDICTS[end_of(each.gates, each.undecided)][0]}, " if each.gates else "" for each in pages]
     worst = max(range(len(pages)), key=lambda at: sum(group.rows for group in pages[at].failures.causes.values()))
     simulated = f"{SIMULATED}. " if any(each.simulated for each in pages) else ""
+    aim, command = ("compare the two runs", "compare") if len(pages) == 2 else ("choose one of these runs", "select")
+    words = ["tunecheck", command, *(each.name for each in pages)]
     sentences = [
         f"{simulated}{primary} passed: {'; '.join(map(''.join, zip(ended, passed, strict=True)))}.",
         f"{clean(names[worst], 60)}: {screens[worst].cause}",
-        next((each.next_step for each in screens if each.is_serving), _next_command([each.name for each in pages])),
+        next((each.next_step for each in screens if each.is_serving), f"Next, {aim}:  {command_line(words)}"),
     ]
     notes = [f"{name}: {note}" for name, page in zip(names, pages, strict=True) for note in page.notes[:_MOST_NOTES]]
     gates = [_gates(each.gates) for each in pages if each.gates]
     folders = Text([Words(clean(each.folder, 300), "dim", foreign=True) for each in pages])
     return View(primary, [Text(sentences), table, *gates, folders], [clean(note, 300) for note in notes])
-
-
-def _next_command(runs: Sequence[str]) -> str:
-    aim, command = ("compare the two runs", "compare") if len(runs) == 2 else ("choose one of these runs", "select")
-    return f"Next, {aim}:  {command_line(['tunecheck', command, *runs])}"
 
 
 def intervals_of(run: Path) -> dict[str, str]:
