@@ -192,14 +192,8 @@ def test_a_run_is_not_resumed_with_other_arguments_and_the_change_is_named(slow:
     assert said.code == 2
     assert "it had 12 rows, now 3 (limit)" in said.err
     assert "--reuse small-" in said.err
-
-
-def test_a_run_keeps_its_name(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    slowly(slow, 0)
-    here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow")
-    said = here(capsys, "evaluate", "--resume", "last", "--name", "other")
-    assert said.code == 2
-    assert "keeps its name" in said.err
+    said = inside(slow, "evaluate", "--resume", "last", "--name", "other")
+    assert (said.code, "keeps its name" in said.err) == (2, True)
 
 
 def test_a_run_started_from_python_is_not_resumed_from_here(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,19 +221,12 @@ def test_reuse_asks_only_what_has_changed(slow: Path, capsys: pytest.CaptureFixt
     assert manifest["parent"].startswith("small-")
 
 
-@pytest.mark.parametrize("option", ["--resume", "--reuse"])
-def test_a_finished_run_s_answers_and_verdicts_are_said_to_be_reused(
-    slow: Path, capsys: pytest.CaptureFixture[str], option: str
-) -> None:
+def test_how_many_answers_and_verdicts_are_reused_is_said(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slowly(slow, 0)
     here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--evaluators", "match")
-    said = here(capsys, "evaluate", option, "last")
-    assert f"{COUNT} answers and {COUNT} verdicts reused" in " ".join(said.out.split())
-
-
-def test_a_run_that_could_reuse_nothing_says_so(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    slowly(slow, 0)
-    here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--evaluators", "match")
+    for option in ("--resume", "--reuse"):
+        said = here(capsys, "evaluate", option, "last")
+        assert f"{COUNT} answers and {COUNT} verdicts reused" in " ".join(said.out.split())
     write_lines(slow / "datasets" / "small.jsonl", [{**row, "query": f"{row['query']}!"} for row in rows(COUNT)])
     said = here(capsys, "evaluate", "--reuse", "last", "--evaluators", "bleu")
     assert "nothing reused" in " ".join(said.out.split())

@@ -139,15 +139,6 @@ def test_a_slice_that_lost_more_than_the_margin_fails_in_every_output(tunecheck:
         assert "match[row_kind=call] is worse: 100.0% → 66.7%" in (tmp_path / name).read_text("utf-8").replace("\\", "")
 
 
-def test_a_bare_evaluator_is_its_pass_rate_in_both_gates(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate())
-    said = tunecheck(*evaluate(*no_worse("last", "0.3"), "--fail-under", "match>=0", "--json", endpoint="wrong"))
-    own = next(gate for gate in said.json()["gates"] if gate["gate"] == "match >= 0")
-    compared = the_gates(said)["match.binary_aggregate"]["comparison"]
-    assert isinstance(compared, dict)
-    assert compared["new_value"] == own["found"] == said.json()["metrics"]["match.binary_aggregate"]
-
-
 def test_the_metrics_and_slices_of_fail_under_are_the_ones_compared(tunecheck: Tunecheck) -> None:
     """All ten lost rows are among the thirty calls; of thirty answers none changed."""
     tunecheck(*evaluate())

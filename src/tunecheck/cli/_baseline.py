@@ -23,7 +23,7 @@ from tunecheck.comparison._pairing import NothingPairsError
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._view import comparison_notes
 from tunecheck.comparison._wording import difference_text, interval_text, judge_text, needed_text, value_text
-from tunecheck.results import PASS_RATE, AboutToRun, RunTable, read_runs
+from tunecheck.results import PASS_RATE, AboutToRun, read_runs
 from tunecheck.runs._store import Run
 from tunecheck.statistics._margins import chance_to_show, margin_result, margin_to_show, rows_to_show
 from tunecheck.statistics._results import Result
@@ -219,7 +219,10 @@ def read_base(
     if resumed is not None and Path(table.info.place).resolve() == Path(resumed).resolve():
         raise _about(flag, "a run cannot be compared with itself; name another run")
     named = gated_metrics(gates, evaluators, table.columns)
-    _check_evaluators(flag, table, named)
+    lacking = next((each for each in named.values() if each not in table.evaluators), None)
+    if lacking is not None:
+        hint = did_you_mean(lacking, table.evaluators)
+        raise _about(flag, f"this run lacks evaluator {lacking!r}{hint}; `tunecheck score` adds it")
     primary = asked.opened.primary or table.opened.primary
     settings = ComparisonSettings(
         metrics=tuple(named or [gated_primary(table, evaluators, primary)]),
@@ -255,15 +258,6 @@ def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collecti
             raise ConfigurationError(
                 f"--until-decided: {gate.metric} can be computed only from all rows: "
                 "leave out its --fail-under, or --until-decided"
-            )
-
-
-def _check_evaluators(flag: str, table: RunTable, named: Mapping[str, str]) -> None:
-    known = list(table.evaluators)
-    for each in named.values():
-        if each not in known:
-            raise _about(
-                flag, f"this run lacks evaluator {each!r}{did_you_mean(each, known)}; `tunecheck score` adds it"
             )
 
 

@@ -48,7 +48,11 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
 
 def _list(found: list[Run], options: RunsOptions) -> int:
     listed = [describe_run(run) for run in found]
-    _mark_running(listed, options.folder)
+    # Runs of another machine look killed, because no process of this one holds their journal.
+    killed = {line.id: line for line in listed if line.status == "killed"}
+    mirror = mirror_at(options.folder) if killed else None
+    for run_id in mirror.running(killed) if mirror is not None else ():
+        killed[run_id].status = "running"
     if options.json:
         print_json([_as_json(line) for line in listed])
     elif not listed:
@@ -81,14 +85,6 @@ def _remove(found: list[Run], options: RunsOptions) -> int:
             shutil.rmtree(run.folder)
         print(f"removed  {clean(run.folder, 500)}")
     return DONE
-
-
-def _mark_running(listed: list[RunLine], folder: Path) -> None:
-    """Mark runs of another machine as running, which look killed because no local process holds their journal."""
-    killed = {line.id: line for line in listed if line.status == "killed"}
-    mirror = mirror_at(folder) if killed else None
-    for run in mirror.running(killed) if mirror is not None else ():
-        killed[run].status = "running"
 
 
 def _figures(line: RunLine) -> dict[str, JSON]:

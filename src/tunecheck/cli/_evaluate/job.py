@@ -70,7 +70,7 @@ class TaskOptions:
             TunecheckError: something that the options name is missing on this machine.
         """
         dataset = described_dataset(self.columns, self.defaults, self.name, self.path)
-        return task_execution(self.options, dataset, Trust(allowed=self.allowed))
+        return _job_on(self.options, dataset, (), Trust(allowed=self.allowed)).execution()
 
 
 def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsElsewhere | None:
@@ -116,11 +116,6 @@ class PreparedRun:
         options = self.options
         against = options.no_worse_than or options.better_than
         return bool(self.gates) or (options.max_error_rate, against) != (None, None)
-
-    @property
-    def allowed_error_rate(self) -> float | None:
-        """Return the allowed share of rows with an error, or None without a gate."""
-        return self.options.max_error_rate or 0.0 if self.is_gated else None
 
     @property
     def label(self) -> str:
@@ -277,8 +272,12 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
         check_base(options, until_decided=options.until_decided)
     check_output("--junit", options.junit)
     check_output("--markdown", options.markdown)
+    if options.on is not None and not options.on.partition(":")[0].isidentifier():
+        raise ConfigurationError(f"--on {options.on}: expected a runner's name, such as ray or ray:ADDRESS")
     if options.run is None:
-        job = _prepare_evaluate(options, gates, trust)
+        assert options.dataset is not None
+        dataset = open_dataset(options.dataset, limit=options.limit, number_ids=options.number_ids)
+        job = _job_on(options, dataset, gates, trust)
     else:
         job = _prepare_score(_with_evaluators(options, options.run, trust, invocation), gates, trust)
     for gate in gates:
@@ -334,23 +333,6 @@ def refuse_simulated(options: Options) -> None:
             "the answers are simulated, so a gate on them says nothing about a model: "
             "give --endpoint, or --allow-simulated to try the gate out"
         )
-
-
-def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
-    assert options.dataset is not None
-    if options.on is not None and not options.on.partition(":")[0].isidentifier():
-        raise ConfigurationError(f"--on {options.on}: expected a runner's name, such as ray or ray:ADDRESS")
-    dataset = open_dataset(options.dataset, limit=options.limit, number_ids=options.number_ids)
-    return _job_on(options, dataset, gates, trust)
-
-
-def task_execution(options: Options, dataset: Dataset, trust: Trust) -> Execution:
-    """Return the execution of a task: endpoint, evaluators and mapping for a data set without its rows.
-
-    Raises:
-        TunecheckError: something that the options or the data set name is missing on this machine.
-    """
-    return _job_on(options, dataset, (), trust).execution()
 
 
 def _job_on(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:

@@ -179,7 +179,7 @@ def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
         undecided=job.options.undecided,
         stopped=stopped_text(result.decision),
         judges=judges,
-        allowed_errors=job.allowed_error_rate,
+        allowed_errors=job.options.max_error_rate or 0.0 if job.is_gated else None,
     )
 
 
