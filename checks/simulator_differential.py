@@ -243,7 +243,8 @@ def _compared(simulator: type[Simulator], case: Case, reference: dict[str, Any])
     backend = _backend(simulator, case)
     done: list[str] = []
     for (name, arguments, positional), theirs in zip(case["calls"], reference["results"], strict=True):
-        result = backend.call(FunctionCall(name, copy.deepcopy(arguments)), positional)
+        given = {str(place): value for place, value in enumerate(positional)} | arguments
+        result = backend.call(FunctionCall(name, copy.deepcopy(given)))
         done.append(f"{name}({arguments!r}, {positional!r})")
         if theirs["state"] == "endless":
             return [] if result.error else [f"{done[-1]} made an endless state, ours: {result.text[:300]}"]

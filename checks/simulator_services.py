@@ -286,7 +286,8 @@ def _replayed(cases: Sequence[Case]) -> list[dict[str, Any]]:
 def _called(started: Backend, case: Case) -> Iterator[tuple[OperationResult, str]]:
     """Each call's result, and a digest of the state after it."""
     for name, arguments, positional in case["calls"]:
-        result = started.call(FunctionCall(name, copy.deepcopy(arguments)), positional)
+        given = {str(place): value for place, value in enumerate(positional)} | arguments
+        result = started.call(FunctionCall(name, copy.deepcopy(given)))
         yield result, digest(started.states()[case["class"]])
 
 
