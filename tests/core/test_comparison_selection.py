@@ -47,6 +47,12 @@ def test_a_last_run_that_lost_what_an_earlier_one_had_is_not_shipped(tmp_path: P
     assert [each.decision for each in found.decisions] == ["ship", "ship"]
 
 
+def test_intervals_do_not_depend_on_the_order_of_the_runs(tmp_path: Path) -> None:
+    runs = [passes(tmp_path, name, failing(*range(start, 60, 3))) for start, name in enumerate("abcd")]
+    first, again = (select(*named, base=runs[0]).ranking for named in (runs, runs[::-1]))
+    assert {each.run: each.difference for each in first} == {each.run: each.difference for each in again}
+
+
 def test_equal_runs_are_undecided_and_the_later_is_the_candidate(tmp_path: Path) -> None:
     runs = [passes(tmp_path, name, failing(3, 4)) for name in "abc"]
     found = select(*runs)

@@ -82,8 +82,10 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
     With `labels`, both are corrected for the judge's errors, which does not change the ranking.
     """
     settings, sides = runs.settings, common.sides
-    standings = multiple_comparisons_with_the_best(
-        common.scores,
+    # The same runs named in another order give the same intervals, although these come from random draws.
+    order = sorted(range(len(runs.tables)), key=lambda place: runs.tables[place].info.id)
+    drawn = multiple_comparisons_with_the_best(
+        common.scores[:, order],
         common.labels,
         verdicts=sides.verdicts,
         higher_is_better=sides.higher_is_better,
@@ -91,7 +93,8 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
         seed=settings.seed,
     )
     found = []
-    for place, (table, standing) in enumerate(zip(runs.tables, standings, strict=True)):
+    for place, table in enumerate(runs.tables):
+        standing = drawn[order.index(place)]
         value = common.estimate(place, settings)
         ends = standing.low, standing.high, value.n, settings.confidence, "comparisons with the best"
         difference = Estimate(standing.difference, *ends, clusters=value.clusters)
