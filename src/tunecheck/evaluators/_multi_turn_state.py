@@ -1,6 +1,5 @@
 """Evaluates if a conversation's calls left the simulators in the expected states: `MultiTurnStateEvaluator`."""
 
-import inspect
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -22,14 +21,6 @@ STRICT = "strict"
 AnyMode: TypeAlias = Literal["auto", "tools", "text"]
 
 MODES: tuple[AnyMode, ...] = get_args(AnyMode)
-
-
-_COLUMNS = (
-    "result", "ground_truth", "involved_classes", "initial_config", "turns", "long_context", "category", "id", "check",
-    "error", "forced_quit", "ended_by", "calls_made", "finish_reasons", "free_calls", "final_state_only",
-    "alternative_ground_truths", "ignored_state",
-)  # fmt: skip
-_OF_THE_EPISODE = ("calls_made", "finish_reasons", "forced_quit", "ended_by")
 
 
 class MultiTurnStateEvaluator(Evaluator):
@@ -79,7 +70,6 @@ class MultiTurnStateEvaluator(Evaluator):
     primary: ClassVar[str] = _METRIC
     cpu_bound: ClassVar[bool] = True
     _trust: Trust | None = None
-    __signature__: inspect.Signature
 
     def __init__(
         self,
@@ -97,9 +87,6 @@ class MultiTurnStateEvaluator(Evaluator):
         self._data = data
         self._time_limit_s = time_limit_s
         self._model = model
-        kind = inspect.Parameter.KEYWORD_ONLY
-        columns = [inspect.Parameter(name, kind, default=None, annotation="object") for name in _COLUMNS]
-        self.__signature__ = inspect.Signature(columns)
         named = {} if model is None else {"model": model}
         super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s, **named)
 
@@ -108,24 +95,56 @@ class MultiTurnStateEvaluator(Evaluator):
         self._trust = trust
         vars(self).pop("_checks", None)
 
-    def __call__(self, **columns: object) -> Verdict:
+    def __call__(
+        self,
+        *,
+        result: object = None,
+        ground_truth: object = None,
+        involved_classes: object = None,
+        initial_config: object = None,
+        turns: object = None,
+        long_context: object = False,
+        category: object = None,
+        id: object = None,
+        check: object = None,
+        error: object = None,
+        forced_quit: object = None,
+        ended_by: object = None,
+        calls_made: object = None,
+        finish_reasons: object = None,
+        free_calls: object = None,
+        final_state_only: object = None,
+        alternative_ground_truths: object = None,
+        ignored_state: object = None,
+    ) -> Verdict:
         """Judge one row; the class describes each column.
 
         Raises:
-            TypeError: there is no such column.
             ValueError: the ground truth, the simulators' names or the configuration have the wrong form.
             DataError: the long-context constants are needed but missing.
         """
-        row = self.__signature__.bind(**columns).arguments
-        if row.get("check", "multi_turn") not in (None, "multi_turn"):
+        if check is not None and check != "multi_turn":
             return verdict(_METRIC, not_applicable=True, reason="a row of one question")
-        result = row.get("result")
-        outcome = self._check(row.get("category")).check(
+        row = {
+            "id": id,
+            "ground_truth": ground_truth,
+            "involved_classes": involved_classes,
+            "initial_config": initial_config,
+            "turns": turns,
+            "free_calls": free_calls,
+            "final_state_only": final_state_only,
+            "alternative_ground_truths": alternative_ground_truths,
+            "ignored_state": ignored_state,
+            "long_context": long_context,
+        }
+        outcome = self._check(category).check(
             row,
-            row.get("error") if result is None else result,
+            error if result is None else result,
             mode=None if self._mode == "auto" else self._mode,
             model=self._model or "model",
-            episode=Episode.of_columns(**{name: row.get(name) for name in _OF_THE_EPISODE}),
+            episode=Episode.of_columns(
+                calls_made=calls_made, finish_reasons=finish_reasons, forced_quit=forced_quit, ended_by=ended_by
+            ),
         )
         return outcome.scored(_METRIC)
 
