@@ -4,8 +4,17 @@ import re
 from dataclasses import dataclass
 
 from tunecheck._json import JSON
-from tunecheck.calls._python_text import literal_at
-from tunecheck.calls._strict_json import CutOffError, UnreadableError, decode_at, kind_of, place, quoted, skip_space
+from tunecheck.calls._python_text import PythonScanner, literal_at
+from tunecheck.calls._strict_json import (
+    CutOffError,
+    UnreadableError,
+    decode,
+    decode_at,
+    kind_of,
+    place,
+    quoted,
+    skip_space,
+)
 from tunecheck.formats._call_text import CALL, calls_at, find_close
 from tunecheck.formats._collector import CallCollector, no_call
 from tunecheck.formats._profiles import TextShape
@@ -146,6 +155,22 @@ class PythonCalls:
 
 
 @dataclass(frozen=True, slots=True)
+class PythonTagCalls:
+    """Llama's calls after `<|python_tag|>`: JSON objects, or calls in Python's syntax with no text after them."""
+
+    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
+        """Return whether an object is here. A further call in Python's syntax would be code."""
+        return text.startswith("{", position)
+
+    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
+        """Read one object, or calls in Python's syntax."""
+        python = PythonCalls(alone=True)
+        if python.begins(text, position, collector) or not text.startswith(("{", "["), position):
+            return python.read(text, position, mark, collector)
+        return JsonCalls().read(text, position, mark, collector)
+
+
+@dataclass(frozen=True, slots=True)
 class AnyOf:
     """Several shapes: the first shape that begins here is read, or the first of all if none does."""
 
@@ -172,18 +197,34 @@ class GlaiveCalls:
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
         """Read one call. The end of the JSON value shows which apostrophe closes it."""
         opening = _GLAIVE.match(text, position)
-        if not opening or "\\'" in text:  # an escaped apostrophe is invalid in JSON: it is a Python text
+        if not opening:
             return JsonCalls().read(text, position, mark, collector)
         name, _ = decode_at(text, opening.start("name"))
-        arguments, position = decode_at(text, opening.end())
+        arguments, position = _read_apostrophes(text, opening.end() - 1)
         end = _GLAIVE_END.match(text, position)
         if not end:
-            raise UnreadableError(f'expected "\'" at {place(text, position)}')
+            raise UnreadableError(f"expected '}}' at {place(text, position)}")
         collector.add(collector.format, name, arguments)
         return end.end()
 
 
-_GLAIVE = re.compile(
-    r"\s*+\{\s*+\"name\"\s*+:\s*+(?P<name>\"(?:[^\"\\]|\\.)*+\")\s*+,\s*+\"arguments\"\s*+:\s*+'\s*+(?!')"
-)
-_GLAIVE_END = re.compile(r"\s*+'\s*+\}")
+_GLAIVE = re.compile(r"\s*+\{\s*+\"name\"\s*+:\s*+(?P<name>\"(?:[^\"\\]|\\.)*+\")\s*+,\s*+\"arguments\"\s*+:\s*+'")
+_GLAIVE_END = re.compile(r"\s*+\}")
+
+
+def _read_apostrophes(text: str, position: int) -> tuple[JSON, int]:
+    r"""Read `'{…}'`, or `''` as None. If the text contains `\'`, which is invalid in JSON, read a Python string."""
+    inside = skip_space(text, position + 1)
+    if text.startswith("'", inside):
+        return None, inside + 1
+    try:
+        value, end = decode_at(text, inside)
+        end = skip_space(text, end)
+        if not text.startswith("'", end):
+            raise UnreadableError(f'expected "\'" at {place(text, end)}')
+        return value, end + 1
+    except UnreadableError:
+        if "\\'" not in text:
+            raise
+        scanner = PythonScanner(text, position)
+        return decode(str(scanner.value())), scanner.position
