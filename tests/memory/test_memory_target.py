@@ -23,7 +23,12 @@ class Model(Endpoint):
     kind: ClassVar[str] = "here"
 
     def __init__(
-        self, *, fails_at: int | None = None, price: Price | None = None, error: Exception | None = None
+        self,
+        *,
+        fails_at: int | None = None,
+        price: Price | None = None,
+        error: Exception | None = None,
+        takes_s: float = 0,
     ) -> None:
         self.name = "model"
         self.price = price
@@ -33,6 +38,7 @@ class Model(Endpoint):
         self._at_once = 0
         self._fails_at = fails_at
         self._error = error or EndpointError("no more today")
+        self._takes_s = takes_s
 
     async def complete(self, request: ChatRequest) -> Completion:
         if len(self.asked) == self._fails_at:
@@ -40,7 +46,7 @@ class Model(Endpoint):
         self.asked.append(request)
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
-        await asyncio.sleep(0)
+        await asyncio.sleep(self._takes_s)
         self._at_once -= 1
         return Completion(text=f"Noted {len(str(request.messages[-1]))}.", usage=Usage(100, 10), latency_ms=2.0)
 
@@ -115,7 +121,7 @@ def test_what_all_rows_share_comes_to_all_calls_of_the_run(tmp_path: Path) -> No
 
 
 def test_repetitions_are_conversations_of_their_own_side_by_side(tmp_path: Path) -> None:
-    model = Model()
+    model = Model(takes_s=0.01)
     found = rows_of(had(tmp_path, target_of(model), repeat=3))
     assert [row["row_id"] for row in found][:4] == ["Colours - 0", "Colours - 0#2", "Colours - 0#3", "Colours - 1"]
     assert [row["outputs.session"] for row in found][:3] == ["session-1", "session-2", "session-3"]
