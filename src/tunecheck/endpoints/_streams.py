@@ -82,6 +82,8 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
         text = line[1]
         if text.startswith(b"data:"):
             lines.append(text[5:].removeprefix(b" "))
+            if len(lines) > _MOST_PIECES:
+                raise UnreadableReplyError(f"its stream has more than {_MOST_PIECES:,} pieces", lasting=True)
         elif not text and lines:
             yield b"\n".join(lines), line.end()
             lines = []
