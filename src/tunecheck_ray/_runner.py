@@ -16,6 +16,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -119,18 +120,18 @@ class RayDriver(ChunkDriver):
 
     async def portions(self) -> AsyncIterator[Portion]:
         """Connect to Ray, run chunks as tasks and yield their portions."""
-        connecting = asyncio.create_task(asyncio.to_thread(self._connect))
+        pool, loop = ThreadPoolExecutor(1), asyncio.get_running_loop()
         try:
-            await asyncio.shield(connecting)
+            await loop.run_in_executor(pool, self._connect)
             _take_signals_back()
-            while await asyncio.to_thread(self._submit):
-                for portion in await asyncio.to_thread(self._next_portions):
+            while await loop.run_in_executor(pool, self._submit):
+                for portion in await loop.run_in_executor(pool, self._next_portions):
                     yield portion
             if self._stop is None and (lost := await self._services.lost.remote()):
                 yield Portion(notes=[f"up to {lost:.4g} may have been spent on calls of tasks that were lost"])
         finally:
+            await asyncio.to_thread(pool.shutdown)  # Ray ends a process that still uses it after its shutdown
             self._flights.clear()
-            await asyncio.wait([connecting])
             await asyncio.to_thread(self._ray.shutdown)
 
     def stop(self, reason: BaseException) -> None:
