@@ -348,8 +348,6 @@ class LeaderboardFigures:
         """Yield the figures over the rows on which both runs have a verdict."""
         if metric.evaluator != POOLED:
             return
-        import numpy
-
         from tunecheck_bfcl._summary import figure_weights
 
         sides = pair.sides(metric.key)
@@ -365,8 +363,6 @@ class LeaderboardFigures:
 
 def _figure(pair: RunPair, sides: PairedValues, categories: list[str], weights: Mapping[str, Fraction]) -> PairedScores:
     """Return both runs' weighted mean over the categories in `weights`, with the difference."""
-    import numpy
-
     places = {category: place for place, category in enumerate(weights)}
     rows = sides.both & numpy.array([category in places for category in categories])
     of_part = numpy.array([places[category] for category, shown in zip(categories, rows, strict=True) if shown])

@@ -63,8 +63,6 @@ class Base:
 
         If the runs cannot be compared, an outcome says so instead of an error, because the run is already finished.
         """
-        from tunecheck.comparison._pairing import NothingPairsError
-
         try:
             comparison = compare_runs([self.name, run], self.results_dir, self.settings).comparison
         except NothingPairsError as error:  # its advice is an option of `compare`
@@ -93,7 +91,6 @@ class Base:
         return f"shown to be {how} than {self.id}"
 
     def _outcome(self, metric: MetricComparison, comparison: Comparison) -> GateOutcome:
-
         margin = f"{100 * self.margin:g} points" if metric.kind == "binary" else f"{self.margin:g}"
         tested, up = metric.non_inferiority, metric.higher_is_better
         met = tested is not None and tested.shown is True
@@ -132,7 +129,6 @@ class Base:
 
 def _remark(metric: MetricComparison, *, promised: bool) -> str:
     """Return `88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`; `promised`: only the complete run would show it."""
-
     base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
     unit = " points" * (metric.kind == "binary")
     level = f"{100 * metric.difference.confidence:.3g}%"
@@ -310,7 +306,6 @@ class Power(Result):
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:
     """Return the pass rates among the gated metrics and slices, with the base's values on the paired rows."""
-
     chosen, _ = choose_metrics(pair.base, pair.base, pair.settings.named)
     sides = {each.name: pair.sides(each.key) for each in chosen if each.tested}
     return {name: each.base for name, each in sides.items() if each.metric.passes == each.metric.name}
@@ -326,7 +321,6 @@ def powers(pair: RunPair, rates: Mapping[str, Floats], margin: float, repeat: in
 
 
 def _power(name: str, passing: Floats, trials: int, margin: float, repeat: int) -> Power:
-
     passing = passing[~numpy.isnan(passing)]
     rows = len(passing)
     measured = trials > 1 and rows > 0

@@ -77,7 +77,6 @@ def corrections(run: Run) -> dict[str, Correction]:
 
 
 def _correction(raw: Estimate, rate: float, labels: LabelCounts, shared: LabelCounts) -> Correction:
-
     if shared.total >= _FEWEST_OF_THE_RUN:
         worth = _worth(raw) / raw.n
         left, passed = raw.n - shared.total, rate * raw.n - shared.pass_pass - shared.fail_pass
@@ -88,7 +87,6 @@ def _correction(raw: Estimate, rate: float, labels: LabelCounts, shared: LabelCo
 
 
 def _labels_of_its_rows(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> LabelCounts:
-
     return LabelCounts.of(_labelled(run, name, metric, calibration).values())
 
 
@@ -102,7 +100,6 @@ def _labelled(run: Run, name: str, metric: str, calibration: JudgeCalibration) -
 
 
 def _counts(calibration: JudgeCalibration) -> LabelCounts:
-
     return LabelCounts.of((each.label, each.verdict) for each in calibration.labels)
 
 

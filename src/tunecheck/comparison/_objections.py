@@ -124,7 +124,6 @@ class _Weighed:
         return self._choice_of(self.metric.difference, self.metric.p_adjusted)
 
     def _choice_of(self, difference: Estimate, p_adjusted: float | None) -> Choice:
-
         margin, up = self.pair.settings.margin, self.metric.higher_is_better
         if margin is not None:
             return _BY_MARGIN[margin_result(difference, margin, higher_is_better=up)]
