@@ -10,9 +10,6 @@ An executor runs a queue's batches and stops waiting for calls that exceed the t
 from __future__ import annotations
 
 import asyncio
-import pickle
-import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,17 +18,13 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from tunecheck._files import Failure
-from tunecheck._loops import LateError, LoopThread, Threads, UserLoop
-from tunecheck._worker_process import Pipes
+from tunecheck._loops import LateError, Threads, UserLoop
 from tunecheck.formats._reading import RowCache, begin_row
-from tunecheck.pipeline._mapping import is_async
 from tunecheck.pipeline._model_calls import ROW
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer, call, call_async, failure, is_our_own
-from tunecheck.plugins import load_file
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import ModelCalls
@@ -388,100 +381,3 @@ class WorkerQueue:
             else:
                 self._rescued += 1
         self.one_at_a_time |= self._rescued >= max(_MOST_RESCUED, self._batches / _RESCUED_OF)
-
-
-# -- a worker process: `python -m tunecheck.pipeline._worker_queues` runs batches of evaluator calls from a pipe
-#
-# The first request is a Setup. Each further request is a Loadable, whose reply is None or the reason why it cannot be
-# loaded, or a batch, whose reply is its outcomes. The process ends when its input is closed.
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """The first request: Python's module path, and the number of batches to run at once."""
-
-    path: list[str]
-    threads: int
-
-
-@dataclass(frozen=True, slots=True)
-class Loadable:
-    """A pickled Scorer, and the workspace files of its modules by module name."""
-
-    pickled: bytes
-    modules: list[tuple[str, str]]
-
-
-class _Server:
-    """Serves requests on the main thread, which some evaluators need, and on more threads if several may run."""
-
-    def __init__(self) -> None:
-        self._pipes = Pipes()
-        self._evaluators: list[Scorer] = []
-        self._most = 1
-        self._requests: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._servers = 1
-        self._unanswered = 0
-        self._loop: LoopThread | None = None
-
-    def read(self) -> None:
-        """Read requests until the pipe closes; start threads as needed."""
-        for request in self._pipes.requests():
-            with self._lock:
-                self._unanswered += 1
-                if self._servers < min(self._unanswered, self._most):
-                    self._servers += 1
-                    threading.Thread(target=self.serve, daemon=True).start()
-            self._requests.put(request)
-        for _ in range(self._servers):
-            self._requests.put(None)
-
-    def serve(self) -> None:
-        """Answer queued requests."""
-        while (request := self._requests.get()) is not None:
-            number, body = request
-            reply = self._answer(pickle.loads(body))  # noqa: S301 - the run wrote it
-            with self._lock:
-                self._unanswered -= 1
-            self._pipes.reply(number, reply)
-
-    def _answer(self, request: Setup | Loadable | list[list[Arguments]]) -> object:
-        if isinstance(request, Setup):
-            sys.path[:], self._most = request.path, request.threads
-            return None
-        if isinstance(request, Loadable):
-            return self._load(request)
-        return run_batch(self._evaluators, [Work(arguments, RowCache(arguments)) for arguments in request])
-
-    def _load(self, loadable: Loadable) -> str | None:
-        try:
-            for name, file in loadable.modules:
-                load_file(Path(file), name)
-            evaluator: Scorer = pickle.loads(loadable.pickled)  # noqa: S301 - the run wrote it
-        except BaseException as error:  # noqa: BLE001 - a user's module may raise anything on import
-            found = failure(error)
-            return f"{found.type}: {found.message}"
-        if is_async(evaluator.function):
-            evaluator = Scorer(evaluator.name, partial(self._await, evaluator), pure=True)
-        self._evaluators.append(evaluator)
-        return None
-
-    def _await(self, evaluator: Scorer, **arguments: object) -> Outcome:
-        """Run an asynchronous evaluator; all share one event loop, because they may share clients."""
-        with self._lock:
-            self._loop = self._loop or LoopThread("evaluators")
-        return self._loop.submit(call_async(evaluator, arguments)).result()
-
-
-def main() -> None:
-    """Serve requests until the pipe closes."""
-    server = _Server()
-    threading.Thread(target=server.read, daemon=True).start()
-    server.serve()
-
-
-if __name__ == "__main__":
-    from tunecheck.pipeline import _worker_queues  # requests are instances of its classes, not of this module's
-
-    _worker_queues.main()

@@ -23,14 +23,13 @@ from tunecheck._worker_process import ProcessEndedError, WorkerProcess
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
+from tunecheck.pipeline._worker import Loadable, Setup
 from tunecheck.pipeline._worker_queues import (
     DEFAULT_TIMEOUT_S,
     Arguments,
     AsyncExecutor,
     Executor,
-    Loadable,
     QueueReply,
-    Setup,
     ThreadExecutor,
     Work,
     late,
@@ -197,7 +196,7 @@ class ProcessExecutor:
         return worker
 
     async def _start(self) -> WorkerProcess:
-        worker = await WorkerProcess.start("tunecheck.pipeline._worker_queues")
+        worker = await WorkerProcess.start("tunecheck.pipeline._worker")
         try:
             async with asyncio.timeout(max(self._limit_s, DEFAULT_TIMEOUT_S)):
                 await worker.ask(pickle.dumps(Setup(list(sys.path), self._threads)))
