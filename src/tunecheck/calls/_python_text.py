@@ -27,7 +27,9 @@ NAME = r"[^\s\d!-/:-@\[-^`{-~][^\s!-,/:-@\[-^`{-~]*+"
 
 _NAME = re.compile(NAME)
 _SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
+# a prefix (as in r"…"), which may be empty, and the opening quotation mark
 _QUOTE = re.compile(r"([A-Za-z]{0,2})('''|\"\"\"|'|\")")
+# by opening quotation mark: the text up to the closing one
 _BODIES = {
     "'": re.compile(r"((?:[^'\\\n]++|\\.)*+)'", re.DOTALL),
     '"': re.compile(r'((?:[^"\\\n]++|\\.)*+)"', re.DOTALL),
@@ -45,6 +47,7 @@ _NUMBER = re.compile(
 )
 _WORDS: dict[str, JSON] = {"True": True, "true": True, "False": False, "false": False}
 _NOTHING = ("None", "null")
+# a Python text or a list or dict that begins with one: JSON has no text in apostrophes
 _APOSTROPHE_FIRST = re.compile(r"[\s\[{]*+'")
 
 
@@ -67,12 +70,16 @@ class PythonScanner:
         self._depth = 0
 
     def calls(self) -> list[FunctionCall]:
-        """Read a list of calls: `[f(a=1), g('x')]`."""
+        """Read a list of calls, `[f(a=1), g('x')]`, and move past it."""
         self._expect("[")
         return self._sequence("]", self.call)
 
     def all_calls(self) -> list[FunctionCall]:
-        """Read the calls of a text that contains nothing else, with or without brackets around them."""
+        """Read the whole text as calls, `[f(), g()]` or `f(), g()`.
+
+        Raises:
+            UnreadableError: the text contains anything else.
+        """
         if self.sees("["):
             calls = self.calls()
         else:
@@ -84,7 +91,7 @@ class PythonScanner:
         return calls
 
     def call(self) -> FunctionCall:
-        """Read one call: `f(a=1)`."""
+        """Read one call, `f(a=1)`, and move past it; a positional argument is named by its number ("0", "1", …)."""
         self._skip()
         name = _NAME.match(self.text, self.position)
         if not name:
@@ -97,7 +104,7 @@ class PythonScanner:
         return FunctionCall(name[0], arguments)
 
     def value(self) -> JSON:
-        """Read one literal."""
+        """Read one literal as a JSON value and move past it; tuples become lists."""
         self._skip()
         first = self.text[self.position : self.position + 1]
         if first in "[({" and first:
@@ -114,7 +121,7 @@ class PythonScanner:
         return self.position >= len(self.text)
 
     def sees(self, token: str) -> bool:
-        """Return whether this token comes next, after skipping white space if needed."""
+        """Return whether this token comes next; white space and comments before it are skipped."""
         if self.text.startswith(token, self.position):
             return True
         self._skip()
@@ -126,6 +133,7 @@ class PythonScanner:
             self.position = space.end()
 
     def _take(self, token: str) -> bool:
+        """Move past this token and return True; return False if another token comes next."""
         if not self.sees(token):
             return False
         self.position += len(token)
@@ -136,6 +144,7 @@ class PythonScanner:
             self._fail(f"expected {token!r}")
 
     def _fail(self, what: str) -> NoReturn:
+        """Raise an error at this position: CutOffError at the end of the text, else UnreadableError."""
         if self.position >= len(self.text):
             raise CutOffError(f"{what}, but the text ends at {place(self.text, self.position)}")
         raise UnreadableError(f"{what} at {place(self.text, self.position)}")
@@ -150,6 +159,10 @@ class PythonScanner:
         return items
 
     def _argument(self, arguments: dict[str, JSON], positions: list[int]) -> None:
+        """Read one argument of a call and add it to `arguments`.
+
+        `positions[0]` is the number of the next positional argument, or -1 after a named one.
+        """
         self._skip()
         if self.text.startswith("**", self.position):
             return self._unpack(arguments, positions)
@@ -165,6 +178,7 @@ class PythonScanner:
         return self._give(arguments, name, self.value())
 
     def _unpack(self, arguments: dict[str, JSON], positions: list[int]) -> None:
+        """Read `**{…}` and add its entries to `arguments`; no positional argument may follow."""
         positions[0] = -1
         self.position += 2
         values = self.value()
@@ -174,11 +188,13 @@ class PythonScanner:
             self._give(arguments, name, value)
 
     def _give(self, arguments: dict[str, JSON], name: str, value: JSON) -> None:
+        """Add an argument to `arguments`; a repeated name is an error."""
         if name in arguments:
             self._fail(f"the argument {quoted(name)} is given twice")
         arguments[name] = value
 
     def _container(self, opener: str) -> JSON:
+        """Read the list, tuple or dict that begins here with this bracket."""
         if self._depth >= MAX_TEXT_DEPTH:
             self._fail(f"nested deeper than {MAX_TEXT_DEPTH} levels")
         self._depth += 1
@@ -192,6 +208,7 @@ class PythonScanner:
         return made
 
     def _tuple(self) -> JSON:
+        """Read the rest of a parenthesis: a tuple becomes a list, a value in parentheses stays a value."""
         if self._take(")"):
             return []
         first = self.value()
@@ -206,6 +223,7 @@ class PythonScanner:
         return made
 
     def _entry(self, made: dict[str, JSON]) -> None:
+        """Read `key: value` and add it to the dict; a repeated key is an error."""
         key = self._key()
         if not self._take(":"):
             self._fail("expected ':' after a key")
@@ -230,6 +248,10 @@ class PythonScanner:
         return "".join(parts)
 
     def _text(self, prefix: str, quote: str, start: int) -> str:
+        """Read a text up to its closing quotation mark and return it without escapes.
+
+        `prefix` is what stands before the opening `quote`, such as "r" for raw; `start` is the position after it.
+        """
         if prefix not in ("", "r", "u"):
             self._fail(f"the text with prefix {prefix!r} is not a literal of text")
         body = _BODIES[quote].match(self.text, start)
@@ -241,6 +263,7 @@ class PythonScanner:
         return read
 
     def _unescape(self, escape: re.Match[str]) -> str:
+        """Return the character for an escape such as `\\n` or `\\x41`."""
         whole: str = escape[0]
         code = whole[1:]
         plain = _PLAIN_ESCAPES.get(code)
@@ -256,6 +279,7 @@ class PythonScanner:
             self._fail(f"a broken escape {quoted(whole)} in the text")
 
     def _number(self) -> JSON:
+        """Read a number in Python's notation, with a sign and underscores, and move past it."""
         match = _NUMBER.match(self.text, self.position)
         if not match:
             self._fail("not a literal")
@@ -267,6 +291,7 @@ class PythonScanner:
         return -number if match[1] == "-" else number
 
     def _word(self) -> JSON:
+        """Read True, False, None, or JSON's true, false, null; any other name raises an error."""
         match = _NAME.match(self.text, self.position)
         if not match:
             self._fail("expected a literal")
@@ -281,6 +306,11 @@ class PythonScanner:
 
 
 def _number(digits: str) -> int | float:
+    """Convert a number in Python's notation.
+
+    Raises:
+        ValueError: the digits are no number, or the number is infinite or too long.
+    """
     if digits[:2].lower() in ("0x", "0o", "0b"):
         number: int | float = int(digits, 0)
     elif digits.replace("_", "").isdigit():
@@ -292,7 +322,7 @@ def _number(digits: str) -> int | float:
 
 
 def literal_at(text: str, position: int = 0) -> tuple[JSON, int]:
-    """Read the value at this position, as JSON or as a Python literal. Return the value and its end position.
+    """Read the JSON value or Python literal at this position; return it with the position after it.
 
     Raises:
         UnreadableError: the text is neither JSON nor a Python literal.

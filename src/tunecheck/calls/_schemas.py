@@ -57,7 +57,10 @@ class FunctionDefinition:
         return set(needed) <= names <= set(self.parameter_names)
 
     def check(self, arguments: Mapping[str, JSON]) -> SchemaCheck:
-        """Validate arguments against the schema. Never raises; equal schemas are compiled once."""
+        """Validate a call's arguments against the schema of the parameters; without a schema, everything is valid.
+
+        A schema that cannot be used is the result's `problem`; no error is raised.
+        """
         if not self.parameters:
             return SchemaCheck()
         try:
@@ -105,12 +108,14 @@ class ToolDefinitions:
         return name in self._tools
 
     def get(self, name: str) -> FunctionDefinition | None:
-        """Return the definition of that function, or None."""
+        """Return the definition of the function of that name, or None."""
         tool = self._tools.get(name)
         return None if tool is None else FunctionDefinition(name, _parameters(tool), str(tool.get("description") or ""))
 
     def misspelt_keys(self) -> Iterator[str]:
-        """Yield a sentence for each key of a definition or of its schema that is nearly one that is missing."""
+        """Yield a hint (`'paramters'; did you mean 'parameters'?`) for each probably misspelt key of a definition or
+        its schema.
+        """
         for tool in self._tools.values():
             schema = _parameters(tool)
             given = {*tool, *["parameters"] * any(key in tool for key in _SCHEMA_KEYS)}
@@ -120,7 +125,9 @@ class ToolDefinitions:
                         yield f"{near[:60]!r}; did you mean {meant!r}?"
 
     def spelled(self, name: str) -> FunctionDefinition | None:
-        """Return the definition of that name, or else of the same name with dots written as underscores."""
+        """Return the definition of that name, or else of the same name with dots written as underscores; None if there
+        is neither.
+        """
         if name in self._tools:
             return self.get(name)
         plain = tool_name(name)
@@ -136,6 +143,11 @@ def _read_text(text: str) -> ToolDefinitions:
 
 
 def _tools_by_name(value: object) -> dict[str, Mapping[str, JSON]]:
+    """Collect the definitions by function name; of several with the same name, the first counts.
+
+    Raises:
+        ValueError: the value contains something that is no definition; the message says where.
+    """
     tools: dict[str, Mapping[str, JSON]] = {}
     for place, tool in _flat(value, "tool_definitions", _MOST_NESTED):
         name = tool.get("name")
@@ -146,6 +158,13 @@ def _tools_by_name(value: object) -> dict[str, Mapping[str, JSON]]:
 
 
 def _flat(value: object, place: str, nested: int) -> Iterator[tuple[str, Mapping[str, JSON]]]:
+    """Yield each definition in lists, wrappers and JSON text, with its place for messages (`tool_definitions[0]`).
+
+    `nested` is the number of further levels allowed.
+
+    Raises:
+        ValueError: an item is neither of these, or is nested too deeply.
+    """
     if nested < 0:
         raise ValueError(f"{place} is nested too deeply for tool definitions")
     if isinstance(value, str):
@@ -164,6 +183,9 @@ def _flat(value: object, place: str, nested: int) -> Iterator[tuple[str, Mapping
 
 
 def _tool(value: dict[str, JSON], place: str, nested: int) -> Iterator[tuple[str, Mapping[str, JSON]]]:
+    """Yield the definitions in an object: a wrapped one (`{"function": …}`), a list of them (`{"tools": […]}`), or the
+    object.
+    """
     function = value.get("function")
     if isinstance(function, dict):
         yield f"{place}.function", function
@@ -176,6 +198,11 @@ def _tool(value: dict[str, JSON], place: str, nested: int) -> Iterator[tuple[str
 
 
 def _json(text: str, place: str) -> JSON:
+    """Decode JSON text.
+
+    Raises:
+        ValueError: the text is not JSON; the message names its place.
+    """
     try:
         return loads(text)
     except ValueError as error:
@@ -183,6 +210,7 @@ def _json(text: str, place: str) -> JSON:
 
 
 def _parameters(tool: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Return the JSON Schema of a definition's parameters, also from JSON text; empty if there is none."""
     for key in _SCHEMA_KEYS:
         schema = tool.get(key)
         if isinstance(schema, dict):
@@ -210,11 +238,11 @@ class Schema:
     root: Mapping[str, JSON]
 
     def property(self, name: str) -> Schema | None:
-        """Return the schema of the property of that name, or None."""
+        """Return the schema of the property of that name, or of additional properties; None if there is neither."""
         return self._inner("properties", name) or self._inner("additionalProperties")
 
     def item(self, index: int) -> Schema | None:
-        """Return the schema of the list's item at this index, or None."""
+        """Return the schema of the list's item at this index, or None if the schema has none for it."""
         return self._inner("prefixItems", index) or self._inner("items", index) or self._inner("items")
 
     def says_number(self) -> bool:
@@ -227,7 +255,9 @@ class Schema:
         return False
 
     def types(self) -> frozenset[str]:
-        """Return JSON Schema's names of the accepted types; empty if the schema names no type."""
+        """Return JSON Schema's names of the accepted types, also by the values of `enum`; empty if the schema restricts
+        no type.
+        """
         names: set[str] = set()
         for node in self._variants():
             kind = node.get("type")
@@ -238,7 +268,10 @@ class Schema:
         return frozenset(_TYPE_NAMES.get(name, name) for name in map(str.lower, names))
 
     def default(self, name: str) -> tuple[JSON] | None:
-        """Return the default of an optional property in a tuple of one, or None."""
+        """Return the default of an optional property as a tuple of one, because the default may be null.
+
+        None means that the property is required or has no default.
+        """
         for node in self._variants():
             required = node.get("required")
             if isinstance(required, list) and name in required:
@@ -247,14 +280,14 @@ class Schema:
         return place.own_default() if place else None
 
     def own_default(self) -> tuple[JSON] | None:
-        """Return the default of the value described here in a tuple of one, or None."""
+        """Return this schema's default as a tuple of one, because the default may be null; None if there is none."""
         for node in self._variants():
             if "default" in node:
                 return (node["default"],)
         return None
 
     def _inner(self, *steps: str | int) -> Schema | None:
-        """Return the object at the end of these steps, in the first variant that has one."""
+        """Return the subschema at the end of these keys and indexes, from the first variant that has one; else None."""
         for node in self._variants():
             place: JSON = dict(node)
             for step in steps:
@@ -264,7 +297,11 @@ class Schema:
         return None
 
     def _variants(self) -> Iterator[Mapping[str, JSON]]:
-        """Yield this node, the targets of its references, and the branches of all of these, up to a limit."""
+        """Yield the nodes with keywords that apply here: this one, the targets of `$ref`, the branches of anyOf, oneOf
+        and allOf.
+
+        Stops after a few steps, because hostile schemas refer to themselves or branch without end.
+        """
         waiting: list[tuple[Mapping[str, JSON], int]] = [(self.node, 0)]
         for node, steps in waiting:
             yield node
@@ -281,7 +318,10 @@ class Schema:
 
 
 def at_pointer(root: Mapping[str, JSON], reference: str) -> JSON:
-    """Resolve a local reference (`#`, `#/$defs/x`). None if it is not local or points to nothing."""
+    """Return the part of a schema document at a local reference (`#`, `#/$defs/x`).
+
+    None if the reference is not local or points to nothing.
+    """
     if reference == "#":
         return dict(root)
     if not reference.startswith("#/"):
@@ -295,13 +335,14 @@ def at_pointer(root: Mapping[str, JSON], reference: str) -> JSON:
 
 
 def _step(place: JSON, step: str | int) -> JSON:
+    """Return the value at this key or index, or None if there is no such place."""
     if isinstance(place, dict) and isinstance(step, str):
         return place.get(step)
     return place[step] if isinstance(place, list) and isinstance(step, int) and step < len(place) else None
 
 
 def type_of(value: JSON) -> str:
-    """Return JSON Schema's name for the type of a value."""
+    """Return JSON Schema's name for the type of a value, "integer" for whole numbers."""
     if isinstance(value, bool):
         return "boolean"
     names = {str: "string", int: "integer", float: "number", dict: "object", list: "array"}
@@ -335,7 +376,10 @@ class SchemaCheck:
 
 
 def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> SchemaCheck:
-    """Validate a call's arguments against its function's schema, given as canonical JSON. Never raises."""
+    """Validate a call's arguments against its function's schema, given as canonical JSON. Never raises.
+
+    The work is estimated first. If it could take seconds, the result is a `problem` instead of a validation.
+    """
     compiled = (_cached if len(schema) <= _CACHED_BYTES else _CompiledSchema)(schema)
     if compiled.validator is None:
         return SchemaCheck(problem=f"the schema of {name} cannot be used: {compiled.problem}")
@@ -352,6 +396,7 @@ def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> SchemaChec
 
 
 def _validate(validator: jsonschema_rs.Validator, arguments: dict[str, JSON], *, explain: bool) -> SchemaCheck:
+    """Validate the arguments; with `explain`, list the first violations, otherwise say only that there are some."""
     if validator.is_valid(arguments):
         return SchemaCheck()
     if not explain:
@@ -360,13 +405,17 @@ def _validate(validator: jsonschema_rs.Validator, arguments: dict[str, JSON], *,
 
 
 def _violation(error: jsonschema_rs.ValidationError) -> str:
+    """Return a violation as one line, `path: message`, shortened."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
     text = f"{path.removeprefix('.')}: {error.message}" if path else error.message
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
 
 
 def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
-    """Return the number of values, with long texts counted more than once, and the depth of their nesting."""
+    """Return the number of values and the depth of their nesting, to estimate the work of a validation.
+
+    64 characters of text count as one more value. Counting stops below the deepest level that is validated.
+    """
     size, depth = 0, 0
     level: list[JSON] = [dict(value)]
     while level and depth <= _DEEPEST:
@@ -404,6 +453,11 @@ class _CompiledSchema:
             self.places = 1
 
     def _compile(self, schema: bytes) -> jsonschema_rs.Validator:
+        """Measure the schema, and make its validator.
+
+        Raises:
+            ValueError: the schema is too large, refers to other documents or is invalid.
+        """
         import jsonschema_rs  # imported on use: not every match validates calls
 
         if len(schema) > _MOST_BYTES:
@@ -421,7 +475,13 @@ class _CompiledSchema:
         )
 
     def _visit(self, node: JSON, followed: frozenset[str], depth: int) -> None:
-        """Count the places below this one, with references expanded until they recur."""
+        """Add this node and all below it to the schema's figures, following references until they recur.
+
+        `followed` are the references that lead here, `depth` is the nesting.
+
+        Raises:
+            ValueError: the schema is too large or too deep, or an inner id changes what its references mean.
+        """
         if not isinstance(node, (dict, list)):
             return
         self.places += 1
@@ -445,6 +505,11 @@ class _CompiledSchema:
                 self._visit(inner, followed, depth + 1)
 
     def _follow(self, reference: str, followed: frozenset[str], depth: int) -> None:
+        """Count what a local reference points to; count a reference back to one of `followed` as recursive.
+
+        Raises:
+            ValueError: the reference is not local.
+        """
         if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
             raise ValueError(f"{reference[:80]!r} is not followed; write a reference such as '#/$defs/x'")
         if reference in followed:
@@ -463,7 +528,9 @@ def _fetch_nothing(uri: str) -> NoReturn:
 
 
 def _plain_types(node: JSON) -> JSON:
-    """Return the schema with BFCL's type names replaced. Data (enum, default, …) is unchanged."""
+    """Return a copy of the schema with BFCL's type names replaced by JSON Schema's; data (enum, default, …) is
+    unchanged.
+    """
     if isinstance(node, list):
         return [_plain_types(item) for item in node]
     if not isinstance(node, dict):
@@ -472,6 +539,7 @@ def _plain_types(node: JSON) -> JSON:
 
 
 def _type_name(key: str, value: JSON) -> JSON:
+    """Return the value of a schema's keyword with BFCL's type names replaced."""
     if key == "type" and isinstance(value, str):
         return _TYPE_NAMES.get(value, value)
     if key in ("enum", "const", "default", "examples"):

@@ -46,13 +46,13 @@ class ThoughtCallError(UnreadableError):
 
 
 def quoted(name: object) -> str:
-    """Return a name quoted for a problem's text, on one line and shortened."""
+    """Return a name in quotation marks for an error message: one line, shortened after 60 characters."""
     text = repr(name)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def place(text: str, position: int) -> str:
-    """Return the line and column of a position, counted from 1."""
+    """Return a position as `line 1, column 5` for an error message."""
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
     return f"line {line}, column {column}"
@@ -86,7 +86,13 @@ def exact(value: object) -> JSON:
 
 
 def _exact(value: object, left: list[int], depth: int) -> JSON:
-    """Copy a value. `left` contains the number of further values allowed."""
+    """Copy a value to plain JSON types.
+
+    `left[0]` is the number of further values allowed, shared by the whole copy; `depth` counts the levels above.
+
+    Raises:
+        UnreadableError: the value has no JSON form, or is too large or too deep.
+    """
     kind = type(value)
     if kind is str or value is None or kind is bool:
         return value  # type: ignore[return-value]  # the most frequent case
@@ -109,6 +115,7 @@ def _exact(value: object, left: list[int], depth: int) -> JSON:
 
 
 def _exact_object(value: dict[object, object], left: list[int], depth: int) -> dict[str, JSON]:
+    """Copy an object's entries; two keys with the same text (1 and "1") raise UnreadableError."""
     copied: dict[str, JSON] = {}
     for key, item in dict.items(value):
         name = key if type(key) is str else _key(key)
@@ -119,6 +126,7 @@ def _exact_object(value: dict[object, object], left: list[int], depth: int) -> d
 
 
 def _key(key: object) -> str:
+    """Return an object's key as text: integers become digits; any other type raises UnreadableError."""
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
@@ -130,7 +138,7 @@ _SPACE = re.compile(r"[ \t\r\n]*+")
 
 
 def decode(text: str, max_depth: int = MAX_TEXT_DEPTH) -> JSON:
-    """Decode a text that is one JSON value.
+    """Decode a text that is one JSON value, with nothing but white space around it.
 
     Raises:
         UnreadableError: the text is not JSON, has a repeated key or a number out of range, or is nested too deeply.
@@ -144,6 +152,8 @@ def decode(text: str, max_depth: int = MAX_TEXT_DEPTH) -> JSON:
 
 def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tuple[JSON, int]:
     """Decode the JSON value at this position; return it with the position after it.
+
+    A text that ends inside the value raises CutOffError.
 
     Raises:
         UnreadableError: the text is not JSON, has a repeated key or a number out of range, or is nested too deeply.
@@ -167,11 +177,15 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
     return value, end
 
 
+# the start of a model's end mark, such as `</tool_call>` or `<|im_end|>`, after the arguments
 _CLOSING_TAG = re.compile(r"\s*+(?:</|<[|｜]|\[/)\w")
 
 
 def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
-    """Return the cause (of codes.toml) and a remark for arguments that are not the JSON text of an object, or None."""
+    """Return why a call's arguments are not the JSON text of an object; None if they are.
+
+    The result is a cause of codes.toml and a remark, which is None if the cause says everything.
+    """
     try:
         value, end = decode_at(arguments, skip_space(arguments, 0))
     except UnreadableError as error:
@@ -190,6 +204,7 @@ def skip_space(text: str, position: int) -> int:
 
 
 def _is_deeper(value: JSON, most: int) -> bool:
+    """Return whether lists and objects are nested in the value more than `most` levels deep."""
     level: list[JSON] = [value]
     for _ in range(most):
         held = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))
@@ -198,6 +213,7 @@ def _is_deeper(value: JSON, most: int) -> bool:
 
 
 def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    """Make an object from its decoded entries; a repeated key raises UnreadableError."""
     made = dict(pairs)
     if len(made) < len(pairs):
         seen: set[str] = set()
@@ -207,6 +223,7 @@ def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
 
 
 def _float(digits: str) -> float:
+    """Convert a JSON number with fraction or exponent; one that overflows to infinity raises UnreadableError."""
     number = float(digits)
     if not math.isfinite(number):
         raise UnreadableError(f"the number {quoted(digits)} is out of range")

@@ -59,6 +59,11 @@ def _text(value: object) -> str:
 
 
 def _check_call(call: FunctionCall) -> FunctionCall:
+    """Return a copy of the call with plain JSON arguments.
+
+    Raises:
+        ValueError: the name is empty or the wrapper's of parallel calls, or the arguments have no JSON form.
+    """
     if not call.name.strip() or call.name == PARALLEL:
         raise ValueError(f"{quoted(call.name)} is not a name of a function")
     try:
@@ -70,12 +75,14 @@ def _check_call(call: FunctionCall) -> FunctionCall:
 
 
 def _with_ids(calls: Sequence[FunctionCall]) -> list[tuple[str, FunctionCall]]:
+    """Return each call with its id; calls without an id get `call_0`, `call_1`, …, skipping ids that are taken."""
     taken = {call.id for call in calls}
     free = (name for number in range(2 * len(calls)) if (name := f"call_{number}") not in taken)
     return [(call.id if call.id is not None else next(free), call) for call in calls]
 
 
 def _openai(calls: Sequence[FunctionCall]) -> JSON:
+    """Write the calls as OpenAI's `tool_calls`, with the arguments as JSON text."""
     return [
         {"id": identity, "type": "function", "function": {"name": call.name, "arguments": _text(call.arguments)}}
         for identity, call in _with_ids(calls)
@@ -96,6 +103,7 @@ def _tool_uses_text(calls: Sequence[FunctionCall]) -> JSON:
 
 
 def _glaive(calls: Sequence[FunctionCall]) -> JSON:
+    """Write each call on a line of its own after `<functioncall>`, with the arguments as JSON text in apostrophes."""
     return "\n".join(
         f'<functioncall> {{"name": {_text(call.name)}, "arguments": \'{_text(call.arguments)}\'}}' for call in calls
     )
@@ -110,6 +118,11 @@ def _bfcl_text(calls: Sequence[FunctionCall]) -> JSON:
 
 
 def _python(call: FunctionCall) -> str:
+    """Write a call in Python's syntax; arguments with names that Python does not allow go into `**{…}`.
+
+    Raises:
+        ValueError: the function's name is not valid in Python.
+    """
     if not _PYTHON_NAME.fullmatch(call.name):
         raise ValueError(f"{quoted(call.name)} is not a name in Python's syntax; write these calls in another format")
     positions = [str(position) for position in range(positional_count(call.arguments))]
@@ -128,6 +141,7 @@ def _hermes(calls: Sequence[FunctionCall]) -> JSON:
 
 
 def _mistral(calls: Sequence[FunctionCall]) -> JSON:
+    """Write the calls as a JSON list after `[TOOL_CALLS]`; no calls give an empty text."""
     if not calls:
         return ""
     objects = [_call_object(call) | ({"id": call.id} if call.id is not None else {}) for call in calls]
@@ -139,12 +153,14 @@ def _call_object(call: FunctionCall) -> dict[str, JSON]:
 
 
 def _llama(calls: Sequence[FunctionCall]) -> JSON:
+    """Write the calls as JSON objects after `<|python_tag|>`, separated by semicolons; no calls give an empty text."""
     if not calls:
         return ""
     return "<|python_tag|>" + "; ".join(_text({"name": call.name, "parameters": call.arguments}) for call in calls)
 
 
 def _azure_agent(calls: Sequence[FunctionCall]) -> JSON:
+    """Write the calls as the content of one assistant message of Azure AI agents; no calls give an empty list."""
     if not calls:
         return []
     content: list[JSON] = [

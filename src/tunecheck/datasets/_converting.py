@@ -45,11 +45,11 @@ class ConversionReport:
 def convert(
     source: Path, form: Form, out: Path, *, overwrite: bool = False, overwrite_defaults: bool = False
 ) -> ConversionReport:
-    """Write the rows of all conversations in `source` (a JSON array, JSON Lines, Parquet) to `out` (JSON Lines).
+    """Convert the conversations in `source` (a JSON array, JSON Lines, Parquet) to rows in `out` (JSON Lines).
 
     A conversation that cannot be converted is left out and reported. `out` appears only when it is complete. The
-    sidecar `<out>.yaml` is written, too; an existing sidecar with other content is kept, unless `overwrite_defaults` is
-    set.
+    sidecar `<out>.yaml` and the form's own files are written, too. An existing sidecar with other content is kept,
+    unless `overwrite_defaults` is set.
 
     Raises:
         ConfigurationError: `out` exists and `overwrite` is not set, has another suffix, or cannot be written.
@@ -72,7 +72,11 @@ def convert(
 
 
 def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
-    """Raise ConfigurationError if the result has another suffix, is the source, or exists already."""
+    """Refuse a result file that has another suffix, is the source, or exists and may not be overwritten.
+
+    Raises:
+        ConfigurationError: the file is refused; the message says what to do.
+    """
     if out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise ConfigurationError(f"{out}: must end in .jsonl, such as {out.with_suffix('.jsonl').name}")
     if out.exists() and out.samefile(source):
@@ -82,6 +86,11 @@ def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
 
 
 def _write(report: ConversionReport, form: Form, path: Path) -> None:
+    """Write the rows of all conversations to `path`, and count them and the unreadable ones in the report.
+
+    Raises:
+        DataError: there are no conversations, or none can be converted.
+    """
     with path.open("wb") as file:
         for number, raw in _conversations(report.source):
             report.conversations += 1
@@ -113,12 +122,16 @@ def _write(report: ConversionReport, form: Form, path: Path) -> None:
 
 
 def _hint(path: Path, form: Form) -> str:
+    """Return advice for an error message if the file seems to be of another training form; else an empty text."""
     other = training_form(file_source(path)) if path.suffix.lower() in SUFFIXES else None
     return f"; it is {other.words}: datasets convert --from {other.name}" if other not in (None, form) else ""
 
 
 def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
-    """Yield each conversation with its number; for a line that is not JSON, yield the error."""
+    """Yield each conversation of the file with its number from 1; for a line that is not JSON, yield the error instead.
+
+    In JSON Lines, the number is that of the line.
+    """
     if path.suffix.lower() in (".csv", ".parquet"):
         file = file_source(path)
         yield from ((number, own_keys(file, record)) for number, record in file.records())
@@ -136,6 +149,10 @@ def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]
 
 
 def _write_sidecar(report: ConversionReport, form: Form, *, overwrite: bool) -> None:
+    """Write the form's defaults to the result's YAML file.
+
+    An existing file with other content is kept, unless `overwrite` is set, and the report says so.
+    """
     what = "an assistant's turn" if form.unit == "conversation" else f"an {form.unit}"
     text = sidecar_text(form.defaults, description=f"Converted from {form.words}, one row {what}.")
     path = report.sidecar

@@ -28,6 +28,7 @@ class ListSource(Source):
         self._rows = rows
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """Yield a copy of each dict with its number from 1; add its content to the digest."""
         for number, row in enumerate(self._rows, 1):
             record = copy_row(self, row, number)
             _feed(digest, record)
@@ -50,7 +51,7 @@ class StreamSource(Source):
             self.name = self.label = name
 
     def peek(self, count: int) -> list[tuple[int, Record]]:
-        """Return the next records without consuming them."""
+        """Return up to `count` next records with their numbers; `records` will yield them again."""
         while len(self._ahead) < count:
             first = next(self._fresh(), None)
             if first is None:
@@ -71,6 +72,7 @@ class StreamSource(Source):
         return chain(ahead, self._fresh())
 
     def _fresh(self) -> Iterator[tuple[int, Record]]:
+        """Yield the remaining records from the iterable; an error in the user's code becomes a DataError."""
         while True:
             try:
                 row = next(self._rows)
@@ -97,6 +99,7 @@ class FrameSource(Source):
                 self.refuse(f"has the column {column!r} {count} times; rename one")
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """Yield each row as a dict of JSON values with its number from 1; add its content to the digest."""
         from tunecheck.datasets._tables import to_json
 
         names = self._frame.columns.tolist()
@@ -112,7 +115,7 @@ class FrameSource(Source):
 
 
 def copy_row(source: Source, row: object, number: int) -> Record:
-    """Return a copy of a row made in memory.
+    """Return a copy of a row that the user gave as a dict; `number` is its number in errors.
 
     Raises:
         DataError: the row is not a dict, or a column's name is not text.
@@ -128,6 +131,7 @@ def copy_row(source: Source, row: object, number: int) -> Record:
 
 
 def _feed(digest: Digest | None, record: Record) -> None:
+    """Add a record to the digest, if there is one; a record without a JSON form leaves the source without a digest."""
     if digest is None:
         return
     try:

@@ -51,7 +51,9 @@ class Judging:
         )
 
     def ignores(self, path: str) -> bool:
-        """Return True if differences at this path are ignored."""
+        """Return True if the row's settings exclude this path, or a part of the state that contains it, from the
+        comparison.
+        """
         return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in self.ignored)
 
 
@@ -65,24 +67,29 @@ def _texts(row: Mapping[str, object], column: str) -> list[str]:
 
 
 def _truth(value: JSON, at: int, turns: int) -> list[list[JSON]]:
+    """Return one alternative ground truth: a list of calls for each turn.
+
+    Raises:
+        UnusableRowError: it has another form, or another number of turns; the message counts it by `at`.
+    """
     name = f"{JUDGING_COLUMNS[2]}[{at}]"
     truth = [as_list(turn, f"{name}[{number}]") for number, turn in enumerate(as_list(value, name))]
     return truth if len(truth) == turns else refuse(f"{name} has {len(truth)} turns; ground_truth has {turns}")
 
 
 def may_be_left_out(options: JSON) -> bool:
-    """Return True if the accepted values include empty text, which marks an optional argument."""
+    """Return True if an argument is optional: BFCL lists the empty text among its accepted values."""
     return isinstance(options, list) and "" in options
 
 
 def first_value(options: JSON) -> JSON:
-    """Return the first accepted value; the entries of an object have accepted values of their own."""
+    """Return the first value that BFCL accepts for an argument; in an object, each entry has accepted values."""
     value = options[0] if isinstance(options, list) and options else options
     return first_values(value)
 
 
 def first_values(value: JSON) -> JSON:
-    """Return a value in which each entry of an object is replaced by its first accepted value."""
+    """Return a value with each entry of an object replaced by its first accepted value, without optional entries."""
     if isinstance(value, dict):
         return {key: first_value(item) for key, item in value.items() if not may_be_left_out(item)}
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):

@@ -115,7 +115,7 @@ class Dataset:
         return other
 
     def limited(self, limit: int | None, *, number_ids: bool = False) -> Dataset:
-        """Return a copy with only the first rows, or with repeated ids numbered; None and False change nothing.
+        """Return a data set with only the first rows, or with repeated ids numbered; None and False change nothing.
 
         Raises:
             ConfigurationError: the limit is below 1 or too large.
@@ -131,7 +131,7 @@ class Dataset:
         return other
 
     def scan(self) -> Scan:
-        """Read and validate all rows once; later calls return the stored result.
+        """Read and validate all rows once; later calls return the stored result. An iterable is read only in part.
 
         Ids are checked over the whole source, so that a row has the same id with and without a limit.
 
@@ -160,12 +160,12 @@ class Dataset:
         return self._watch(self._identify(records, by_id=scan.ids_unique, seen=seen))
 
     def places(self) -> Iterator[str]:
-        """Yield the place of each row, such as `val.jsonl:7`, or the number of its record in files without lines."""
+        """Yield the place of each row for messages, such as `val.jsonl:7`; in files without lines, `name, row 7`."""
         name = self.path if self._source.unit == "line" else f"{self._source.label}, row "
         return (f"{name}{':' * (self._source.unit == 'line')}{number}" for number, _ in self._source.records())
 
     def _watch(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Yield the rows; raise RunError if the source has changed in the meantime."""
+        """Yield the rows; raise RunError if reading fails or ends and the source has changed since the scan."""
         try:
             yield from rows
         except DataError:
@@ -174,6 +174,11 @@ class Dataset:
         self._check_unchanged(RunError)
 
     def _identify(self, records: Iterator[tuple[int, Record]], *, by_id: bool, seen: set[int] | None) -> Iterator[Row]:
+        """Yield the records as rows with ids: their own (`by_id`) or `row-<number>`.
+
+        `seen` collects the ids to find repeated ones, which are numbered or raise DataError; None if they are known to
+        differ.
+        """
         for index, (number, values) in enumerate(records):
             name = usable_id(values.get("id")) if by_id else None
             row_id = name or f"row-{number}"
@@ -186,7 +191,11 @@ class Dataset:
             yield Row(index, row_id, whole, fingerprint(whole))
 
     def _check_unchanged(self, error: type[TunecheckError] = DataError) -> None:
-        """Raise an error if the content has changed since the scan; a new modification date alone is accepted."""
+        """Raise an error if the source's content has changed since the scan; a new modification date alone is no
+        change.
+
+        If it is a new date alone, it is noted, so that the content is not read again.
+        """
         state = self._source.state()
         if state == self._state:
             return
@@ -202,7 +211,9 @@ class Dataset:
         self._state = state
 
     def _refuse_id(self, name: str, number: int) -> NoReturn:
-        """Raise an error for a repeated id; it names the first row if the source can be read again."""
+        """Raise DataError for an id that occurs again in this record; the message names the first one, if it can be
+        found.
+        """
         first = 0
         if self._source.rereadable:
             records = self._source.records()
@@ -215,6 +226,11 @@ class Dataset:
         )
 
     def _scan(self) -> Scan:
+        """Read the whole source: count rows, collect column names, check ids and hash the content.
+
+        Raises:
+            DataError: there are no rows, too many column names, or an id twice.
+        """
         digest = Digest()
         columns: set[str] = set()
         ids: set[int] | None = set()
@@ -238,6 +254,12 @@ class Dataset:
         return Scan(rows, digest.result(), frozenset(columns), ids is not None, total)
 
     def _scan_stream(self, source: StreamSource) -> Scan:
+        """Read only the first rows of an iterable: its columns, and whether these rows have ids; counts and hash are
+        unknown.
+
+        Raises:
+            DataError: there are no rows.
+        """
         ahead = source.peek(PEEKED_ROWS if self._limit is None else min(self._limit, PEEKED_ROWS))
         if not ahead:
             source.refuse("has no rows")
@@ -269,13 +291,20 @@ def open_dataset(
 
 
 def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: str, path: Path | None) -> Dataset:
-    """Return a stand-in for a data set in another process, with its columns, its defaults, and one row of nulls."""
+    """Return a stand-in for a data set that is in another process: its name, columns and defaults, and one row of
+    nulls.
+    """
     dataset = Dataset(_in_memory([dict.fromkeys(columns)]), defaults=defaults)
     dataset.name, dataset.path = name, path
     return dataset
 
 
 def _open_dataset(data: Data, search: Sequence[Path], workspace: Path | None) -> Dataset:
+    """Return data of any kind as a data set; a text is a loader's `name:argument` if no such file exists, else a path.
+
+    Raises:
+        DataError: the text is a web address, or the data cannot be read.
+    """
     if isinstance(data, Dataset):
         return data
     if isinstance(data, (str, PathLike)):
@@ -291,6 +320,9 @@ def _open_dataset(data: Data, search: Sequence[Path], workspace: Path | None) ->
 
 
 def _file(given: str, folders: Sequence[Path]) -> Dataset:
+    """Open a data file with the defaults in its YAML file; a training file without a column mapping is read by its
+    form.
+    """
     path = locate(given, folders)
     source, declared = file_source(path), read_sidecar(path)
     form = None if declared.column_mapping else training_form(source)
@@ -298,7 +330,7 @@ def _file(given: str, folders: Sequence[Path]) -> Dataset:
 
 
 def training_form(source: Source) -> Form | None:
-    """Return the form of a training file by its first record, or None for other or unreadable files."""
+    """Return the form of a training file, recognised by its first record; None for other or unreadable files."""
     try:
         first = [record for _, record in islice(source.records(), 1)]
     except TunecheckError:  # reading the rows raises this error again
@@ -311,7 +343,7 @@ def training_form(source: Source) -> Form | None:
 
 
 def _training(source: FileSource, form: Form, declared: DatasetDefaults) -> Dataset:
-    """Return a training file as a data set; declarations in its sidecar override the form's defaults."""
+    """Return a training file as a data set of its form; what its YAML file declares overrides the form's defaults."""
     from tunecheck.datasets._training.forms import TrainingSource
 
     given = {key: value for key, value in vars(declared).items() if value}
@@ -319,6 +351,12 @@ def _training(source: FileSource, form: Form, declared: DatasetDefaults) -> Data
 
 
 def _load(reference: str, name: str, argument: str, folders: Sequence[Path], workspace: Path | None) -> Dataset:
+    """Open the data that a plug-in's loader returns for this argument: a path, a data set, or rows in memory.
+
+    Raises:
+        PluginError: there is no such loader, or it is not callable.
+        DataError: the loader failed, or returned something else.
+    """
     loader = find("datasets", name, workspace=workspace)
     if not callable(loader):
         raise PluginError(f"the data set plugin {name!r} is not callable; it must take the text after the colon")
@@ -336,6 +374,11 @@ def _load(reference: str, name: str, argument: str, folders: Sequence[Path], wor
 
 
 def _in_memory(data: object, name: str | None = None) -> Source:
+    """Return a DataFrame, a list or another iterable of dicts as a source; `name` replaces its name in errors.
+
+    Raises:
+        DataError: the data is of another type; the message says what to give instead.
+    """
     from tunecheck.datasets._in_memory import FrameSource, ListSource, StreamSource  # most data is in files
 
     pandas = sys.modules.get("pandas")  # if pandas was never imported, the data is not a DataFrame
@@ -354,6 +397,7 @@ def _in_memory(data: object, name: str | None = None) -> Source:
 
 
 def _refuse(data: object) -> NoReturn:
+    """Raise DataError for data of an unsupported type, with advice for frequent mistakes."""
     hint = "expected a path, a list of dicts, a DataFrame, or an iterable of dicts"
     if isinstance(data, Mapping):
         hint = "put the dict of one row into a list, or make a list of one dict a row"
@@ -370,7 +414,11 @@ _MOST_NEIGHBOURS = 1_000
 
 
 def file_source(path: Path) -> FileSource:
-    """Return the source for a file, by its suffix."""
+    """Return the reader of a data file, chosen by its suffix.
+
+    Raises:
+        DataError: no reader is known for the suffix.
+    """
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
             return JsonLinesSource(path)
@@ -410,6 +458,7 @@ def exists(path: Path) -> bool:
 
 
 def _regular(path: Path) -> Path:
+    """Return the path if it is a regular file; else raise DataError, which suggests a data file in a folder."""
     if path.is_dir():
         names = sorted(_data_files(path))
         hint = f", such as {str(path / names[0])!r}" if names else ""
@@ -420,6 +469,7 @@ def _regular(path: Path) -> Path:
 
 
 def _data_files(folder: Path) -> list[str]:
+    """Return the names of data files in a folder, to suggest one; empty if the folder cannot be read."""
     try:
         names = [path.name for path in islice(folder.iterdir(), _MOST_NEIGHBOURS)]
     except (OSError, ValueError):
@@ -428,7 +478,7 @@ def _data_files(folder: Path) -> list[str]:
 
 
 def usable_id(value: object) -> str | None:
-    """Return the value as an id: non-blank text, or an integer as text; None for other values."""
+    """Return a row's `id` as text; None unless it is an integer, or a text that is neither blank nor very long."""
     if isinstance(value, str):
         return value if len(value) <= MAX_ID_LENGTH and not value.isspace() and value else None
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < MAX_ID_LENGTH:
@@ -445,9 +495,11 @@ def fingerprint(values: Mapping[str, object]) -> str:
 
 
 def _add(seen: set[int], text: str) -> bool:
-    """Add a text by its hash, so that a million ids take 66 MB; return False if it was there already.
+    """Note a text as seen; return False if it was already noted.
 
-    Among a million texts, the chance that two different ones have the same hash is 1 in 40 million.
+    Only hashes are kept, so that a million ids take 66 MB.
+
+    Among a million texts, the chance that two different texts share a hash is 1 in 40 million.
     """
     known = len(seen)
     seen.add(hash(text))
@@ -474,7 +526,11 @@ class RepeatedDataset(Dataset):
         self._inner = inner
 
     def scan(self) -> Scan:
-        """Return the data set's scan with the row count and columns of the trials."""
+        """Return the data set's scan with the trials' row count and columns.
+
+        Raises:
+            ConfigurationError: the data has a column that trials add.
+        """
         scan = self._inner.scan()
         taken = sorted(scan.columns & {TRIAL, SOURCE_ID})
         if taken:
@@ -483,7 +539,11 @@ class RepeatedDataset(Dataset):
         return replace(scan, rows=rows, columns=scan.columns | {TRIAL, SOURCE_ID})
 
     def rows(self) -> Iterator[Row]:
-        """Yield the trials in order."""
+        """Yield the trials of each row in order.
+
+        Raises:
+            ConfigurationError: a row's id looks like that of a trial.
+        """
         for row in self._inner.rows():
             if _OF_A_TRIAL.fullmatch(row.id):
                 raise ConfigurationError(f"repeat: the id {row.id!r} looks like that of a trial; rename it")

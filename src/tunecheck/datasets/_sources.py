@@ -1,4 +1,4 @@
-"""Sources of rows in files: the common base class, JSON Lines, and JSON arrays. Defaults in a YAML file beside them.
+"""Sources of rows in files: the common base class, JSON Lines and JSON arrays; defaults in the YAML file next to them.
 
 Records are numbered in order, and errors name the place.
 """
@@ -87,7 +87,7 @@ class Source(ABC):
         raise DataError(f"{where}: {clean(what, MAX_ERROR)}")
 
     def state(self) -> object:
-        """Return a value that changes when the source changes."""
+        """Return a value that changes when the source changes, without reading it; None if there is none."""
         return None
 
 
@@ -101,6 +101,7 @@ class FileSource(Source):
         self.label = str(path)
 
     def state(self) -> object:
+        """Return the file's size and modification time, to notice changes; None if there is no such file."""
         try:
             status = self.place.stat()
         except OSError:
@@ -108,14 +109,14 @@ class FileSource(Source):
         return status.st_size, status.st_mtime_ns
 
     def open(self) -> IO[bytes]:
-        """Open the file without buffering."""
+        """Open the file for reading bytes; raise DataError if that fails."""
         try:
             return self.place.open("rb", buffering=0)
         except OSError as error:
             self.refuse(f"cannot be opened: {error.strerror or error}")
 
     def raw_chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """Yield all bytes of the file."""
+        """Yield all bytes of the file in pieces and add them to the digest; raise DataError if reading fails."""
         with self.open() as file:
             while True:
                 try:
@@ -129,7 +130,11 @@ class FileSource(Source):
                 yield chunk
 
     def chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """Yield a text file's bytes without its byte order mark; the digest includes the mark."""
+        """Yield the bytes of a UTF-8 file without a byte order mark, which only the digest includes.
+
+        Raises:
+            DataError: the file is UTF-16 or UTF-32.
+        """
         raw = self.raw_chunks(digest)
         for first in raw:
             start = first[:64]
@@ -143,7 +148,11 @@ class FileSource(Source):
             yield from raw
 
     def lines(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """Yield the physical lines without line feeds; an empty last line is skipped."""
+        """Yield the lines without their line feeds, holding only one line in memory; an empty last line is skipped.
+
+        Raises:
+            DataError: a line is too long for a row.
+        """
         held: list[bytes] = []
         size = number = 0
         for chunk in self.chunks(digest):
@@ -173,7 +182,7 @@ _BLANK = b" \t\r\n"
 
 
 def json_source(path: Path) -> FileSource:
-    """Return the reader of a `.json` file; its first character distinguishes an array from JSON Lines."""
+    """Return the reader of a `.json` file: as JSON Lines if it begins with an object, else as one array."""
     array = JsonArraySource(path)
     start = next((text for chunk in array.chunks() if (text := chunk.lstrip(_BLANK))), b"")
     return JsonLinesSource(path) if start.startswith(b"{") else array
@@ -196,9 +205,15 @@ class JsonLinesSource(FileSource):
         return self._read(loads, digest)
 
     def heads(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """Yield the records like `records`, but parse only their ids, which is faster."""
         return self._read(lambda line: loads_part(line, ("id",)), digest)
 
     def _read(self, read: Callable[[bytes], JSON], digest: Digest | None) -> Iterator[tuple[int, Record]]:
+        """Yield the object on each line, parsed by `read`, with its line number; skip blank lines.
+
+        Raises:
+            DataError: a line is not one object.
+        """
         for number, line in enumerate(self.lines(digest), 1):
             try:
                 value = read(line)
@@ -212,6 +227,7 @@ class JsonLinesSource(FileSource):
             yield number, value
 
     def _refuse_line(self, line: bytes, number: int, error: ValueError) -> NoReturn:
+        """Raise DataError for a line that is not JSON, with the most probable cause."""
         if b"\0" in line:
             self.refuse("holds NUL bytes; the file is damaged, or not text", number)
         begun = {b"[": f"an array{_ARRAY_HINT}", b"{": "an object"}.get(line.lstrip(_BLANK)[:1])
@@ -233,20 +249,21 @@ class JsonArraySource(FileSource):
     unit = "row"
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """Yield each object of the array with its number from 1; raise DataError for an item of another type."""
         for number, value in enumerate(self.items(digest), 1):
             if not isinstance(value, dict):
                 self.refuse(f"is {kind(value)} where every item of the array must be an object {{…}}", number)
             yield number, value
 
     def items(self, digest: Digest | None = None) -> list[JSON]:
-        """Return the items of any type; an empty file has none."""
+        """Return the array's items of any type; a blank file has none. Raise DataError if there is no array."""
         value = self.value(digest)
         if not isinstance(value, list):
             self.refuse(f"holds {kind(value)}; expected one array of objects [{{…}}, …]")
         return value
 
     def value(self, digest: Digest | None = None) -> JSON:
-        """Return the file's value; an empty list if the file is blank."""
+        """Return the file's JSON value, an empty list for a blank file; raise DataError if it is not JSON."""
         text = b"".join(self.chunks(digest))
         try:
             return loads(text) if text.strip(_BLANK) else []
@@ -264,6 +281,7 @@ def _problem(error: json.JSONDecodeError) -> str:
 
 
 def _reason(error: ValueError) -> str:
+    """Return a decoding error as the rest of a sentence about the text."""
     text = str(error)
     if "digits" in text:
         return "a whole number has more than 4,300 digits"
@@ -288,7 +306,7 @@ def kind(value: object) -> str:
 
 
 def as_list(value: object, what: str) -> list[JSON]:
-    """Return the value if it is a list; `what` names it in the error."""
+    """Return the value if it is a list, else raise UnusableRowError; `what` names the value in the error."""
     return value if isinstance(value, list) else refuse(f"{what} must be a list, not {_kind(value)}")
 
 
@@ -357,7 +375,7 @@ class DatasetDefaults:
 
     @property
     def target_mapping(self) -> dict[str, str]:
-        """Return the columns of an endpoint's messages, tools and parameters, as far as they are mapped."""
+        """The columns for an endpoint's messages, tools and parameters, by these names; unmapped ones are missing."""
         entries = self.column_mapping.items()
         return {key.removeprefix("target."): column for key, column in entries if key.startswith("target.")}
 
@@ -391,6 +409,7 @@ def read_sidecar(data: Path) -> DatasetDefaults:
 
 
 def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:
+    """Return defaults as the text of a data file's YAML file; empty ones are left out."""
     import yaml
 
     declared = dataclasses.asdict(defaults)

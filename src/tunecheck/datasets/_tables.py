@@ -35,6 +35,11 @@ class CsvSource(FileSource):
     unit = "line"
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """Yield each row as a dict of texts by the header's names, with its line number.
+
+        Raises:
+            DataError: the header is unusable, or a row has another number of cells.
+        """
         table = self._table(digest)
         number, header = next(table, (1, []))
         self._check_header(header, number)
@@ -47,6 +52,7 @@ class CsvSource(FileSource):
             yield number, dict(zip(header, cells, strict=True))
 
     def _table(self, digest: Digest | None) -> Iterator[tuple[int, list[str]]]:
+        """Yield the cells of each row that is not blank, with the line in which the row starts."""
         # The limit applies to the whole process and cannot be set per reader, so it is only raised.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
         reader = csv.reader(self._text_lines(digest), strict=True)
@@ -63,6 +69,7 @@ class CsvSource(FileSource):
             start = reader.line_num + 1
 
     def _text_lines(self, digest: Digest | None) -> Iterator[str]:
+        """Yield the lines as text with line feeds; raise DataError for a line that is not UTF-8."""
         for number, line in enumerate(self.lines(digest), 1):
             if b"\0" in line:
                 self.refuse("holds NUL bytes; the file is damaged, or not text", number)
@@ -72,6 +79,7 @@ class CsvSource(FileSource):
                 self.refuse(f"is not UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8", number)
 
     def _check_header(self, header: list[str], number: int) -> None:
+        """Refuse a header that names a column twice, or seems to be separated by semicolons or tabs."""
         if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
             mark = ";" if ";" in header[0] else "tab"
             self.refuse(f"the columns seem to be separated by {mark!r}; save the file with commas", number)
@@ -80,6 +88,7 @@ class CsvSource(FileSource):
             self.refuse(f"the header has the column {twice[0]!r} {header.count(twice[0])} times; rename one", number)
 
     def _refuse_quoting(self, error: csv.Error, start: int, end: int) -> NoReturn:
+        """Raise DataError for a row that is not CSV; `start` and `end` are the row's first and last line."""
         text = str(error)
         if "unexpected end of data" in text or "field larger" in text:
             self.refuse("a quote that opens in this row is never closed, or its cell is too long", start)
@@ -95,6 +104,12 @@ class ParquetSource(FileSource):
     """A Parquet file: timestamps become ISO 8601 text, decimals text; binary columns are refused."""
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """Yield each row as a dict of JSON values with its number from 1; the digest covers the file's bytes.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+            DataError: the file or a value cannot be read.
+        """
         try:
             import pyarrow
             import pyarrow.parquet as parquet
@@ -119,6 +134,7 @@ class ParquetSource(FileSource):
             self.refuse(f"holds a value that cannot be read: {error}", number + 1)
 
     def _check(self, schema: pyarrow.Schema) -> None:
+        """Refuse a file that has a column twice, or a column with bytes at any depth."""
         twice = [name for name, count in Counter(schema.names).items() if count > 1]
         if twice:
             self.refuse(f"has the column {twice[0]!r} more than once; rename one")
@@ -139,6 +155,7 @@ def without_nulls(value: JSON) -> JSON:
 
 
 def _values(column: pyarrow.Array) -> list[JSON]:
+    """Return a column's values as JSON; columns of texts, integers and booleans need no conversion."""
     import pyarrow.types as types
 
     values: list[JSON] = column.to_pylist()
@@ -149,6 +166,7 @@ def _values(column: pyarrow.Array) -> list[JSON]:
 
 
 def _holds_bytes(kind: pyarrow.DataType) -> bool:
+    """Return whether values of this type contain bytes at any depth."""
     import pyarrow.types as types
 
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
@@ -178,6 +196,7 @@ def to_json(value: object) -> object:
 
 
 def _scalar(value: object) -> object:
+    """Return a date, duration, decimal, UUID or missing value as plain JSON; other values as `_numpy` does."""
     if type(value).__name__ in ("NaTType", "NAType"):
         return None
     if isinstance(value, (date, time)):  # a datetime and a pandas Timestamp are dates, too
@@ -192,6 +211,7 @@ def _scalar(value: object) -> object:
 
 
 def _numpy(value: object) -> object:
+    """Return a numpy value as plain JSON: a scalar as its Python value, an array as a list; other values unchanged."""
     shape = getattr(value, "shape", None)
     if type(value).__name__ == "datetime64":
         return None if str(value) == "NaT" else str(value)

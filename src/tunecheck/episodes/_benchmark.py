@@ -40,7 +40,7 @@ class BenchmarkDialect(ABC):
 
     @abstractmethod
     def wording(self) -> Wording:
-        """Return the benchmark's texts, read from the user's copy.
+        """Return the texts that the benchmark sends to models, read from the user's copy.
 
         Raises:
             DataError: there is no copy; the message says how to get one.
@@ -48,7 +48,11 @@ class BenchmarkDialect(ABC):
 
     @abstractmethod
     def long_context(self) -> Mapping[str, JSON]:
-        """Return the constants for rows with long context; raises the errors of `wording`."""
+        """Return the texts and lists that extend the simulators' data in rows with long context.
+
+        Raises:
+            DataError: there is no copy; the message says how to get one.
+        """
 
     @abstractmethod
     def tools_dialect(self, offer: Offer, wording: Wording) -> Dialect:
@@ -70,10 +74,10 @@ class BenchmarkDialect(ABC):
 
 
 def find_benchmark(name: str) -> type[BenchmarkDialect]:
-    """Return the dialect that is registered for this value of `compat`.
+    """Return the class of benchmark that a plug-in registered under this value of `compat`.
 
     Raises:
-        PluginError: no dialect is registered for it.
+        PluginError: no benchmark is registered under this name, or its class is not a `BenchmarkDialect`.
     """
     found = find(_KIND, name)
     if not (isinstance(found, type) and issubclass(found, BenchmarkDialect)):
@@ -82,7 +86,7 @@ def find_benchmark(name: str) -> type[BenchmarkDialect]:
 
 
 def benchmark_of(values: Mapping[str, object]) -> str | None:
-    """Return the name of the benchmark that the row belongs to, or None."""
+    """Return the name of the installed benchmark that claims a row with these columns; None if no benchmark does."""
     category, check = values.get("category"), values.get("check")
     if not isinstance(category, str) or check is None:
         return None
@@ -90,7 +94,9 @@ def benchmark_of(values: Mapping[str, object]) -> str | None:
 
 
 def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
-    """Return the constants for long context of an installed benchmark.
+    """Return the long-context constants of the first installed benchmark, read from its copy in `data`.
+
+    None means the usual place.
 
     Raises:
         DataError: no such benchmark is installed, or there is no copy of its data.
@@ -102,4 +108,5 @@ def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
 
 @cache
 def _benchmarks() -> tuple[tuple[str, type[BenchmarkDialect]], ...]:
+    """Return the installed benchmarks, each with its name."""
     return tuple((plugin.name, find_benchmark(plugin.name)) for plugin in discover(_KIND))

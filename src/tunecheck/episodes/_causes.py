@@ -107,7 +107,9 @@ class TurnComparison:
         return {name: operation for simulator in each for name, operation in simulator.operations().items()}
 
     def _by_name(self, called: Called) -> Called:
-        """Return the call with its arguments by name, and with calls in them as text."""
+        """Return a copy of the record with names for the call's positional arguments, and with nested calls as source
+        text.
+        """
         given: Mapping[str, object] = called.call.arguments
         texts = {name: source_text(value) for name, value in given.items() if isinstance(value, FunctionCall)}
         call = FunctionCall(called.call.name, {**called.call.arguments, **texts})
@@ -116,7 +118,7 @@ class TurnComparison:
         return Called(named, called.result, called.changes, called.acted)
 
     def is_refused(self, made: Called) -> bool:
-        """Return True if a call failed although the operation accepts its arguments."""
+        """Return True if the simulator answered with an error although the function accepts these arguments."""
         operation = self.operations.get(made.call.name)
         try:
             return made.result.error and operation is not None and operation.bind((), made.call.arguments) is not None
@@ -124,44 +126,51 @@ class TurnComparison:
             return False
 
     def known(self, made: Called) -> str:
-        """Return everything that was known before a call of the model, as searchable text."""
+        """Return what the model could know before it made this call, as one lower-case text to search in.
+
+        That is: the user's messages, the functions' definitions and the results of earlier calls.
+        """
         later = len(self.made) - next(at for at, each in enumerate(self.made) if each is made)
         return self._mentions + _searchable(self.results[: len(self.results) - later])
 
     @cached_property
     def _mentions(self) -> str:
-        """Return what was known before any call: the user's messages and the functions' definitions."""
+        """The user's messages and the functions' definitions, as one lower-case text to search in."""
         said = dumps(cast("JSON", self._said)).decode() if self._said else ""
         return _searchable([said, self._services.definitions(self._right), ""])
 
     @cached_property
     def found(self) -> str:
-        """Return the results of the ground truth's calls as one text."""
+        """The results of the ground truth's calls in this turn, as one lower-case text to search in."""
         return _searchable([wanted.result.text for wanted in self.wanted])
 
     def called(self, name: str) -> list[Called]:
-        """Return the model's calls of a function."""
+        """Return the model's calls of this function in the failed turn."""
         return [made for made in self.made if made.call.name == name]
 
     def did(self, wanted: Called) -> bool:
-        """Return True if the model got the result of this ground-truth call."""
+        """Return True if a call of the same function gave the model the same result as this ground-truth call."""
         same = (made for made in self.called(wanted.call.name) if made.result.text == wanted.result.text)
         return any(not made.result.error for made in same)
 
     @cached_property
     def undone(self) -> list[Called]:
-        """Return the ground truth's calls with results that the model lacks."""
+        """The ground truth's successful calls that gave results which the model did not get."""
         return [wanted for wanted in self.wanted if not wanted.result.error and not self.did(wanted)]
 
     def attempts(self) -> Iterator[tuple[Called, Called]]:
-        """Yield the model's calls of functions with undone calls, each with the first of these."""
+        """Yield pairs of a model's call and a ground-truth call of the same function, if the model lacks the latter's
+        result.
+        """
         for made in self.made:
             wanted = next((each for each in self.undone if each.call.name == made.call.name), None)
             if wanted is not None:
                 yield made, wanted
 
     def differs_without(self, name: str) -> bool:
-        """Return True if the states would also differ without the model's calls of this function in the turn."""
+        """Return True if the final states are still wrong when the model's calls of this function in this turn are left
+        out.
+        """
         last = [call for call in self._turns[-1] if call.name != name]
         turns = [*self._turns[:-1], last]
         episode = play(self._services.play(self._asked), turns, compared=[self.turn - 1])
@@ -169,7 +178,7 @@ class TurnComparison:
 
 
 def _found_out(called: Called, states: object) -> bool:
-    """Return True if the call's name suggests a lookup, or its result repeats values of the state."""
+    """Return True if a call only looked something up: its name says so, or its result repeats a value of the state."""
     if _ASKS.search(called.call.name):
         return True
     held = {leaf for leaf in leaves(states) if _tells(leaf)}
@@ -177,6 +186,7 @@ def _found_out(called: Called, states: object) -> bool:
 
 
 def _tells(leaf: object) -> bool:
+    """Return True for values distinctive enough to be recognised elsewhere: texts and numbers except "", 0 and 1."""
     return isinstance(leaf, (str, int, float)) and not isinstance(leaf, bool) and leaf not in ("", 0, 1)
 
 
@@ -186,7 +196,10 @@ def _searchable(texts: Iterable[str]) -> str:
 
 
 def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Fault]:
-    """Yield the fault that ended the conversation, and the first answer cut off up to the failed turn (from 0)."""
+    """Yield the fault that ended the conversation by force, if any, and the first answer that was cut off.
+
+    Answers after the failed turn (from 0) do not count; None searches all turns.
+    """
     if episode.ended_by is not None:
         yield Fault(code=episode.ended_by, turn=len(episode.turns) or None, message=title(episode.ended_by))
     for number, turn in enumerate(episode.turns[: None if failed_turn is None else failed_turn + 1], 1):
@@ -198,7 +211,10 @@ def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Faul
 
 
 def causes_of_calls(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield how the model's calls in the failed turn differ from the ground truth's, the most informative first."""
+    """Yield the faults that explain how the model's calls in the failed turn differ from the ground truth's.
+
+    Unknown functions and loops are always reported; of the other causes, only the most informative.
+    """
     yield from _unknown(compared)
     yield from _loop(compared)
     for look in (_unfounded_value, _skipped_lookup, _needless_step, _against_state, _gave_up):
@@ -211,7 +227,7 @@ def causes_of_calls(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _early(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield the first call that changed the state in a turn without expected calls."""
+    """Yield a fault for the first call that changed the state in an earlier turn without expected calls."""
     for turn, made in compared.early[:1]:
         words = f"{_call_text(made.call)} in a turn that asks for no call"
         actual: JSON = made.call.arguments
@@ -219,10 +235,14 @@ def _early(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _unknown(compared: TurnComparison) -> Iterator[Fault]:
+    """Yield a fault for the first call of a function that does not exist, unless the model called the meant one
+    afterwards.
+    """
     for at, made in enumerate(compared.made):
         name = made.call.name
         named = name_fault(name[:100], frozenset(compared.operations))
         decorated = named.code.startswith("decorated_name")
+        # functions with a name that the called name extends (`send` for `send_now`), the longest first
         begun = (other for other in sorted(compared.operations, key=len, reverse=True) if name.startswith(other))
         meant = named.expected if decorated else next(begun, None)
         if name not in compared.operations and meant not in {later.call.name for later in compared.made[at:]}:
@@ -234,6 +254,9 @@ def _unknown(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _loop(compared: TurnComparison) -> Iterator[Fault]:
+    """Yield a fault for the first call that was repeated with the same result, more often than the ground truth makes
+    it.
+    """
     times = Counter((made.call.name, _call_text(made.call), made.result.text) for made in compared.made)
     for (name, call, _), count in times.items():
         wanted = sum(_call_text(each.call) == call for each in compared.wanted)
@@ -244,11 +267,12 @@ def _loop(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield ground-truth lookups that the model skipped before it acted."""
+    """Yield a fault for each call that the model made without a lookup that the ground truth makes before it."""
     for at, look in enumerate(compared.wanted):
         if look not in compared.looks or look.result.text in compared.results or compared.called(look.call.name):
             continue
         for then in compared.wanted[at + 1 :]:
+            # the model's first call of the function that the ground truth prepares with the lookup
             act = next(iter(compared.called(then.call.name)), None) if then.acted else None
             if act is not None and (compared.lacks_results or not compared.did(then)):
                 words = f"{_call_text(act.call)} without {_call_text(look.call)}, which the ground truth calls before"
@@ -256,7 +280,7 @@ def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _against_state(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield calls refused in the current state, if the ground truth calls the same function with other values."""
+    """Yield a fault for each call that the simulator refused if the ground truth calls it with other values."""
     for made, wanted in compared.attempts():
         if compared.is_refused(made) and wanted.acted and _has_other_values(made.call, wanted.call):
             words = f"{_call_text(made.call)} cannot be done in this state: {_error(made)}"
@@ -264,7 +288,10 @@ def _against_state(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield failed calls that the model did not repeat successfully."""
+    """Yield a fault for each failed call that the model did not repeat successfully.
+
+    A call with other values than the ground truth's counts only if it is the turn's last one.
+    """
     for made, wanted in compared.attempts():
         if made.result.error and (made is compared.made[-1] or _same(made.call, wanted.call)):
             words = f"{_call_text(made.call)} failed and was not done after that: {_error(made)}"
@@ -272,7 +299,9 @@ def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield calls without which the final state would be right."""
+    """Yield a fault for each function that changed the state, is not in the ground truth, and alone made the state
+    wrong.
+    """
     if compared.lacks_results or compared.undone:
         return
     wanted = {each.call.name for each in compared.wanted}
@@ -285,7 +314,10 @@ def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield argument values without a source, if the user or a result gave the ground truth's value."""
+    """Yield a fault for each argument value that neither the user, the definitions nor an earlier result contain.
+
+    An argument counts only if the ground truth's value could be known.
+    """
     for made, wanted in compared.attempts():
         if any(_same(made.call, each.call) for each in compared.wanted):
             continue
@@ -300,6 +332,10 @@ def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _could_be_given(value: object) -> bool:
+    """Return True if a value must come from the conversation: a short text or a number with several digits.
+
+    The model may write longer texts and choose small amounts itself.
+    """
     if isinstance(value, str):
         return 0 < len(value.split()) <= _MOST_WORDS
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -308,7 +344,7 @@ def _could_be_given(value: object) -> bool:
 
 
 def _mentions(value: object, known: str) -> bool:
-    """Return True if the known text contains the value, or all its parts (of a path or a date)."""
+    """Return True if the known text contains all words and numbers of a value; null and booleans need no source."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if value is None or isinstance(value, bool):
@@ -318,7 +354,10 @@ def _mentions(value: object, known: str) -> bool:
 
 
 def _difference_faults(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield the differences between the turn's calls and the ground truth's."""
+    """Yield the first few differences between the model's calls in the turn and the ground truth's, compared leniently.
+
+    Without a difference, further calls that changed the state are reported.
+    """
     match = match_calls([made.call for made in compared.made], [each.call for each in compared.wanted], _LOOSE)
     faults = [*call_faults(match, _LOOSE), *argument_faults(match)]
     for made in compared.made if not faults else ():
@@ -335,11 +374,15 @@ def _pair_fault(code: str, compared: TurnComparison, wanted: FunctionCall, made:
 
 
 def _same(one: FunctionCall, other: FunctionCall) -> bool:
+    """Return True if both calls have the same function and arguments; 15.0 and 15 are equal."""
     return one.name == other.name and canonical(_plain(one)) == canonical(_plain(other))
 
 
 def _has_other_values(one: FunctionCall, other: FunctionCall) -> bool:
-    """Return True if the values differ by more than a longer text, such as `archive/report.csv` for `archive`."""
+    """Return True if calls of the same function differ in the values of their common arguments.
+
+    A text that contains the expected one, such as `archive/report.csv` for `archive`, is no other value.
+    """
     pairs = [(one.arguments[name], value) for name, value in other.arguments.items() if name in one.arguments]
     texts = all(isinstance(value, str) and isinstance(right, str) and right in value for value, right in pairs)
     return not texts and not _same(one, other)
@@ -356,6 +399,7 @@ def _call_text(call: FunctionCall) -> str:
 
 
 def _error(made: Called) -> str:
+    """Return the error text of a failed call's result, shortened."""
     value = made.result.value
     error = value.get("error") if isinstance(value, dict) else None
     return str(error or made.result.text)[:200]

@@ -18,7 +18,9 @@ from tunecheck.simulators._backend import holds_calls
 NO_CALL = "the answer holds no call"
 
 _NAME = re.compile(NAME)
+# a text that is one fenced code block; group 1 is its content
 _FENCED = re.compile(r"```[\w+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
+# an empty answer: white space, backticks or an empty list
 _NOTHING = re.compile(r"[\s`]*+(?:\[\s*+\])?[\s`]*+")
 _CALL_AHEAD = re.compile(rf"\[?\s*{NAME}\s*\(")
 
@@ -37,6 +39,7 @@ def mode_of(results: Iterable[object], *, model: str = "") -> CallMode:
 
 
 def _from_tools(result: object) -> bool:
+    """Return True if a result has the form of structured calls: a list, unless all its steps are texts."""
     if not isinstance(result, list):
         return False
     steps = [step for turn in result if isinstance(turn, list) for step in turn]
@@ -44,11 +47,10 @@ def _from_tools(result: object) -> bool:
 
 
 def decode_step(step: object, *, text_mode: bool = False, tools: object = None) -> Reading:
-    """Return the calls of one step of a result file.
+    """Return the calls of one step (one answer of the model) in a result file; a problem describes unreadable calls.
 
-    A step of a function-calling endpoint is `[{"name": "<arguments as JSON>"}, …]`, or a text, which contains no call.
-    With `text_mode`, calls are searched for in a text, whose values get their types from the definitions in `tools`; a
-    list is still read as calls. Never raises and evaluates nothing.
+    With `text_mode`, calls are searched for in a text, and the definitions in `tools` decide the types of its values.
+    Without it, a text has no calls. A list is always read as `[{"name": "<arguments as JSON>"}, …]`. Never raises.
     """
     if isinstance(step, str) and text_mode:
         return at_most_max_calls(_decode_text(step, tools))
@@ -58,14 +60,17 @@ def decode_step(step: object, *, text_mode: bool = False, tools: object = None) 
 
 
 def at_most_max_calls(decoded: Reading) -> Reading:
-    """Return the reading, or a problem if the answer has more calls than are executed."""
+    """Return the reading, or a reading with a problem instead if it has more calls than one answer may make."""
     if len(decoded.calls) > MAX_CALLS:
         return Reading(problem=f"{len(decoded.calls)} calls in one answer; up to {MAX_CALLS} are made")
     return decoded
 
 
 def decode_entries(step: object, read: Callable[[object], Iterator[FunctionCall]]) -> Reading:
-    """Return the calls that `read` finds in a list, or the problem. Never raises."""
+    """Return the calls that `read` finds in a step that is a list; for any other step or unreadable calls, a problem.
+
+    Never raises.
+    """
     if not isinstance(step, (list, tuple)):
         return Reading(problem=NO_CALL if isinstance(step, str) else "the answer is neither calls nor text")
     try:
@@ -75,7 +80,7 @@ def decode_entries(step: object, read: Callable[[object], Iterator[FunctionCall]
 
 
 def source_text(call: FunctionCall, separator: str = ", ") -> str:
-    """Return a call as Python source, including calls in its arguments."""
+    """Return a call as Python source, `f('a', n=1)`; calls inside its arguments are written as source, too."""
     places = {str(place) for place in range(positional_count(call.arguments))}
     arguments = call.arguments.items()
     parts = [_source(value) if name in places else f"{name}={_source(value)}" for name, value in arguments]
@@ -83,6 +88,9 @@ def source_text(call: FunctionCall, separator: str = ", ") -> str:
 
 
 def _source(value: object) -> str:
+    """Return an argument's value as Python source, with calls inside lists and dicts; `…` for a number too long to
+    write.
+    """
     if isinstance(value, FunctionCall):
         return source_text(value)
     if isinstance(value, dict) and holds_calls(value):
@@ -96,7 +104,7 @@ def _source(value: object) -> str:
 
 
 def is_answer(step: object) -> bool:
-    """Return True if a step is a text for the user, without any complete or begun call."""
+    """Return True if a step is a text for the user: not empty, and without any call, even an unreadable one."""
     if not isinstance(step, str) or not step.strip():
         return False
     reading = read_calls(step)
@@ -104,6 +112,11 @@ def is_answer(step: object) -> bool:
 
 
 def _calls(step: object) -> Iterator[FunctionCall]:
+    """Yield the calls of a result file's list `[{"name": "<arguments as JSON>"}, …]`; arguments may also be an object.
+
+    Raises:
+        UnreadableError: an item or its arguments have another form; the message counts calls from 1.
+    """
     for number, (name, arguments) in enumerate(entries_of(step), 1):
         value = arguments
         if isinstance(arguments, str):
@@ -132,7 +145,10 @@ def entries_of(step: object) -> Iterator[tuple[str, object]]:
 
 
 def _decode_text(text: str, tools: object) -> Reading:
-    """Return the calls of a text, in brackets or bare (`cd('docs')`), fenced or not. Never raises."""
+    """Return the calls of a text such as `[cd('docs'), ls()]`, also without brackets, fenced, or in another format.
+
+    A text without a call gives the problem `NO_CALL`, an empty text an empty reading. Never raises.
+    """
     if _NOTHING.fullmatch(text):
         return Reading()
     body = text.strip(" \t\r\n")
@@ -162,6 +178,7 @@ class _NestedScanner(PythonScanner):
         self._nested = 0
 
     def _word(self) -> JSON:
+        """Read a literal, or a call inside a call's arguments; the call becomes the argument's value."""
         name = _NAME.match(self.text, self.position)
         if name is None or not self.text.startswith("(", name.end()):
             return super()._word()

@@ -44,6 +44,7 @@ class Wording(ABC):
 
 class OwnWording(Wording):
     def system(self, functions: Sequence[JSON]) -> str:
+        """Return the system prompt, which lists the functions and explains how to call them."""
         listed = "\n".join(dumps(function).decode() for function in functions)
         return (
             "You act for the user by calling functions. To call, answer with nothing but a list of calls in Python's "
@@ -55,6 +56,7 @@ class OwnWording(Wording):
         )
 
     def added(self, functions: Sequence[JSON] | None) -> str:
+        """Return the announcement of new functions, with their documents if the functions are in the prompt."""
         sentence = "From now on there are more functions that you can call. Please go on with them."
         if functions is None:
             return sentence
@@ -79,7 +81,7 @@ class FamilyWording(OwnWording):
 
 
 def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, keep_nothing: bool = False) -> JSON:
-    """Return the calls of an answer, or its text if it has none.
+    """Return a model's answer as a step of the result: its calls as `{name: "<arguments as JSON>"}`, or else its text.
 
     Arguments stay as received. If a call has no function or no name, the whole answer becomes a text without calls.
     Some servers send empty arguments as nothing; these become `{}`, unless `keep_nothing` is set.
@@ -106,9 +108,9 @@ def answer_text(
     tools: object = None,
     write: Callable[[FunctionCall], str] = source_text,
 ) -> str:
-    """Return the text of an answer; calls that the server extracted are written back as call text.
+    """Return an answer as text; structured calls, and calls in the text in this `form`, become call text (`[f(a=1)]`).
 
-    Calls in the text in this `form` are also written as call text; they are read by the definitions of `tools`.
+    `tools` are the definitions for reading calls in the text; `write` writes a call. Other text is unchanged.
     """
     if form is not None and (called := with_calls(completion, form, tools)).tool_calls:
         completion = replace(called, text=None)
@@ -134,34 +136,33 @@ class Dialect(ABC):
 
     @abstractmethod
     def open(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the first turn's messages for the model."""
+        """Return the messages that begin the conversation, made from the first turn's messages."""
 
     @abstractmethod
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
-        """Return the model's messages for a turn that adds functions."""
+        """Offer more functions from this turn on, and return the turn's messages, with an announcement if needed."""
 
     @abstractmethod
     def step(self, completion: Completion) -> JSON:
-        """Return the step for the result."""
+        """Convert the model's answer to a step of the result: a list of calls, or text."""
 
     @abstractmethod
     def decode(self, step: JSON) -> Reading:
-        """Return the calls of a step."""
+        """Read the calls of a step; an unreadable call is the reading's problem."""
 
     @abstractmethod
     def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
-        """Return the answer as an assistant message.
-
-        `stem` is the prefix of ids for calls without ids.
+        """Return the answer as an assistant message for later requests; calls without an id get ids that begin with
+        `stem`.
         """
 
     def within_turn(self, message: Message, completion: Completion) -> Message:
-        """Return the assistant message as it is sent back within the same turn."""
+        """Return the assistant message in the form that later requests of the same turn send back."""
         return message
 
     @abstractmethod
     def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
-        """Return the messages with the results of a message's calls."""
+        """Return the messages that tell the model the results of its calls; `message` is the one that made them."""
 
 
 class ToolsDialect(Dialect):
@@ -180,7 +181,7 @@ class ToolsDialect(Dialect):
         return list(messages)
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
-        """Add the tools; if the user says nothing, a message announces them."""
+        """Offer the tools from this turn on; a turn without messages gets one that announces them."""
         self.tools = [*(self.tools or ()), *offer.tools]
         return list(messages) or [{"role": "user", "content": self._wording.added(None)}]
 
@@ -191,7 +192,10 @@ class ToolsDialect(Dialect):
         return decode_step(step)
 
     def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
-        """Return the answer with text and calls as received."""
+        """Return the answer as an assistant message with its text and calls as received.
+
+        Unreadable calls go back as text, which every server accepts, unless `refuses_unreadable` is False.
+        """
         if not completion.tool_calls or isinstance(step, str):
             return {"role": "assistant", "content": completion.text or ("" if isinstance(step, list) else step)}
         if decoded.problem is not None and self.refuses_unreadable:
@@ -203,7 +207,10 @@ class ToolsDialect(Dialect):
         return {"role": "assistant", "content": completion.text, "tool_calls": calls}
 
     def within_turn(self, message: Message, completion: Completion) -> Message:
-        """Add the reasoning, because APIs require it within a turn of calls, some exactly as received."""
+        """Return the message with the model's reasoning, for the next requests of the same turn.
+
+        APIs require the reasoning within a turn of calls, some exactly as received.
+        """
         opening = "" if completion.raw_text is None else thought_of(completion.raw_text)
         fields: dict[str, JSON] = {"content": f"{opening}{completion.text or ''}"} if opening else {}
         fields |= completion.reasoning_fields
@@ -212,6 +219,7 @@ class ToolsDialect(Dialect):
         return {**message, **fields}
 
     def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
+        """Return one tool message for each result, with the id of its call."""
         calls = message.get("tool_calls")
         ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
         return [
@@ -228,7 +236,7 @@ class TextDialect(Dialect):
         self._profile = profile
 
     def open(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the messages after the system prompt, which includes the first system message."""
+        """Return the messages with the system prompt in front, which includes the first system message."""
         return with_system(messages, self._wording.system(self._offer.functions))
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
@@ -254,7 +262,10 @@ _SIGNATURES = ("extra_content", "thought_signature", "thoughtSignature")
 
 
 def _sent_back(call: Mapping[str, JSON], id_: str) -> JSON:
-    """Return a call for sending back: only the fields of OpenAI's schema, and signatures."""
+    """Return a call as the model may get it back: the fields of OpenAI's schema and Gemini's signatures.
+
+    A call without an id gets `id_`, and empty arguments become `{}`.
+    """
     function = call.get("function")
     assert isinstance(function, dict)
     arguments = function.get("arguments")

@@ -54,7 +54,8 @@ class ConversationAttempt:
     """This turn's answers without reasoning, by position in the messages; later turns use them."""
 
     async def run(self, context: CallContext) -> Episode:
-        """Run the conversation.
+        """Run the conversation until the user has no message, it is ended by force, or it has 200 turns; return its
+        events.
 
         Raises:
             EndpointError: a call of the model failed for good; if the context window is full, the episode ends instead.
@@ -73,10 +74,19 @@ class ConversationAttempt:
         return self.episode
 
     def _see_states(self) -> None:
+        """Add the simulators' current states to the episode, if states are kept."""
         if self.keep_states:
             self.episode.add(StateSeen(self.backend.state_texts()))
 
     def _begin(self, turn: int, said: Sequence[Message]) -> None:
+        """Add a turn with the user's messages to the episode and to the model's messages, and offer the turn's new
+        functions.
+
+        From now on, the model gets its former answers without their reasoning.
+
+        Raises:
+            ValueError: the turn has neither a message nor a new function.
+        """
         added = self.scenario.held_out.get(turn)
         if added is not None:
             said = self.dialect.add(added, said)
@@ -91,6 +101,7 @@ class ConversationAttempt:
         self.episode.add(Said(said))
 
     async def _take(self, turn: int) -> None:
+        """Request answers and make their calls until the turn ends by itself or reaches the step limit."""
         answers = self.episode.turns[-1].answers
         while await self._step(turn, len(answers)):
             if self.step_limit is not None and len(answers) >= self.step_limit:
@@ -98,7 +109,10 @@ class ConversationAttempt:
                 return
 
     async def _step(self, turn: int, step: int) -> bool:
-        """Request one answer and make its calls; return True if it has calls, so that the turn continues."""
+        """Request one answer, make its calls and note both in the episode; return True if the model must answer again.
+
+        A full context window ends the conversation. It raises instead with `compat`, or if the model never answered.
+        """
         request = input_entry(self._messages, self.dialect.tools) if self.keep_inputs else None
         try:
             completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)
@@ -129,6 +143,10 @@ class ConversationAttempt:
         return False
 
     async def _call(self, decoded: Reading, message: Message) -> None:
+        """Make an answer's calls on the simulators, and add the results to the episode and the model's messages.
+
+        Simulators that may block run in a thread, so that other conversations go on.
+        """
         bounded = all(simulator.bounded for simulator in self.backend.simulators.values())
         results = self._make(decoded.calls) if bounded else await asyncio.to_thread(self._make, decoded.calls)
         for call, result in zip(decoded.calls, results, strict=True):

@@ -105,7 +105,7 @@ class EpisodeTurn:
 
     @property
     def completions(self) -> list[Completion]:
-        """Return the answers that a model gave."""
+        """The turn's answers that arrived from a model, as opposed to recorded or failed ones."""
         return [answer.completion for answer in self.answers if answer.completion is not None]
 
 
@@ -119,7 +119,7 @@ class Episode:
             self.add(event)
 
     def add(self, event: Event) -> None:
-        """Append an event and add it to the current turn."""
+        """Append an event to the conversation, and to its last turn; `Said` begins a turn."""
         self.events.append(event)
         match event:
             case Said():
@@ -133,19 +133,24 @@ class Episode:
 
     @property
     def ended_by(self) -> str | None:
-        """Return what forced the end of the conversation, if known: `step_limit` or `overflow`."""
+        """Why the conversation was ended by force: `step_limit` or `overflow`; None if it was not, or for an unknown
+        reason.
+        """
         return next((by for by in self._forced_ends() if by != "force"), None)
 
     @property
     def forced_quit(self) -> bool:
-        """Return True if the conversation was ended by force."""
+        """True if the conversation was ended by force, for a known or an unknown reason."""
         return bool(self._forced_ends())
 
     def _forced_ends(self) -> list[str]:
         return [event.by for event in self.events if isinstance(event, TurnEnded) and event.by in _FORCED]
 
     def columns(self) -> dict[str, JSON]:
-        """Return the columns from which `of_columns` restores the course of the conversation."""
+        """Return the row's columns about the course of the conversation, from which `of_columns` restores an episode.
+
+        A column without any known value is None.
+        """
         made: list[JSON] = [[answer.made for answer in turn.answers] for turn in self.turns]
         reasons = [[answer.finish_reason for answer in turn.answers] for turn in self.turns]
         known = any(reason is not None for turn in reasons for reason in turn)
@@ -165,7 +170,7 @@ class Episode:
         forced_quit: object = False,
         ended_by: object = None,
     ) -> Episode:
-        """Return the episode that a row's columns describe.
+        """Restore the episode from a row's columns. Columns of another form are ignored.
 
         Args:
             calls_made: by turn and step, the texts of the executed calls.
@@ -186,7 +191,9 @@ class Episode:
 
     @classmethod
     def read(cls, record: Mapping[str, object]) -> Episode:
-        """Return the episode in the `inference_log` of a line of a result file, BFCL's or ours."""
+        """Return the events in the `inference_log` of a record of a result file, BFCL's or ours; without a log, no
+        events.
+        """
         log = record.get("inference_log")
         turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
         episode = cls(event for turn in turns for event in _read_turn(turn))
@@ -195,7 +202,11 @@ class Episode:
         return episode
 
     def decoded(self, turn: int, step: int, decoded: Reading) -> Reading:
-        """Return the calls of a step as read during the conversation if known, else `decoded`."""
+        """Return the calls that were executed in this step (turn and step from 0), if the log shows them; else
+        `decoded`.
+
+        If the log shows that no call was executed, the reading has a problem instead of calls.
+        """
         answers = self.turns[turn].answers if turn < len(self.turns) else []
         texts = answers[step].made if step < len(answers) else None
         if not isinstance(texts, list) or not (texts or decoded.calls):
@@ -211,7 +222,7 @@ UNKNOWN = Episode()
 
 
 def inference_log(episode: Episode) -> list[JSON]:
-    """Return the inference log of an episode."""
+    """Return the episode in the form of BFCL's inference log: states and turns, each turn with its numbered steps."""
     entries: list[JSON] = []
     turn: dict[str, JSON] = {}
     step: list[JSON] = []
@@ -234,6 +245,7 @@ def inference_log(episode: Episode) -> list[JSON]:
 
 
 def _answer_entries(answer: Answered) -> Iterator[JSON]:
+    """Yield the log entries of an answer: the request if kept, the answer if it arrived, and its executed calls."""
     if answer.request is not None:
         yield answer.request
     completion = answer.completion
@@ -253,6 +265,7 @@ def _answer_entries(answer: Answered) -> Iterator[JSON]:
 
 
 def _end_entries(end: TurnEnded, made: JSON) -> Iterator[JSON]:
+    """Yield the log entries for the end of a turn; `made` are the calls of its last answer."""
     if end.by == "empty":
         yield _note("decode_success", "Successfully decoded model response.", [])
     event, sentence = _ENDINGS[end.by]
@@ -265,7 +278,7 @@ def _note(event: str, content: str, calls: JSON, **more: JSON) -> JSON:
 
 
 def input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None) -> JSON:
-    """Return the log entry of a request; like BFCL, it holds the messages as text."""
+    """Return the log entry of a request; as in BFCL's logs, the messages are one text."""
     content: dict[str, JSON] = {"message": repr([dict(message) for message in messages])}
     if tools is not None:
         content["tools"] = [dict(tool) for tool in tools]
@@ -273,6 +286,7 @@ def input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]]
 
 
 def _read_turn(turn: Mapping[str, JSON]) -> Iterator[Event]:
+    """Yield the events that one turn of an inference log reports: its answers, and a forced end."""
     yield Said()
     for key, items in turn.items():
         if not isinstance(items, list):
@@ -282,13 +296,14 @@ def _read_turn(turn: Mapping[str, JSON]) -> Iterator[Event]:
         if key.startswith("step_"):
             said = next((item for item in known if item.get("role") == "assistant"), {})
             calls = [call for note in notes if (call := note.get("model_response_decoded"))]
+            # a note without calls reports that none was read; without a note, the calls are unknown
             made: JSON = calls[0] if calls else [] if notes else None
             yield Answered(said.get("content"), made, said.get("finish_reason"))
         yield from (TurnEnded(by) for note in notes if (by := _ending(note)))
 
 
 def _ending(note: Mapping[str, JSON]) -> str | None:
-    """Return the forced end that the note reports, or None."""
+    """Return the forced end that a log note reports, `overflow` or `step_limit`; None for other notes."""
     if note.get("event") == "overflow":
         return "overflow"
     return "step_limit" if note.get("event") == "force_quit" or "forced to quit" in str(note.get("content")) else None
@@ -324,7 +339,7 @@ REASONING = "reasoning_content"
 
 
 def output_columns(episode: Episode) -> dict[str, JSON]:
-    """Return the output columns of a conversation."""
+    """Return the columns that the conversation adds to its row: result, log, counts by turn and step, and totals."""
     by_turn = [turn.completions for turn in episode.turns]
     every = [completion for turn in by_turn for completion in turn]
 
@@ -350,7 +365,9 @@ def output_columns(episode: Episode) -> dict[str, JSON]:
 
 
 def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -> dict[str, JSON]:
-    """Return the columns of a single answer: the result is one step, and the counts are numbers."""
+    """Return the columns of a question that was asked once: the result is the one step, and the counts are plain
+    numbers.
+    """
     return {
         **completion.columns(),
         "result": step,
@@ -366,9 +383,10 @@ def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -
 
 
 def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *, ended: bool) -> dict[str, JSON]:
-    """Return the columns of a recorded answer, with its result and counts as recorded.
+    """Return the columns of a replayed record: those computed by the replay, with result and counts as recorded.
 
-    `ended`: the recorded conversation has fewer turns than its row, so it was ended by force.
+    `ended` is True if the record has fewer turns than its row: the conversation was ended by force, unless the model
+    failed.
     """
     result = record.get("result")
     recorded = {name: record[name] for name in ("result", *BY_STEP, REASONING) if name in record}

@@ -45,7 +45,7 @@ class GroundTruth:
 
     @classmethod
     def read(cls, row: Mapping[str, object]) -> GroundTruth:
-        """Read the ground truth from a row with the columns of a conversation.
+        """Read the ground truth of a conversation from a row's columns.
 
         Raises:
             ValueError: a column has the wrong form; the text names it.
@@ -89,11 +89,14 @@ class Services(Backends):
         self._definitions: dict[tuple[str, ...], str] = {}
 
     def play(self, truth: GroundTruth | Scenario) -> Backend:
-        """Start the simulators of a ground truth or of a conversation."""
+        """Start new simulators in the initial state of a ground truth or a conversation; return them as a backend."""
         return self.start(truth.simulators, truth.config, long_context=truth.long_context)
 
     def read(self, item: object) -> Reading:
-        """Read the calls of a ground-truth item: a text such as `cd(folder='x')`, or calls in any format."""
+        """Read the calls of a ground-truth item: a text such as `cd(folder='x')`, or calls in any format.
+
+        An unreadable item gives a reading with a problem.
+        """
         if not isinstance(item, str):
             return read_calls(item)
         reading = self._readings.get(item)
@@ -106,7 +109,7 @@ class Services(Backends):
         return reading
 
     def definitions(self, backend: Backend) -> str:
-        """Return the tool definitions of a backend's simulators as JSON text."""
+        """Return the tool definitions of these simulators as JSON text, cached by the simulators' names."""
         names = tuple(backend.simulators)
         if names not in self._definitions:
             self._definitions[names] = dumps(backend.tool_definitions()).decode()
@@ -128,7 +131,9 @@ class Attempt:
         self._named = named
 
     def make(self, call: FunctionCall) -> OperationResult:
-        """Make a model's call. Never raises."""
+        """Make a model's call on the simulators; return its result, or an error result if it cannot be made. Never
+        raises.
+        """
         if self._named and "0" in call.arguments:  # otherwise "0" marks a positional argument
             return failure(f"{call.name} has no parameter '0'")
         if _holds_unwritable([*call.arguments.values()]):
@@ -140,6 +145,7 @@ class Attempt:
         return self._make(self._services.read(item))
 
     def _make(self, reading: Reading) -> list[OperationResult]:
+        """Make the calls of a ground-truth item on the simulators; return one error result if none can be read."""
         if not reading.complete_calls:
             return [failure(f"a call that cannot be read: {reading.problem or 'there is none'}")]
         return [self._make_read(call) for call in reading.calls]
@@ -149,7 +155,7 @@ class Attempt:
 
 
 def _holds_unwritable(value: object) -> bool:
-    """Return True if the value contains NaN or an infinity, which the leaderboard's reader accepts."""
+    """Return True if the value contains NaN or an infinity at any depth; JSON cannot express them."""
     if isinstance(value, (str, int)):
         return False
     if isinstance(value, dict):
@@ -170,7 +176,7 @@ class Player:
         self._held = self._all_held()
 
     def call(self, call: FunctionCall) -> Called:
-        """Make a call and record the changes of the state."""
+        """Make a call; return its result and the differences of the simulators' states before and after it."""
         result = self.backend.call(call)
         states, held = self.backend.states(), self._held  # first: a simulator may store the states it returns
         self._held = self._all_held()
@@ -196,7 +202,7 @@ class Player:
 def play(
     backend: Backend, turns: Iterable[Iterable[FunctionCall]], *, compared: Container[int] | None = None
 ) -> Episode:
-    """Make the calls of some turns and return the episode with their results.
+    """Make the calls of each turn on the simulators; return the episode with their results.
 
     Changes and states are recorded only in the turns `compared` (from 0; by default all), because comparing the states
     of large simulators takes longer than a call.

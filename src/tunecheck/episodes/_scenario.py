@@ -61,7 +61,7 @@ class Scenario:
 
 
 def read_scenario(row: Row, backends: Backends) -> Scenario:
-    """Read the conversation that a row describes.
+    """Read the conversation that a row describes: its turns, functions and simulators.
 
     `turns` is a list of lists of messages and the only required column. `involved_classes` names the simulators,
     `initial_config` holds the configuration of each. `tools` are OpenAI tools or function schemas, by default all
@@ -96,6 +96,11 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
 
 
 def _turn(value: JSON, number: int, adding: bool) -> list[Message]:
+    """Return the messages of a turn; an empty turn is allowed only if it adds functions.
+
+    Raises:
+        ValueError: the turn is not a list of messages with roles.
+    """
     if not isinstance(value, list) or not (value or adding):
         raise ValueError(f"turns[{number}] must be a list of messages; an empty list needs functions in held_out")
     messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
@@ -105,7 +110,7 @@ def _turn(value: JSON, number: int, adding: bool) -> list[Message]:
 
 
 def simulators_of(row: Mapping[str, object]) -> list[str]:
-    """Return the names of a row's simulators.
+    """Return the names of a row's simulators, from its column `involved_classes`.
 
     Raises:
         UnusableRowError: the column has the wrong form.
@@ -115,7 +120,7 @@ def simulators_of(row: Mapping[str, object]) -> list[str]:
 
 
 def configuration_of(row: Mapping[str, object]) -> dict[str, JSON]:
-    """Return the initial configuration of a row's simulators, by name.
+    """Return the initial configuration of each simulator by name, from the column `initial_config`; empty without it.
 
     Raises:
         UnusableRowError: the column has the wrong form.
@@ -125,7 +130,7 @@ def configuration_of(row: Mapping[str, object]) -> dict[str, JSON]:
 
 
 def held_out_of(row: Mapping[str, object], column: str = "held_out") -> dict[int, list[JSON]]:
-    """Return the functions that are added in later turns, by turn.
+    """Return the functions that later turns add, by the number of the turn (from 0).
 
     Raises:
         UnusableRowError: the column has the wrong form.
@@ -140,6 +145,14 @@ def held_out_of(row: Mapping[str, object], column: str = "held_out") -> dict[int
 
 
 def _add_offer(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapping[str, Tool]) -> Offer:
+    """Return the functions that a turn adds, as tools and as documents for a prompt.
+
+    An item is a function's document, or the name of an operation. `tools`, if not None, replaces the tools made from
+    them.
+
+    Raises:
+        ValueError: no simulator of the row has the operation.
+    """
     for item in items:
         if isinstance(item, str) and item not in operations:
             raise ValueError(f"held_out[{turn}]: no simulator of this row has an operation {item[:60]!r}")
@@ -154,6 +167,7 @@ def _document(tool: JSON | Tool) -> JSON:
 
 
 def _operations(names: Sequence[str], backends: Backends) -> dict[str, Tool]:
+    """Return the tool definitions of all operations of these simulators, by operation name."""
     definitions = [definition for name in names for definition in backends.find(name).tool_definitions()]
     functions = ((definition.get("function"), definition) for definition in definitions)
     return {str(function.get("name")): tool for function, tool in functions if isinstance(function, dict)}

@@ -21,7 +21,12 @@ Tools = Sequence[Mapping[str, JSON]]
 
 
 def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
-    """Return a row for a simulated answer to one step: the turn's calls in the first step, then a closing text."""
+    """Return a copy of the row with the right answer to one step as its ground truth, for the simulated endpoint.
+
+    The first step's answer is the turn's calls, that of any later step a closing text.
+
+    The first step's answer is the turn's calls, that of any later step a closing text.
+    """
     truth = row.values.get("ground_truth")
     texts = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
     if step or not isinstance(texts, list) or not texts:
@@ -34,7 +39,10 @@ def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
 
 
 def question_row(row: Row, tools: Tools) -> Row:
-    """Return a BFCL question with its first accepted answer as ground truth; other rows are unchanged."""
+    """Return a copy of a BFCL question with its first accepted answer as ground truth, for the simulated endpoint.
+
+    Rows of other kinds are returned unchanged.
+    """
     check, truth = row.values.get("check"), row.values.get("ground_truth")
     if check == "irrelevance":
         return _answer_row(row, row.id, _NO_CALL)
@@ -118,6 +126,10 @@ class EndpointModel:
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
     ) -> Completion | None:
+        """Return the answer for a step of a turn (both from 0) and journal it.
+
+        If an interrupted run journaled this answer, return it without a request.
+        """
         part = f"{turn}.{step}"
         recorded = self.context.recall(part)
         recalled = Completion.of_columns(recorded) if isinstance(recorded, dict) else None
@@ -144,6 +156,10 @@ class RecordedModel:
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
     ) -> Completion | None:
+        """Return the recorded step of a turn (both from 0) as an answer; None if the record has no further step in the
+        turn.
+        """
+
         def recorded(name: str) -> JSON:
             return step_item(self._record.get(name), turn, step)
 
@@ -171,7 +187,10 @@ class RecordedModel:
 
 
 def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
-    """Return a recorded step as OpenAI tool calls: none for a text, one unreadable call for other non-lists."""
+    """Return a recorded step as OpenAI tool calls with ids such as `call_{stem}_0`.
+
+    A text has no calls. Any other step that is not a list becomes one call without a function, which is unreadable.
+    """
     if not isinstance(step, list):
         return [] if isinstance(step, str) else [{"type": "function", "function": None}]
     calls: list[Mapping[str, JSON]] = []

@@ -48,12 +48,12 @@ class RowVerdict:
 
     @property
     def reason(self) -> str | None:
-        """Return what is wrong and why, as text for users."""
+        """The failure and its causes as text for users; None if there is nothing to say."""
         return sentence(self.faults) if self.causes else self.message
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Return the faults; their turns count from 1."""
+        """The faults of a failed row with their causes; their turns count from 1. Empty if the row passes."""
         if self.error_type is None or self.details:
             return self.details
         turn = None if self.turn is None else self.turn + 1
@@ -77,12 +77,12 @@ class RowVerdict:
 
 
 def unscored_verdict(message: str) -> RowVerdict:
-    """Return the verdict on a row that no answer could pass."""
+    """Return the verdict on a row that is not scored because its own data is wrong; the message says why."""
     return RowVerdict(None, INVALID_ENTRY, None, message)
 
 
 def value_text(value: object, most: int = 200) -> str:
-    """Return a value for a message: its Python repr on one line, at most `most` characters."""
+    """Return a value's Python repr for a message, shortened; only its type if it has no repr."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits, or a value nested too deeply
@@ -118,7 +118,7 @@ _EXPLAINED = (_WRONG_STATE, _MISSING_RESULT, "multi_turn:force_terminated")
 
 
 def failed_verdict(error_type: str, message: str, turn: int | None = None, path: str | None = None) -> RowVerdict:
-    """Return the verdict on a failed conversation."""
+    """Return the verdict on a failed conversation; `turn` counts from 0, `path` is a place in the states."""
     return RowVerdict(False, error_type, turn, message, path, code=_CODES[error_type])
 
 
@@ -163,7 +163,7 @@ class StateCheck:
         episode: Episode = UNKNOWN,
         model: str = "model",
     ) -> RowVerdict:
-        """Judge one row.
+        """Judge one conversation by the row's ground truth; a failed verdict includes the causes that were found.
 
         Args:
             row: the columns `ground_truth`, `involved_classes`, `initial_config`, `long_context`.
@@ -193,7 +193,10 @@ class StateCheck:
         return replace(verdict, causes=tuple(causes))
 
     def judge(self, given: Given) -> RowVerdict:
-        """Judge a conversation with as many turns as the ground truth, without searching for causes."""
+        """Judge a conversation with as many turns as the ground truth, without searching for causes.
+
+        If the row's simulators cannot be started, it is not scored; a benchmark's rules (not `strict`) fail it.
+        """
         if given.truth.long_context:
             _ = self.services.constants  # raises here, because missing constants are not the row's fault
         try:
@@ -204,11 +207,14 @@ class StateCheck:
             )
 
     def decode(self, step: object, mode: CallMode) -> Reading:
-        """Return the calls of a step."""
+        """Read the calls of a step (one answer in the result); a lone call may stand without a list around it."""
         return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text")
 
     def verdict(self, given: Given) -> RowVerdict:
-        """Return the verdict by the ground truth; if it fails, try the alternative ground truths."""
+        """Judge by the ground truth and, if that fails, by the row's alternatives; passing any of them is enough.
+
+        A conversation that was ended by force fails without being judged.
+        """
         if given.episode.forced_quit:
             return failed_verdict(
                 "multi_turn:force_terminated", "the conversation was ended by force", len(given.turns) - 1
@@ -220,9 +226,13 @@ class StateCheck:
         return verdict
 
     def _judge_by_truth(self, given: Given) -> RowVerdict:
+        """Make the calls of the model and of the ground truth turn by turn; return the first failure, or `PASSED`.
+
+        If every call of the ground truth fails, the row is not scored.
+        """
         entry, judging = given.truth, given.truth.judging
         answered, truth = Attempt(self.services, entry, named=given.named), Attempt(self.services, entry)
-        had: Results = Counter()
+        had: Results = Counter()  # the model's results that no call of the ground truth has used up
         failure: RowVerdict | None = None
         some_work = not any(entry.turns)
         for at, (turn, items) in enumerate(zip(given.turns, entry.turns, strict=True)):
@@ -238,14 +248,14 @@ class StateCheck:
                     failure = wrong_state(truth, answered, judging)
                 failure = failure and replace(failure, turn=at)
                 had -= Counter(map(_key, wanted))
-            elif some_work:
+            elif some_work:  # otherwise, go on: the row is scored only if a later call of the ground truth succeeds
                 break
         if not some_work:
             return unscored_verdict("every call of the ground truth fails")
         return failure or PASSED
 
     def _turns(self, result: Sequence[object], mode: CallMode, episode: Episode) -> list[Turn]:
-        """Return the calls of each step of each turn; in strict judgement, the calls that were made."""
+        """Return the calls by turn and step; in strict judgement, the executed calls, if the episode shows them."""
         steps = [turn if isinstance(turn, list) else [] for turn in result]
         decoded = [[self.decode(step, mode) for step in turn] for turn in steps]
         if not self.strict:
@@ -256,6 +266,7 @@ class StateCheck:
         ]
 
     def _explain(self, truth: GroundTruth, said: object, turns: Sequence[Turn], lacks_results: bool) -> Sequence[Fault]:
+        """Return the causes of the failure in the last of these turns; none if the search fails or would take long."""
         calls = [[call for step in turn for call in step] for turn in turns]
         if sum(map(len, calls)) > _MOST_EXPLAINED:
             return ()
@@ -267,7 +278,7 @@ class StateCheck:
 
 
 def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
-    """Return a failure if the result is not a list of steps for each turn, else None."""
+    """Return the failure of a result without a list of steps for each turn of the ground truth; None if it has them."""
     if not isinstance(result, list):
         return failed_verdict("multi_turn:inference_error", f"no list of turns was recorded: {value_text(result)}")
     if len(result) != len(truth.turns):
@@ -285,6 +296,10 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
 def _turn_failure(
     turn: Turn, items: Sequence[JSON], truth: Attempt, answered: Attempt, judging: Judging
 ) -> RowVerdict | None:
+    """Return what is wrong after a turn's calls, apart from missing results; None if nothing is.
+
+    `items` are the turn's expected calls. Without any, every call fails that `judging` does not allow.
+    """
     if items:
         return no_call(turn) or wrong_state(truth, answered, judging)
     calls = [call for step in turn for call in step]
@@ -297,6 +312,7 @@ def _turn_failure(
 
 
 def _key(result: OperationResult) -> str | bytes:
+    """Return a result's text, or its digest if it is long, to compare results without keeping them."""
     text = result.text
     return text if len(text) < _LONG else blake2b(text.encode("utf-8", "surrogatepass")).digest()
 
@@ -312,14 +328,17 @@ def made_results(answered: Attempt, turn: Turn) -> list[str | bytes]:
 
 
 def no_call(turn: Turn) -> RowVerdict | None:
-    """Return a failure if the model made no call in a turn that expects calls."""
+    """Return a failure if the model made no call in a turn that expects calls; else None."""
     if any(turn):
         return None
     return failed_verdict("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
 
 
 def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdict | None:
-    """Return a failure if the states after the model's calls differ from those after the ground truth's."""
+    """Return a failure if the simulators' states differ between model and ground truth; None if they are equal.
+
+    Paths that the row's settings ignore do not count.
+    """
     found = deviations(truth.backend.states(), answered.backend.states())
     named = ((path_text(each.path, _LONGEST_PATH), each) for each in found)
     counted = ((path, each) for path, each in named if not judging.ignores(path))
@@ -337,7 +356,10 @@ def _text(value: object) -> str:
 
 
 def missing_result(expected: Sequence[OperationResult], had: Results) -> RowVerdict | None:
-    """Return a failure if the model lacks results of the ground truth's calls."""
+    """Return a failure if the model lacks results of the ground truth's calls; else None.
+
+    `had` counts the results that the model got.
+    """
     missing = Counter(map(_key, expected)) - had
     if not missing:
         return None

@@ -39,13 +39,13 @@ class Change:
 
 
 def changes(before: object, after: object, path: Path = ()) -> Iterator[Change]:
-    """Yield the differences between two states.
+    """Yield the differences between two states, each at the deepest place where they differ.
 
-    Both may be live states, as they are not copied; equal parts are skipped.
+    `path` is the place of both states in a larger one. States are not copied, so they may still be in use.
     """
     if before is after or before == after:
         return
-    whole = True
+    whole = True  # no part of the two values differs, so the values are the difference
     for step, old, new in _parts(before, after) if len(path) < _DEEPEST else ():
         if old is not new and old != new:
             whole = False
@@ -55,6 +55,10 @@ def changes(before: object, after: object, path: Path = ()) -> Iterator[Change]:
 
 
 def _parts(before: object, after: object) -> Iterator[tuple[object, object, object]]:
+    """Yield (key or index, value before, value after) for two objects or two lists; nothing for other values.
+
+    A part that exists on one side only is ABSENT on the other.
+    """
     if isinstance(before, dict) and isinstance(after, dict):
         for key in {**before, **after}:
             yield key, before.get(key, ABSENT), after.get(key, ABSENT)
@@ -64,7 +68,7 @@ def _parts(before: object, after: object) -> Iterator[tuple[object, object, obje
 
 
 def deviations(expected: States, actual: States) -> Iterator[Change]:
-    """Yield the differences from the expected states; additional values in the actual states are ignored."""
+    """Yield the differences of the actual states from the expected ones; values that are not expected are ignored."""
     for simulator, state in expected.items():
         other = actual.get(simulator, {})
         for name, value in state.items() if state != other else ():
@@ -78,6 +82,7 @@ def path_text(path: Path, most: int = 200) -> str:
 
 
 def _step_text(step: object) -> str:
+    """Return one step of a path as text: `.name` for identifiers, else `[2]` or `['old book']`, shortened."""
     if isinstance(step, str) and step.isidentifier():
         return f".{step}"
     text = repr(step)
@@ -88,7 +93,7 @@ _LONGEST_KEY = 120
 
 
 def copy_state(value: object) -> object:
-    """Return a copy of a state that later calls cannot change."""
+    """Return a copy of a state that later calls cannot change; tuples become lists."""
     if isinstance(value, Mapping):
         return {key: copy_state(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -97,7 +102,7 @@ def copy_state(value: object) -> object:
 
 
 def leaves(value: object) -> Iterator[object]:
-    """Yield every value in a structure that contains no other values."""
+    """Yield all values inside nested objects and lists that are not themselves objects or lists."""
     if isinstance(value, Mapping):
         for item in value.values():
             yield from leaves(item)

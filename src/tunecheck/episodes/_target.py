@@ -129,7 +129,7 @@ class ConversationTarget(EndpointTargetBase):
         self._single = EndpointTarget(endpoint)
 
     def entrust(self, trust: Trust) -> None:
-        """Set the trust in the rows that name simulators."""
+        """Set the trust that decides which simulators rows may load; their classes are loaded anew."""
         self._services = Services(data=self._data, time_limit_s=self._time_limit_s, trust=trust)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
@@ -156,7 +156,7 @@ class ConversationTarget(EndpointTargetBase):
         return output_columns(await conversation.run(context))
 
     async def _ask(self, row: Row, context: CallContext) -> dict[str, JSON]:
-        """Send a row's question once, without making the calls of the answer."""
+        """Send the question of a row without turns, and return the answer's columns; its calls are not made."""
         request = self._single.request(row, context.idempotency_key())
         shown = request.tools or []
         if self.mode == "text":
@@ -174,7 +174,7 @@ class ConversationTarget(EndpointTargetBase):
         return single_columns(completion, dialect.step(completion), log)
 
     async def _replay(self, row: Row, record: Mapping[str, JSON], context: CallContext) -> TargetOutput:
-        """Return the recorded result with a log of its effect on the simulators."""
+        """Play a recorded result's calls on the simulators; return the record's result with a log of their effects."""
         scenario = read_scenario(row, self._services)
         model = RecordedModel(record)
         user = ScriptedUser(scenario.turns[: model.turn_count])
@@ -198,6 +198,9 @@ class ConversationTarget(EndpointTargetBase):
         wording: Wording,
         limit: int | None,
     ) -> ConversationAttempt:
+        """Return a new attempt at the row's conversation, on simulators of its own; a `limit` of None allows any number
+        of steps.
+        """
         return ConversationAttempt(
             scenario=scenario,
             model=model,
@@ -213,6 +216,9 @@ class ConversationTarget(EndpointTargetBase):
         )
 
     def _dialect(self, row: Row, offer: Offer, wording: Wording, mode: CallMode) -> Dialect:
+        """Return the dialect for the row: that of `compat`'s benchmark, in text mode also that of the row's own, else
+        ours.
+        """
         if mode == "tools":
             benchmark = self._benchmark
             return ToolsDialect(offer, wording) if benchmark is None else benchmark.tools_dialect(offer, wording)
@@ -222,14 +228,18 @@ class ConversationTarget(EndpointTargetBase):
         return owner.text_dialect(row, offer, wording, self._profile, exact=self._benchmark is not None)
 
     def _owner(self, row: Row) -> BenchmarkDialect | None:
-        """Return the dialect of the benchmark that the row belongs to, or None."""
+        """Return the dialect of the benchmark that the row belongs to, created once; None if it belongs to none."""
         name = benchmark_of(row.values)
         if name is not None and name not in self._owners:
             self._owners[name] = find_benchmark(name)(self._data)
         return None if name is None else self._owners[name]
 
     def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:
-        """Return the wording; a benchmark's copy is read only if `needs_copy`."""
+        """Return the texts for the model: the given ones, else the model family's, else the benchmark's for its rows,
+        else ours.
+
+        Without `needs_copy`, ours replace the benchmark's, which must be read from the user's copy.
+        """
         if self._wording is not None:
             return self._wording
         if self.mode == "text" and self._profile is not None and self._profile.prompt is not None:
@@ -238,7 +248,10 @@ class ConversationTarget(EndpointTargetBase):
         return OwnWording() if owner is None else owner.wording()
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:
-        """Return the requests for a row, assuming ground-truth answers, for cost estimates; nothing is sent."""
+        """Return the requests that the row would cause if the model answered with the ground truth, to estimate costs.
+
+        Nothing is sent.
+        """
         if row.values.get("turns") is None:
             return [self._single.request(row)]
         scenario = read_scenario(row, self._services)
@@ -255,7 +268,7 @@ class ConversationTarget(EndpointTargetBase):
         return requests
 
     def inputs(self, row: Row) -> JSON:
-        """Return the columns that the conversation depends on, or the whole row if the endpoint reads it."""
+        """Return all parts of the row that can change its conversation, to decide if an old answer may be reused."""
         if self.endpoint.depends_on_row or self._make_user is not None:
             return dict(row.values)
         owner = benchmark_of(row.values)
@@ -265,7 +278,7 @@ class ConversationTarget(EndpointTargetBase):
         return {"benchmark": owner, **{name: row.values.get(name) for name in COLUMNS}}
 
     def fingerprint(self) -> str | None:
-        """Return a hash of the endpoint's and the conversation's settings and of `scoring_version`."""
+        """Return a hash of everything but the row that can change answers; None if a part of it cannot be hashed."""
         asked = super().fingerprint()
         user = "" if self._make_user is None else fingerprint(self._make_user)
         if asked is None or user is None:

@@ -57,12 +57,15 @@ class CallComparison:
 
     @property
     def has_call(self) -> bool:
-        """True if the response contains a call, readable or not."""
+        """True if the response contains a call, even a call that cannot be read."""
         return bool(self.response.calls) or self.response.problem is not None
 
     @cached_property
     def functions_match(self) -> bool:
-        """True if the right functions were called, with the order and extra calls that the policy allows."""
+        """True if the right functions were called, with the order and extra calls that the policy allows.
+
+        False if the response contains an unreadable call or, with `validate_schema`, a function without a definition.
+        """
         if self.has_call != self.expects_call or self.response.problem is not None:
             return False
         if self.match.extra and not self.policy.allow_extra_calls:
@@ -71,19 +74,23 @@ class CallComparison:
 
     @cached_property
     def arguments_match(self) -> bool:
-        """True if the functions match and all arguments are right."""
+        """True if the right functions were called with the right arguments and, with `validate_schema`, no call
+        violates its schema.
+        """
         if self.policy.validate_schema and self.match.violations:
             return False
         return self.functions_match and self.match.arguments_right
 
     @cached_property
     def function_faults(self) -> list[Fault]:
-        """The faults of the calls, without faults of their arguments."""
+        """The faults of the calls, without faults of their arguments; an unreadable or unwanted call hides all other
+        faults.
+        """
         return self._plain_faults() or [*call_faults(self.match, self.policy), *self._schema_faults()]
 
     @cached_property
     def faults(self) -> list[Fault]:
-        """The faults of the calls and their arguments."""
+        """The faults of the calls and their arguments; an unreadable or unwanted call hides all other faults."""
         listed = (*call_faults(self.match, self.policy), *argument_faults(self.match), *self._schema_faults())
         return self._plain_faults() or [*listed]
 
@@ -91,7 +98,10 @@ class CallComparison:
         return schema_faults(self.match) if self.policy.validate_schema else iter(())
 
     def _plain_faults(self) -> list[Fault]:
-        """Return the faults if only one side has a call or the response's call is unreadable; else an empty list."""
+        """Return the faults of a row with calls that cannot be compared; else an empty list.
+
+        Calls cannot be compared if only one side has a call, or if the response's call is unreadable.
+        """
         if self.response.problem is not None:
             words = f"the response's call cannot be read: {self.response.problem}"
             return [Fault(code="unreadable_call", message=words)]
@@ -112,7 +122,7 @@ class CallComparison:
 def compare_calls(
     response: object, ground_truth: object, tool_definitions: object, *, policy: MatchPolicy, format: str | Profile
 ) -> CallComparison:
-    """Read both sides, in any format, and match their calls.
+    """Read the calls of a row's response (in this format) and ground truth (in any format), and match them.
 
     Raises:
         ValueError: the ground truth or the tool definitions cannot be read.
@@ -124,6 +134,10 @@ def compare_calls(
 
 
 def _read(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
+    """Read the calls of a value in this format, or in any format if it is "auto".
+
+    `{"f": {…}}` is read as a call only if the row has no tool definitions.
+    """
     value = _value_or_none(value)
     reading = cached_reading(value, tools) if format == AUTO else read_calls(value, tools=tools, format=format)
     if not tools and isinstance(value, dict) and not reading.calls and not reading.problem and _is_single(value):
@@ -132,6 +146,13 @@ def _read(value: object, tools: ToolDefinitions | None = None, format: str | Pro
 
 
 def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: bool) -> Reading:
+    """Read the expected calls or the expected answer in any format.
+
+    With `alternatives`, BFCL's possible answers are read too: each argument is a list of its accepted values.
+
+    Raises:
+        ValueError: a call cannot be read, or the value is JSON data without a call.
+    """
     value = _value_or_none(value)
     if alternatives and (answers := _possible_answers(jsontext.value_of(value) if isinstance(value, str) else value)):
         return Reading(calls=answers, format="bfcl")
@@ -144,7 +165,10 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
 
 
 def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
-    """Return the calls of `[{"f": {…}}, …]` or of one such object, with all accepted values; else none."""
+    """Read calls from `[{"f": {…}}, …]` or from one such object, without checking the arguments.
+
+    Return an empty tuple if the value has another form.
+    """
     items = value if isinstance(value, list) else [value]
     calls = [FunctionCall(*next(iter(item.items()))) for item in items if isinstance(item, dict) and _is_single(item)]
     return tuple(calls) if len(calls) == len(items) else ()
@@ -190,7 +214,7 @@ class CallEvaluator(Evaluator):
         return self._policy
 
     def in_format(self, profile: Profile) -> Self:
-        """Return a copy that reads text in this format; an evaluator with its own format returns itself."""
+        """Return a copy that reads the response in this format; return the evaluator itself if it has a format."""
         if self._format != AUTO:
             return self
         again = copy.copy(self)
@@ -199,7 +223,8 @@ class CallEvaluator(Evaluator):
         return again
 
     def compare(self, response: object, ground_truth: object, tool_definitions: object) -> CallComparison:
-        """Read both sides, in any format, and match their calls.
+        """Read the calls of response and ground truth, and match them; a row's evaluators with equal settings share the
+        result.
 
         Raises:
             ValueError: the ground truth or the tool definitions cannot be read.
@@ -210,6 +235,7 @@ class CallEvaluator(Evaluator):
         )
 
     def _make_verdict(self, passed: bool, faults: Iterable[Fault], properties: Mapping[str, JSON]) -> Verdict:
+        """Return the verdict on the primary metric, with a score of 1.0 or 0.0."""
         return verdict(self.primary, score=float(passed), passed=passed, properties=properties, faults=faults)
 
 
@@ -263,7 +289,10 @@ class FunctionCallMatchEvaluator(CallEvaluator):
 
 
 def _sum_properties(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[str]:
-    """Return the sum of each number in the metric's properties over all rows; nested numbers are named `name.key`."""
+    """Add up each number in the metric's properties over all rows.
+
+    A number in an object is named `name.key`; a value that is not a number counts as 0.
+    """
     total: Counter[str] = Counter()
     for row in rows:
         properties = row.get(f"{metric}_properties")
@@ -275,6 +304,9 @@ def _sum_properties(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[
 
 
 def _function_properties(comparison: CallComparison, *, passed: bool) -> dict[str, JSON]:
+    """Return the row's counts of calls; for a failed row, with its precision and recall; then the figures of the
+    schemas.
+    """
     match = comparison.match
     expected, called, matched = len(comparison.ground_truth.calls), len(comparison.response.calls), len(match.pairs)
     properties: dict[str, JSON] = {}
@@ -287,6 +319,11 @@ def _function_properties(comparison: CallComparison, *, passed: bool) -> dict[st
 
 
 def _from_schemas(comparison: CallComparison) -> dict[str, JSON]:
+    """Return the row's counts of unreadable, schema-checked, invalid and unknown calls, with a few examples and the
+    notes.
+
+    Zero counts are left out.
+    """
     match = comparison.match
     counts = {
         "unreadable": int(comparison.response.problem is not None),
@@ -307,6 +344,7 @@ def _from_schemas(comparison: CallComparison) -> dict[str, JSON]:
 
 
 def _rates(total: Counter[str]) -> dict[str, float]:
+    """Return the run's call metrics from the summed counts of its rows; a rate with a denominator of 0 is left out."""
     called, expected, unreadable = total["called"], total["expected"], total["unreadable"]
     parts = {
         "call_precision": (total["matched"], called),
@@ -365,6 +403,10 @@ class ArgumentMatchEvaluator(CallEvaluator):
 
 
 def _argument_properties(match: Match) -> dict[str, JSON]:
+    """Count the right arguments, all arguments and the wrong ones by kind, over the calls with a counterpart.
+
+    Return an empty dict if these calls have no arguments.
+    """
     total = right = 0
     wrong: Counter[str] = Counter()
     for pair in match.pairs:
@@ -379,7 +421,7 @@ def _argument_properties(match: Match) -> dict[str, JSON]:
 
 
 def _faults(pair: Pair) -> set[tuple[str | int, str]]:
-    """Return the wrong arguments, each with each way in which it is wrong."""
+    """Return the pair's wrong arguments as (argument name, kind of error) without repetition."""
     return {(one.place[0], one.kind or one.fault) for one in pair.differences}
 
 
@@ -427,12 +469,18 @@ class MatchEvaluator(CallEvaluator):
         return self._judge_answer(comparison)
 
     def _judge_calls(self, comparison: CallComparison) -> Verdict:
+        """Judge a row that expects a call: functions and arguments must be right."""
         functions, arguments = comparison.functions_match, comparison.arguments_match
         passed = functions and arguments
         faults = () if passed else comparison.faults
         return self._match_verdict(float(passed), passed, faults, functions=functions, arguments=arguments)
 
     def _judge_answer(self, comparison: CallComparison) -> Verdict:
+        """Judge an answer without a call by its ROUGE-L similarity to the expected text.
+
+        Raises:
+            ValueError: the ground truth is empty.
+        """
         from tunecheck.evaluators._text import rouge_l_f  # rouge is loaded for answers only
 
         if not comparison.ground_truth.text.strip():
@@ -453,6 +501,7 @@ class MatchEvaluator(CallEvaluator):
         functions: bool | None = None,
         arguments: bool | None = None,
     ) -> Verdict:
+        """Return the verdict on `match` with its two parts; None for a part means that the row expects no call."""
         return {"fcall_match": functions, "fcall_args_match": arguments} | verdict(
             _MATCH, score=score, passed=passed, threshold=self._threshold, faults=faults
         )

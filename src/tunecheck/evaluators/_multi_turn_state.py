@@ -91,7 +91,7 @@ class MultiTurnStateEvaluator(Evaluator):
         super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s, **named)
 
     def entrust(self, trust: Trust) -> None:
-        """Set the trust for the rows to judge, which name simulators."""
+        """Set the trust that decides which simulators rows may load; drop the checks made with the former trust."""
         self._trust = trust
         vars(self).pop("_checks", None)
 
@@ -153,7 +153,10 @@ class MultiTurnStateEvaluator(Evaluator):
         return {name: value for name, value in vars(self).items() if name != "_checks"}
 
     def _check(self, category: object) -> StateCheck:
-        """Return the state check for rows of this category; keep it for further rows."""
+        """Return the state check that judges rows of this category, created once for each set of rules.
+
+        With `compat` "auto", a benchmark judges its own rows; the strict check judges all others.
+        """
         name, data = self._compat, Path(self._data) if self._data else None
         if name == "auto":
             name = benchmark_of({"category": category, "check": "multi_turn"}) or STRICT

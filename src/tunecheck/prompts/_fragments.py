@@ -60,7 +60,10 @@ class Role(Fragment):
 
 
 def with_roles(value: JSON) -> JSON:
-    """Mark the roles of messages in a value, in every list that contains messages only."""
+    """Return a copy of a value in which the roles of messages may open a message in the template.
+
+    Roles are marked in each list that contains messages only.
+    """
     if isinstance(value, dict):
         return {key: with_roles(item) for key, item in value.items()}
     if not isinstance(value, list):
@@ -72,6 +75,7 @@ def with_roles(value: JSON) -> JSON:
 
 
 def _is_message(value: JSON) -> bool:
+    """Return True for an object with content and one of the known roles."""
     role = value.get("role") if isinstance(value, dict) and "content" in value else None
     return isinstance(role, str) and role.lower() in ROLES
 
@@ -97,7 +101,9 @@ def parts_of(text: str) -> Iterable[tuple[bool, str]]:
 
 
 def join(texts: Iterable[str]) -> Fragment:
-    """Concatenate texts, merging adjacent parts of the same trust.
+    """Concatenate texts into one fragment that still knows which parts came from the template.
+
+    Adjacent parts of the same trust are merged.
 
     An empty value stays a part, so that the content of a value cannot decide whether a line is a role header.
     """
@@ -132,6 +138,7 @@ class Skeleton:
 
     @classmethod
     def of(cls, rendered: Fragment) -> Skeleton:
+        """Return the rendered template with a numbered mark in the place of each value."""
         parts = list(parts_of(rendered))
         own = "".join(text for trusted, text in parts if trusted)
         # The first private use character of Unicode that the template does not contain. Checking the very first one is
@@ -149,6 +156,7 @@ class Skeleton:
         return cls("".join(pieces), tuple(values), mark)
 
     def filled(self, piece: str) -> str:
+        """Return a piece of the skeleton with its values in place of the marks."""
         if self.mark not in piece:
             return piece
         outside, *rest = piece.split(self.mark)
@@ -158,7 +166,9 @@ class Skeleton:
         return "".join(filled)
 
     def divided(self, piece: str) -> Iterator[str | Inserted]:
-        """Yield the piece with its values filled in, divided at insertions."""
+        """Yield a piece of the skeleton with its values: texts, and between them values that are not text, such as
+        images.
+        """
         texts: list[str] = []
         for index, part in enumerate(piece.split(self.mark)):
             value = self.values[int(part)] if index % 2 else part

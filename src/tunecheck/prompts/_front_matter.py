@@ -38,7 +38,7 @@ class PromptFolder:
         return self._path is not None and not (self._path / name).exists()
 
     def read(self, name: str, most: int) -> bytes:
-        """Return the content of a file of at most `most` bytes.
+        """Return the content of a file in the prompt's folder; it counts against the limits of one prompt.
 
         Raises:
             ValueError: the file is not in the folder, unreadable or too large, or the prompt has read too many files.
@@ -58,6 +58,11 @@ class PromptFolder:
 
 
 def _content(folder: Path, name: str, most: int) -> bytes:
+    """Return the first `most` bytes of a file in the folder, or of a shared data file of the workspace.
+
+    Raises:
+        ValueError: the file is elsewhere or unreadable; the message names it.
+    """
     try:
         base = folder.resolve(strict=True)
         path = (base / name).resolve(strict=True)
@@ -74,6 +79,10 @@ def _content(folder: Path, name: str, most: int) -> bytes:
 
 
 def _is_shared(path: Path, base: Path) -> bool:
+    """Return whether a file outside the prompt's folder may be read: a JSON, YAML or image file of the same workspace.
+
+    Hidden files and files in hidden folders may not be read.
+    """
     workspace = Path.cwd().resolve()
     if not base.is_relative_to(workspace) or not path.is_relative_to(workspace):
         return False
@@ -101,7 +110,7 @@ class Front:
     folder: PromptFolder
 
     def told(self, path: tuple[str | int, ...], problem: str) -> str:
-        """Return the problem with file, line and key."""
+        """Return the problem as a message with file, line and key."""
         label = ".".join(map(str, path))
         return f"{self.document.where(*path)}: {label}{': ' if label else ''}{problem}"
 
@@ -109,6 +118,7 @@ class Front:
         return PromptError(self.told(path, problem))
 
     def value(self, *path: str | int) -> JSON:
+        """Return the value at this path of keys and indexes, or None if there is none."""
         value: JSON = dict(self.data)
         for key in path:
             if isinstance(value, list) and isinstance(key, int):
@@ -118,7 +128,7 @@ class Front:
         return value
 
     def mapping(self, *path: str | int) -> dict[str, JSON]:
-        """Return the mapping at this path; empty if the key is absent."""
+        """Return the mapping at this path; empty if the key is absent; any other value raises PromptError."""
         value = self.value(*path)
         if value is None:
             return {}
@@ -127,7 +137,9 @@ class Front:
         return value
 
     def text(self, *path: str | int) -> str | None:
-        """Return the text at this path (a number counts as text), or None if the key is absent."""
+        """Return the text at this path, or None if the key is absent; numbers are converted, other values raise
+        PromptError.
+        """
         value = self.value(*path)
         if value is None or isinstance(value, str):
             return value
@@ -141,6 +153,7 @@ class Front:
         return text if text and text.strip() else None
 
     def required_text(self, *path: str | int) -> str:
+        """Return the text at this path; raise PromptError if it is absent, blank or refers to an unset variable."""
         text = self.filled_text(*path)
         if text is None:
             raise self.error(path, "is missing")
@@ -148,9 +161,10 @@ class Front:
         return text
 
     def from_environment(self, value: JSON, path: tuple[str | int, ...], redactor: Redactor | None = None) -> JSON:
-        """Replace every text that is only `${env:NAME}` by the variable's value, and mask these values from now on.
+        """Return the value with each text that is only `${env:NAME}` replaced by that variable; other texts stay
+        unchanged.
 
-        Other texts stay unchanged.
+        The redactor masks the inserted values from now on. An unset variable raises PromptError at this path.
         """
         if isinstance(value, list):
             return [self.from_environment(item, (*path, index), redactor) for index, item in enumerate(value)]
@@ -161,6 +175,9 @@ class Front:
         return self._looked_up(value, path, redactor)
 
     def _looked_up(self, text: str, path: tuple[str | int, ...], redactor: Redactor | None = None) -> str:
+        """Return the text with environment variables filled in, masked from now on; an unset variable raises
+        PromptError.
+        """
         try:
             return environment(text, Place(self.document, path), redactor, in_answers=True)
         except ConfigurationError as error:
@@ -168,7 +185,7 @@ class Front:
 
 
 def split(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
-    """Return the front matter, the body, and the number of lines above the body.
+    """Return the front matter, the template below it, and the number of lines above the template.
 
     The second `---` line ends the front matter. (Azure's loader uses the last one, and so refuses files with further
     `---` lines.) A file without such lines has an empty front matter.
@@ -195,6 +212,7 @@ def split(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
 
 
 def _with_files(value: JSON, path: tuple[str | int, ...], front: Front) -> JSON:
+    """Return the value with each text that is only `${file:NAME}` replaced by the file's content."""
     if isinstance(value, list):
         return [_with_files(item, (*path, index), front) for index, item in enumerate(value)]
     if isinstance(value, dict):
@@ -204,7 +222,11 @@ def _with_files(value: JSON, path: tuple[str | int, ...], front: Front) -> JSON:
 
 
 def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
-    """Read a file of the prompt: JSON or YAML as data, any other as text."""
+    """Return the content of a file of the prompt: data for JSON and YAML, text for any other file.
+
+    Raises:
+        PromptError: the file cannot be read; the message names the key at `path`, which refers to it.
+    """
     try:
         content = front.folder.read(name, MAX_BYTES)
         suffix = Path(name).suffix.lower()
@@ -218,7 +240,11 @@ def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
 
 
 def decode_text(content: bytes) -> str:
-    """Decode a text file, with line feeds as line ends."""
+    """Decode a text file and change its line ends to line feeds.
+
+    Raises:
+        ValueError: the file is not UTF-8; the message says in which line.
+    """
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
@@ -227,6 +253,7 @@ def decode_text(content: bytes) -> str:
 
 
 def _check_depth(value: JSON, depth: int = 0) -> None:
+    """Raise ValueError if lists and mappings are nested too deeply."""
     if depth > _MAX_DEPTH:
         raise ValueError(f"nested deeper than {_MAX_DEPTH} levels")
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -235,7 +262,7 @@ def _check_depth(value: JSON, depth: int = 0) -> None:
 
 
 def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> None:
-    """Refuse secrets below this path. `references`: allow references to the environment.
+    """Refuse secrets at this path and below it; with `references`, a secret may refer to an environment variable.
 
     Raises:
         PromptError: there is a secret; the message does not show it.
@@ -256,7 +283,11 @@ _OF_THE_REPLY = ("stream", "stream_options", "n")
 
 
 def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> dict[str, JSON]:
-    """Return the parameters of a request, without those for streams and several answers."""
+    """Return the parameters to send, without those that choose streaming or several answers.
+
+    Raises:
+        PromptError: the parameters contain messages, or `n` is no whole number from 1 on.
+    """
     if "messages" in parameters:
         raise front.error((*path, "messages"), "the template makes the messages: leave this key out")
     number = parameters.get("n")
@@ -309,7 +340,11 @@ class JudgeSettings(JudgeOutput, frozen=True):
 
 
 def read_judge(front: Front) -> dict[str, JSON]:
-    """Return the checked `judge:` section as written, without null values."""
+    """Check the `judge:` section and return it as written, without null values; empty if there is none.
+
+    Raises:
+        PromptError: a setting is unknown or invalid.
+    """
     section: dict[str, JSON] = {key: value for key, value in front.mapping("judge").items() if value is not None}
     settings = read_as(section, JudgeSettings, front.document.where, error=PromptError, above="judge")
     # Only here: a metric that is named in Python may have any name.

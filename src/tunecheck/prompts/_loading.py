@@ -11,7 +11,7 @@ _SHIPPED = Path(__file__).parent / "files"
 
 
 def shipped_prompt(name: str, folder: Path) -> Path:
-    """Return the file of a shipped prompt: the replacement in `folder`, or else the package's own.
+    """Return the path of a shipped prompt: the user's replacement in `folder`, or else the package's own.
 
     The file may not exist.
     """
@@ -34,6 +34,7 @@ def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> P
 
 
 def _load(source: str, text: str, path: Path | None) -> Prompt:
+    """Read a prompt from its text; files that it refers to are searched in the folder of `path`."""
     # Imported late, because the dialects import Jinja, which is slow.
     from tunecheck.prompts._prompty1 import read_prompty1
     from tunecheck.prompts._prompty2 import is_prompty2, read_prompty2
@@ -44,6 +45,11 @@ def _load(source: str, text: str, path: Path | None) -> Prompt:
 
 
 def _read(path: Path) -> str:
+    """Return the text of a prompt file.
+
+    Raises:
+        PromptError: the file cannot be read, is too large or is not UTF-8.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

@@ -40,7 +40,7 @@ _DATA_PATH = re.compile(r"data:([^;,]*);path:(.*)\Z", re.IGNORECASE | re.DOTALL)
 
 
 def find_images(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and link of every `![…](…)`, in linear time."""
+    """Yield start, end and link of every `![description](link)` on one line, in linear time."""
     start, close, line_end = text.find("!["), -1, -1
     while start >= 0:
         middle = text.find("]", start + 2)
@@ -48,6 +48,7 @@ def find_images(text: str) -> Iterator[tuple[int, int, str]]:
             return
         after = middle + 1
         if text.startswith("(", after):
+            # Each position is searched once, however many `![` come before it.
             close = close if close > after else _find(text, ")", after)
             line_end = line_end if line_end > after else _find(text, "\n", after)
             if close < min(line_end, len(text)):
@@ -74,6 +75,11 @@ class ImageFiles:
 
     @classmethod
     def of(cls, texts: Iterable[str], folder: PromptFolder) -> ImageFiles:
+        """Read the image files that these texts link to from the prompt's folder.
+
+        Raises:
+            ValueError: a file cannot be read or is too large.
+        """
         links = {link.strip() for text in texts for _, _, link in find_images(text)}
         files = {link: file for link in links if (file := _file_of(link)) is not None}
         urls: dict[str, str] = {}
@@ -83,13 +89,17 @@ class ImageFiles:
         return cls(urls)
 
     def url(self, link: str, *, own: bool) -> str | None:
-        """Return the URL for the model, or None if the link is no image. `own`: the template contains the link."""
+        """Return the URL that the model gets for a link, or None if the link is no image.
+
+        `own` is True if the template contains the link. Only such links may name files.
+        """
         link = link.strip()
         if is_url(link) or (own and _OWN_DATA.match(link)):
             return link
         return self.urls.get(link) if own else None
 
     def digest(self) -> list[str]:
+        """Return a text for each image file that changes with its link or content."""
         return [
             f"{link} {hashlib.blake2b(url.encode(), digest_size=16).hexdigest()}"
             for link, url in sorted(self.urls.items())
@@ -97,7 +107,10 @@ class ImageFiles:
 
 
 def _file_of(link: str) -> tuple[str, str] | None:
-    """Return the name and type of a linked file (`data:image/png;path:x`, or an image suffix), or None."""
+    """Return name and type of the image file that a link names; None if it names no file.
+
+    `data:image/png;path:x` names the file x; other links need the suffix of an image.
+    """
     data = _DATA_PATH.match(link)
     if data is not None:
         return data.group(2).strip(), data.group(1).strip() or "image/*"
@@ -206,7 +219,8 @@ class Prompt:
         return self._template.render(self._bound(values))
 
     def model_definition(self) -> dict[str, JSON] | None:
-        """Return the model configuration as a definition for `tunecheck.endpoints.load_endpoint`, or None.
+        """Return the model configuration as a definition for `tunecheck.endpoints.load_endpoint`; None without a
+        configuration.
 
         References to the environment stay unresolved.
 
@@ -216,6 +230,12 @@ class Prompt:
         return self._definition()
 
     def _bound(self, values: Mapping[str, object]) -> dict[str, JSON]:
+        """Return the value of each input for the template: the given one, or else the default.
+
+        Raises:
+            PromptError: there is no input for a value, or a required input has no value.
+            PromptRenderError: a value is not plain data, or is not of its input's kind.
+        """
         for name in values:
             if name not in self.inputs:
                 raise PromptError(f"{self.source}: there is no input {name!r}{did_you_mean(name, self.inputs)}")
@@ -234,6 +254,7 @@ class Prompt:
         return bound
 
     def _insertable(self, known: PromptInput, value: JSON) -> JSON:
+        """Convert an input's value for the template, so that its messages and images are inserted as such."""
         if known.insert is None:
             return with_roles(value)
         try:
@@ -251,7 +272,10 @@ class Prompt:
 def digest(
     dialect: Dialect, body: str, inputs: Mapping[str, PromptInput], images: ImageFiles, secrets: Redactor
 ) -> str:
-    """Hash the content of a prompt. Only a short trace of a secret default is hashed, so that it cannot be guessed."""
+    """Return a hash of everything that decides what the prompt renders.
+
+    A secret default enters only as a short trace, so that the secret cannot be guessed from the hash.
+    """
     known: list[JSON] = []
     for item in inputs.values():
         default = secrets.answer(item.default)
@@ -277,7 +301,10 @@ def definition_of(
     entra: bool = False,
     headers: Mapping[str, JSON] | None = None,
 ) -> dict[str, JSON]:
-    """Return an endpoint definition of kind `AZURE` or `OPENAI`. Without a key, `entra` signs in with Entra."""
+    """Return an endpoint definition of kind `AZURE` or `OPENAI`.
+
+    It signs in with the key if there is one, else with Entra if `entra` is set, else not at all.
+    """
     definition: dict[str, JSON] = {"kind": kind, "url": url, "deployment" if kind == AZURE else "model": model}
     if api_version:
         definition["api_version"] = api_version

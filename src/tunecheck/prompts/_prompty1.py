@@ -36,8 +36,11 @@ from tunecheck.prompts._template import Template
 
 _ROLES = ("system", "user", "assistant", "function")
 
+# a role and its colon, with the white space after them
 _HEADER = re.compile(r"(system|user|assistant|function|tool)\s*+:(\s*+)", re.IGNORECASE)
+# the lines `name:`, the name, `content:` and the content
 _NAMED = re.compile(r"name\s*+:(?=[^\S\n]*+\n)\s*+(\S++)\s*+#{0,2}+\s*+content\s*+:(.*)", re.DOTALL)
+# the lines `tool_call_id:`, the id, `content:` and the content
 _TOOL = re.compile(
     r"\s*+#{0,2}+\s*+tool_call_id\s*+:(?=[^\S\n]*+\n)\s*+(\S++)\s*+#{0,2}+\s*+content\s*+:(.*)", re.DOTALL
 )
@@ -55,6 +58,11 @@ _TYPES: Mapping[str, str] = MappingProxyType({
 
 
 def read_prompty1(file: PromptFile) -> Prompt:
+    """Read a prompt of the older dialect from the parts of its file.
+
+    Raises:
+        PromptError: a key or the template is wrong; the message names file, line and key.
+    """
     front = file.front
     _check_api(front)
     refuse_secrets(front, "model", "parameters")
@@ -99,6 +107,7 @@ def read_prompty1(file: PromptFile) -> Prompt:
 
 
 def _check_api(front: Front) -> None:
+    """Refuse prompts for other APIs than chat completions."""
     api = front.text("model", "api") if front.mapping("model") else None
     if api == "completion":
         raise front.error(("model", "api"), "the completion API is not supported: write `api: chat`, and roles below")
@@ -107,7 +116,7 @@ def _check_api(front: Front) -> None:
 
 
 def _samples(front: Front, number: JSON) -> dict[str, JSON]:
-    """Return `n` as the number of samples if `response` is "all"; with "first", one sample is enough."""
+    """Return `{"samples": n}` if `response` is "all"; else an empty dict, because "first" needs only one answer."""
     text = (front.text("model", "response") or "first").lower()
     if text not in ("first", "all"):
         hint = did_you_mean(text, ("first", "all"))
@@ -116,12 +125,17 @@ def _samples(front: Front, number: JSON) -> dict[str, JSON]:
 
 
 def _resolve(front: Front, *path: str, secrets: Redactor | None = None) -> dict[str, JSON]:
+    """Return the mapping at this path with environment variables filled in, and mask their values from now on."""
     given = front.mapping(*path)
     return {key: front.from_environment(value, (*path, key), secrets) for key, value in given.items()}
 
 
 def _sample(front: Front) -> dict[str, JSON]:
-    """Return the values of `sample:`, which may name a JSON or YAML file."""
+    """Return the example values in `sample:`, also from a JSON or YAML file; empty if that file is missing.
+
+    Raises:
+        PromptError: the section or the file does not hold a mapping.
+    """
     given = front.value("sample")
     if not isinstance(given, str):
         return _resolve(front, "sample")
@@ -137,7 +151,11 @@ def _sample(front: Front) -> dict[str, JSON]:
 
 
 def _inputs(front: Front, sample: Mapping[str, JSON], template: Template, secrets: Redactor) -> dict[str, PromptInput]:
-    """Return the declared inputs, then inputs that only the sample or the template names."""
+    """Return the declared inputs by name, then inputs that only the sample or the template names.
+
+    Raises:
+        PromptError: a declaration is wrong.
+    """
     declared = {name: _input(front, name, value, sample, secrets) for name, value in front.mapping("inputs").items()}
     if "self" in declared:
         raise front.error(("inputs", "self"), "this name belongs to Jinja; give the input another one")
@@ -153,6 +171,7 @@ def _inputs(front: Front, sample: Mapping[str, JSON], template: Template, secret
 
 
 def _input(front: Front, name: str, value: JSON, sample: Mapping[str, JSON], secrets: Redactor) -> PromptInput:
+    """Return a declared input; it is required unless the declaration has a default."""
     if value is None or isinstance(value, str):
         return PromptInput(name, type=value, sample=sample.get(name))
     if not isinstance(value, dict):
@@ -168,6 +187,11 @@ def _input(front: Front, name: str, value: JSON, sample: Mapping[str, JSON], sec
 
 
 def _outputs(front: Front) -> dict[str, dict[str, JSON]]:
+    """Return the JSON schema of each output that the prompt declares, with the types' names in JSON Schema.
+
+    Raises:
+        PromptError: a type is unknown.
+    """
     outputs: dict[str, dict[str, JSON]] = {}
     for name in front.mapping("outputs"):
         schema = front.mapping("outputs", name)
@@ -185,6 +209,11 @@ def _outputs(front: Front) -> dict[str, dict[str, JSON]]:
 
 
 def _definition(front: Front) -> dict[str, JSON] | None:
+    """Return the prompt's model configuration as an endpoint definition; None without a configuration.
+
+    Raises:
+        PromptError: the type is unknown, a key is missing, or the configuration names a connection.
+    """
     path = ("model", "configuration")
     given = front.mapping(*path)
     if not given:
@@ -220,6 +249,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
 
 
 def _http_headers(front: Front) -> dict[str, JSON]:
+    """Return the HTTP headers of the model configuration; `organization` becomes OpenAI's header."""
     headers = front.mapping("model", "configuration", "extra_headers")
     organization = front.filled_text("model", "configuration", "organization")
     if organization is not None:
@@ -244,6 +274,11 @@ class _RoleLines:
     images: ImageFiles
 
     def __call__(self, skeleton: Skeleton) -> list[dict[str, JSON]]:
+        """Split a rendered template into chat messages at its role lines.
+
+        Raises:
+            ValueError: there is text before the first role, or a message is incomplete.
+        """
         text = skeleton.text
         headers = list(_headers(text))
         before = skeleton.filled(text[: headers[0].start] if headers else text).strip()
@@ -259,6 +294,7 @@ class _RoleLines:
         ]
 
     def _message(self, role: str, chunk: str, skeleton: Skeleton) -> dict[str, JSON]:
+        """Return the message that a role line and the text below it (`chunk`) describe, with values filled in."""
         if role == "tool":
             call = _TOOL.match(chunk)
             assert call is not None  # otherwise `_find_headers` skips the header
@@ -276,6 +312,7 @@ class _RoleLines:
         return {"role": role, "content": self._content(chunk, skeleton)}
 
     def _content(self, chunk: str, skeleton: Skeleton) -> JSON:
+        """Return the content of a message: a text, or a list of parts if it contains images."""
         parts: list[JSON] = []
         position, seen = 0, False
         for start, end, link in find_images(chunk):
@@ -290,7 +327,11 @@ class _RoleLines:
 
 
 def _calls(chunk: str, skeleton: Skeleton) -> JSON:
-    """Return the calls below `tool_calls:`, a list in JSON or Python, or None without such a list."""
+    """Return the calls below `tool_calls:`, written in JSON or Python; None if no list follows.
+
+    Raises:
+        ValueError: the list contains something else than mappings.
+    """
     match = _CALLS.match(chunk)
     written = skeleton.filled(match.group(1)).strip() if match is not None else ""
     if not written.startswith("["):
@@ -306,11 +347,12 @@ def _calls(chunk: str, skeleton: Skeleton) -> JSON:
 
 @functools.lru_cache(maxsize=64)
 def _headers(text: str) -> tuple[_Header, ...]:
-    """Return the headers in a skeleton. The cache helps because rows differ only in the template's branches."""
+    """Return the role lines of a skeleton, cached, because rows differ only in the template's branches."""
     return tuple(_find_headers(text))
 
 
 def _find_headers(text: str) -> Iterator[_Header]:
+    """Yield the role lines in a skeleton, with the place where each begins and its content begins."""
     end = 0
     for match in _HEADER.finditer(text):
         start = _line_start(text, match.start(), end)
@@ -324,7 +366,10 @@ def _find_headers(text: str) -> Iterator[_Header]:
 
 
 def _line_start(text: str, position: int, after: int) -> int | None:
-    """Return the start of a header, or None if other text than spaces and one `#` precedes the role on its line."""
+    """Return the start of the role line with a role at `position`, which may follow spaces and one `#`.
+
+    None if other text precedes the role on its line. `after` is the end of the previous role line.
+    """
     blank = _before_blanks(text, position, after)
     if blank > after and text[blank - 1] == "#":
         mark = _before_blanks(text, blank - 1, after)
@@ -344,5 +389,6 @@ def _opens_line(text: str, start: int, end: int) -> bool:
 
 
 def _text_part(text: str) -> list[JSON]:
+    """Return the text as a list with one message part; an empty list for a blank text."""
     stripped = text.strip()
     return [{"type": "text", "text": stripped}] if stripped else []

@@ -61,7 +61,11 @@ class Property:
     any_of: tuple[Property, ...] = ()
 
     def schema(self, *, strict: bool = False, optional: bool = False) -> dict[str, JSON]:
-        """Return the JSON schema. If `strict`, each property is required, and optional ones may be null."""
+        """Return the property's JSON Schema; with `optional`, null is allowed.
+
+        With `strict`, each property of an object is required, and optional ones may be null, as OpenAI's strict mode
+        demands.
+        """
         schema: dict[str, JSON] = {"type": _TYPES[self.kind]} if self.kind in _TYPES else {}
         if self.description:
             schema["description"] = self.description
@@ -77,7 +81,10 @@ class Property:
 
 
 def object_schema(properties: tuple[Property, ...], *, strict: bool) -> dict[str, JSON]:
-    """Return the keys of a JSON schema for an object with these properties."""
+    """Return the keywords of a JSON Schema for an object with these properties.
+
+    With `strict`, all of them are required and no others are allowed.
+    """
     required: list[JSON] = [each.name for each in properties if strict or each.required]
     schema: dict[str, JSON] = {
         "properties": {
@@ -88,6 +95,7 @@ def object_schema(properties: tuple[Property, ...], *, strict: bool) -> dict[str
 
 
 def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
+    """Return the schema extended so that it also accepts null."""
     kind, branches, values = schema.get("type"), schema.get("anyOf"), schema.get("enum")
     if isinstance(kind, str):
         schema = {**schema, "type": [kind, "null"]}
@@ -99,7 +107,13 @@ def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def read_properties(front: Front, *path: str | int, named: bool = True) -> tuple[Property, ...]:
-    """Read the properties at this path: a list, or a mapping by name."""
+    """Read the descriptions of properties at this path, a list or a mapping by name; empty if there are none.
+
+    `named` is False for a list of alternatives, which have no names.
+
+    Raises:
+        PromptError: a description has the wrong form.
+    """
     given = front.value(*path)
     if given is None:
         return ()
@@ -111,6 +125,11 @@ def read_properties(front: Front, *path: str | int, named: bool = True) -> tuple
 
 
 def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ...]) -> Property:
+    """Read one property; a name of None means that it is a key of the value. A bare example value also describes one.
+
+    Raises:
+        PromptError: the value is no description, or a key is missing.
+    """
     if type(value) in _SCALARS and name:
         return Property(name, _SCALARS[type(value)], example=value)
     if not isinstance(value, dict):
@@ -136,7 +155,8 @@ def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ..
 
 
 def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
-    """Return the functions in `tools:` as OpenAI tools, and notes about tools that are not functions.
+    """Return the functions in `tools:` as OpenAI tools, and a note for each tool that is left out because it is no
+    function.
 
     Parameters that are bound to an input are left out, because the model must not set them.
     """
@@ -158,6 +178,10 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
 
 
 def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> dict[str, JSON]:
+    """Return a function in `tools:` as an OpenAI tool; a name of None means that it is a key of the function.
+
+    Parameters that are bound to an input are left out, because the model must not set them.
+    """
     strict = front.value(*path, "strict") is True
     function: dict[str, JSON] = {"name": name or front.required_text(*path, "name")}
     description = front.filled_text(*path, "description")
@@ -174,6 +198,7 @@ def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> di
 
 _HEADER = re.compile(r"#?\s*+(system|user|assistant|developer)(?:\[([^\]]*+)\])?\s*+:", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r'\s*+(\w++)\s*+=\s*+(?:"([^"]*+)"|([^",\]]*+))\s*+(?:,|\Z)')
+# `${env:NAME:default}`; `:plain` is a suffix of references, not a default
 _WITH_DEFAULT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*):(?!plain\})(.+)\}\Z", re.DOTALL)
 
 _MODEL_KEYS = ("id", "provider", "apiType", "options")
@@ -197,6 +222,11 @@ _API_VERSION = "2024-12-01-preview"
 
 
 def is_prompty2(front: Front) -> bool:
+    """Return whether a prompt file is of the newer dialect, by its keys.
+
+    Raises:
+        PromptError: the file has keys of both dialects.
+    """
     model, inputs = front.value("model"), front.value("inputs")
     keys = model if isinstance(model, dict) else {}
     older = next((key for key in _PROMPTY1_MODEL_KEYS if key in keys), None)
@@ -213,6 +243,11 @@ def is_prompty2(front: Front) -> bool:
 
 
 def read_prompty2(file: PromptFile) -> Prompt:
+    """Read a prompt of the newer dialect from the parts of its file.
+
+    Raises:
+        PromptError: a key or the template is wrong; the message names file, line and key.
+    """
     front = replace(file.front, data={key: _with_defaults(value, key) for key, value in file.front.data.items()})
     language, strict = _template_settings(front)
     refuse_secrets(front, "model", "options")
@@ -264,7 +299,7 @@ def read_prompty2(file: PromptFile) -> Prompt:
 
 
 def _with_defaults(value: JSON, name: str) -> JSON:
-    """Replace each `${env:NAME:default}` by its default, or by a plain reference if the variable is set.
+    """Replace each `${env:NAME:default}` by its default, or by `${env:NAME}` if the variable is set.
 
     `name` is the key of the value. It decides whether the value is a secret; a secret gets no default.
     """
@@ -279,7 +314,11 @@ def _with_defaults(value: JSON, name: str) -> JSON:
 
 
 def _template_settings(front: Front) -> tuple[LanguageName, bool]:
-    """Return the template's language, and whether attributes of headers are ignored (strict)."""
+    """Return the template's language, and whether attributes in role headers are ignored, the default.
+
+    Raises:
+        PromptError: the language or the parser is unknown.
+    """
     kinds = {"format": "jinja2", "parser": "prompty"}
     for key, known in (("format", tuple(_LANGUAGES)), ("parser", ("prompty", "*"))):
         given = front.mapping("template").get(key)
@@ -292,7 +331,7 @@ def _template_settings(front: Front) -> tuple[LanguageName, bool]:
 
 
 def _input(front: Front, item: Property, secrets: Redactor) -> PromptInput:
-    """Return an input. Without a default, an input with `required: false` is empty when omitted, as in the package."""
+    """Convert a declared property to an input; without a default, an optional one is an empty text when omitted."""
     optional = item.required is False or (item.kind == "thread" and not item.required)
     default = "" if item.default is None and optional else front.from_environment(item.default, ("inputs",), secrets)
     return PromptInput(
@@ -307,7 +346,10 @@ def _input(front: Front, item: Property, secrets: Redactor) -> PromptInput:
 
 
 def _parameters(front: Front) -> dict[str, JSON]:
-    """Return `model.options` under the names of OpenAI's API; further options keep their names."""
+    """Return `model.options` under their names in OpenAI's API, such as `max_completion_tokens` for `maxOutputTokens`.
+
+    Options in `additionalProperties` keep their names; an empty `stopSequences` is left out.
+    """
     options = front.mapping("model", "options") if isinstance(front.value("model"), dict) else {}
     named = {name: options[key] for key, name in _OPTIONS.items() if options.get(key) is not None}
     if not named.get("stop"):
@@ -320,6 +362,11 @@ def _parameters(front: Front) -> dict[str, JSON]:
 
 
 def _definition(front: Front) -> dict[str, JSON] | None:
+    """Return the prompt's model configuration as an endpoint definition; None without a connection.
+
+    Raises:
+        PromptError: the connection or the provider is unknown, or a key is missing.
+    """
     if isinstance(front.value("model"), str) or not front.mapping("model", "connection"):
         return None
     kind = front.filled_text("model", "connection", "kind") or ""
@@ -352,6 +399,7 @@ class _RoleHeaders:
     strict: bool
 
     def __call__(self, skeleton: Skeleton) -> list[dict[str, JSON]]:
+        """Split a rendered template into chat messages at its role headers; text above them is a system message."""
         messages: list[dict[str, JSON]] = []
         head: dict[str, JSON] = {"role": "system"}
         lines: list[str] = []
@@ -366,6 +414,9 @@ class _RoleHeaders:
         return messages
 
     def _header(self, line: str, skeleton: Skeleton) -> dict[str, JSON] | None:
+        """Return the beginning of the message that a role header opens: role and attributes. None if the line is no
+        header.
+        """
         match = _HEADER.fullmatch(line)
         if match is None:
             return None
@@ -382,7 +433,9 @@ class _RoleHeaders:
 
 
 def _attributes(text: str) -> dict[str, str] | None:
-    """Return attributes like `name="Ann", id=7` as texts, or None if the text is empty or something else."""
+    """Return a header's attributes, such as `name="Ann", id=7`, as texts; None if the text has another form or is
+    empty.
+    """
     attributes: dict[str, str] = {}
     position = 0
     while position < len(text):
@@ -395,7 +448,7 @@ def _attributes(text: str) -> dict[str, str] | None:
 
 
 def _attribute_value(text: str) -> JSON:
-    """Convert an attribute to a boolean or a number, or keep its text."""
+    """Convert an attribute's text to true, false or a number if it is one; else return the text."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for number in (int, float):
@@ -407,6 +460,10 @@ def _attribute_value(text: str) -> JSON:
 
 
 def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: list[str], skeleton: Skeleton) -> None:
+    """Append the message with this head and these lines to `messages`; without lines, nothing.
+
+    Values that are not text stand between the lines' texts as messages or parts of their own.
+    """
     if not lines:
         return
     pieces = list(skeleton.divided("\n".join(lines)))
@@ -423,7 +480,7 @@ def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: 
 
 
 def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:
-    """Add a part to the last message if it is the user's, or as a new message."""
+    """Append a content part, such as an image, to the last message if it is the user's, else as a new user message."""
     if not messages or messages[-1]["role"] != "user":
         messages.append({"role": "user", "content": [part]})
         return
@@ -435,7 +492,7 @@ def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:
 
 
 def _insertion(kind: str, value: JSON) -> Inserted:
-    """Return the messages or the part for an input that is not text.
+    """Convert an input of kind thread, image, audio or file to the messages or the part that the template inserts.
 
     Raises:
         TypeError: the value is not of this kind.
@@ -456,6 +513,11 @@ def _insertion(kind: str, value: JSON) -> Inserted:
 
 
 def _thread(value: JSON) -> Iterator[dict[str, JSON]]:
+    """Yield the messages of a conversation, with their roles in lower case; one message may stand without a list.
+
+    Raises:
+        TypeError: an item is not a message with a known role.
+    """
     for message in value if isinstance(value, list) else [value]:
         role = message.get("role", "user") if isinstance(message, dict) else None
         if not isinstance(message, dict) or not isinstance(role, str) or role.lower() not in ROLES:

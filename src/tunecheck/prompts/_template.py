@@ -78,6 +78,9 @@ class Template:
         self._compiled = jinja2.Template.from_code(environment, code, dict(environment.globals))
 
     def _examine(self, tree: nodes.Template, environment: jinja2.Environment) -> None:
+        """Note the template's variables, those it can do without, those it does more with than write or test, and its
+        own texts.
+        """
         self.names = frozenset(find_undeclared_variables(tree) - environment.globals.keys())
         # Variables that the template tests with `default(…)` or `is defined`.
         filters = [node.node for node in tree.find_all(nodes.Filter) if node.name in ("default", "d")]
@@ -92,11 +95,11 @@ class Template:
         self.own_text = (*(node.data for node in tree.find_all(nodes.TemplateData)), *texts, *fields)
 
     def may_lack(self, name: str) -> bool:
-        """Return whether the template handles a missing value of this variable."""
+        """Return whether the template handles a missing value of this variable, with `default(…)` or `is defined`."""
         return name in self._optional
 
     def render(self, values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
-        """Render the messages for these values.
+        """Render the template with these values and return its chat messages.
 
         Raises:
             PromptRenderError: the template fails on these values; the error names the line.
@@ -111,6 +114,7 @@ class Template:
             raise PromptRenderError(f"{self._where(1)}: {error}") from None
 
     def _line(self, traceback: TracebackType | None) -> int:
+        """Return the template's line in which an error with this traceback was raised; 1 if unknown."""
         line = 1
         while traceback is not None:
             if traceback.tb_frame.f_code.co_filename == self._compiled.root_render_func.__code__.co_filename:
@@ -120,6 +124,7 @@ class Template:
 
 
 def _syntax_problem(error: TemplateSyntaxError, environment: jinja2.Environment) -> str:
+    """Return the text of a syntax error; for an unknown filter or test, with a similar name."""
     unknown = _UNKNOWN.match(error.message or "")
     if unknown is None:
         return error.message or "not a template"
@@ -129,6 +134,7 @@ def _syntax_problem(error: TemplateSyntaxError, environment: jinja2.Environment)
 
 
 def _reason(error: BaseException) -> str:
+    """Return why a template failed, as one line."""
     if isinstance(error, RecursionError):
         return "it goes on without end, or is nested too deeply"
     return clean(error, 300) or type(error).__name__
@@ -138,6 +144,9 @@ def _reason(error: BaseException) -> str:
 
 
 def _refuse_unsupported(tree: nodes.Template, *, nunjucks: bool) -> None:
+    """Raise TemplateSyntaxError for parts that prompts do not support; for Nunjucks, for all that Jinja may read
+    differently.
+    """
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
         problem = "a prompt stands in one file: include, import and extends are not supported"
         raise TemplateSyntaxError(problem, node.lineno)
@@ -157,6 +166,7 @@ class _Rewriter(NodeTransformer):
         return node
 
     def _output(self, node: nodes.Expr) -> nodes.Expr:
+        """Wrap one piece of output: the template's own text is marked, a value is checked before it is written."""
         if isinstance(node, nodes.TemplateData):
             return _filter_node(nodes.Const(node.data, lineno=node.lineno), _own)
         return _filter_node(self._visit(_with_literals(node)), _write)
@@ -166,11 +176,13 @@ class _Rewriter(NodeTransformer):
         return node
 
     def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 - Jinja's name
+        """Mark the literal texts that the loop iterates over as the template's own."""
         node.iter = _with_literals(node.iter)
         self.generic_visit(node)
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:  # noqa: N802 - Jinja's name
+        """Replace `a ~ b` by a call that keeps the marks of its parts."""
         texts = [_filter_node(self._visit(child), _write) for child in node.nodes]
         return _filter_node(nodes.Tuple(texts, "load", lineno=node.lineno), _join)
 
@@ -181,7 +193,10 @@ class _Rewriter(NodeTransformer):
 
 
 def _with_literals(node: nodes.Node) -> nodes.Node:
-    """Mark the literal texts of an expression as the template's own, if they may be written unchanged."""
+    """Mark the literal texts among an expression's possible results as the template's own.
+
+    Texts that a filter or method changes are not marked.
+    """
     if isinstance(node, nodes.Const) and isinstance(node.value, str):
         return _filter_node(node, _own)
     if isinstance(node, nodes.CondExpr):
@@ -216,6 +231,13 @@ def _join(context: Context, texts: tuple[str, ...]) -> Fragment:
 
 @pass_context
 def _write(context: Context, value: object) -> str:
+    """Return a value as the text to write into the prompt; a fragment keeps its marks.
+
+    Raises:
+        TypeError: the value is neither text nor plain data.
+        PromptRenderError: Nunjucks would write this value differently.
+        UndefinedError: the value is undefined.
+    """
     if isinstance(value, Fragment):
         return value
     if isinstance(value, Undefined):

@@ -39,7 +39,10 @@ _WORD = re.compile(r"\w+")
 
 
 def kind_of_wrong(expected: JSON, actual: JSON) -> str:
-    """Return the kind of a wrong value, one of `KINDS`. Objects and reordered lists are compared elsewhere."""
+    """Return the kind of a wrong value, one of `KINDS`, for two values that are known to differ.
+
+    Objects and lists are "other" here: their parts and order are compared elsewhere.
+    """
     if isinstance(expected, bool) or isinstance(actual, bool):
         return "other"
     if isinstance(expected, str) and isinstance(actual, str):
@@ -69,7 +72,7 @@ def plain_words(text: str) -> str:
 
 
 def _is_rounding(expected: float | str, actual: float | str) -> bool:
-    """Return whether one number is whole and the other is the nearest float."""
+    """Return whether one value is a whole number and the other the float nearest to it."""
     whole, real = (expected, actual) if isinstance(expected, int) else (actual, expected)
     if not isinstance(whole, int) or not isinstance(real, float) or abs(whole) >= _LARGEST:
         return False
@@ -77,6 +80,7 @@ def _is_rounding(expected: float | str, actual: float | str) -> bool:
 
 
 def _kind_of_texts(expected: str, actual: str) -> str:
+    """Return the kind of a wrong text, one of `KINDS`."""
     if plain_words(expected) == plain_words(actual):
         return "case_or_spacing"
     if same_moment(expected, actual):
@@ -87,7 +91,10 @@ def _kind_of_texts(expected: str, actual: str) -> str:
 
 
 def _close_wording(expected: str, actual: str) -> bool:
-    """Return whether two texts are similar. Texts with different numbers (`user_1`, `user_2`) never are."""
+    """Return whether two texts are similar, or one has all words of the other (`Paris` and `Paris, France`).
+
+    Texts with different numbers (`user_1`, `user_2`) never are.
+    """
     from rapidfuzz import fuzz
 
     one, other = (" ".join(text[:_COMPARED_CHARACTERS].casefold().split()) for text in (expected, actual))
@@ -103,11 +110,14 @@ def _close_wording(expected: str, actual: str) -> bool:
 _MOST_NUMBER_CHARACTERS = 48
 _LARGEST = 10**300
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
+# a plus sign or leading zeros
 _LEADING = re.compile(r"^(?:\+|(-)?0+(?=\d))")
+# a number with sign, separators, exponent and currency, and one unit, such as `$1,200.50` or `5 km`
 _QUANTITY = re.compile(
     r"(?P<sign>[-+−]?)\s*[$€£¥₹]?\s*(?P<digits>(?:\d[\d.,'’_\u00a0\u202f ]*)?\d|\.\d+)(?:[eE](?P<power>[+-]?\d{1,2}))?"
     r"\s*[$€£¥₹]?\s*(?P<unit>[^\W\d_]+\.?|%|°\s?[cCfF]?|°)?"
 )
+# digits with thousands separators of one kind, such as `1,000,000.5`; groups of two are Indian
 _GROUPED = re.compile(r"\d{1,3}(?P<mark>[,.'’_\u00a0\u202f ])(?:\d{2,3}(?P=mark))*\d{3}(?:[.,]\d+)?")
 _SPACES = re.compile(r"[\s\u00a0\u202f]+")
 
@@ -173,7 +183,7 @@ class _Quantity:
 
 
 def number_of_text(text: str) -> int | float | None:
-    """Return the number in this JSON text, or None. White space around it is ignored.
+    """Return the number in this JSON text, or None if it contains anything else; white space around it is ignored.
 
     Long texts are refused, because a hostile number takes time to read.
     """
@@ -187,7 +197,7 @@ def number_of_text(text: str) -> int | float | None:
 
 
 def same_number_in_text(number: float, text: str) -> bool:
-    """Return whether the text is that number in digits or words: `"5"`, `"05"`, `"5.0"` and `"five"` for 5."""
+    """Return whether the text is that number in digits or words; for 5: `"5"`, `"05"`, `"5.0"`, `"five"`."""
     digits = _LEADING.sub(r"\1", text.strip())
     written = number_of_text(digits)
     return number == (written if written is not None else next(iter(_number_words(text, whole=True)), None))
@@ -201,7 +211,7 @@ def _number_words(text: str, *, whole: bool = False) -> Iterator[int | str]:
     if len(text) > _MOST_NUMBER_CHARACTERS:
         return
     words = text.casefold().replace("-", " ").split()
-    total = group = read = 0
+    total = group = read = 0  # the finished thousands, the group in progress, and the number of words read
     for index, word in enumerate(words):
         after = words[index + 1] if index + 1 < len(words) else ""
         if word in _WORDS and (group % 100 == 0 or (group % 10 == 0 and group % 100 >= 20 and _WORDS[word] < 10)):
@@ -229,12 +239,14 @@ def same_quantity(expected: float | str, actual: float | str) -> bool:
 
 
 def _quantities(value: float | str) -> tuple[_Quantity, ...]:
+    """Return the possible readings of a number, or of a text as a number with a unit; empty if there are none."""
     if isinstance(value, str):
         return tuple(_read(value))
     return (_Quantity(Fraction(value)),) if abs(value) < _LARGEST else ()
 
 
 def _read(text: str) -> Iterator[_Quantity]:
+    """Yield the possible readings of a text as a number with a unit, such as `5 km`, `10k` or `five kilometres`."""
     said = " ".join(map(str, _number_words(text))) or text
     match = _QUANTITY.fullmatch(said.strip()) if len(text) <= _MOST_NUMBER_CHARACTERS else None
     if match is None:
@@ -262,6 +274,7 @@ def _values(digits: str) -> Iterator[Fraction]:
 
 
 def _read_quantities(value: Fraction, unit: str) -> Iterator[_Quantity]:
+    """Yield what a number with this unit can mean: 5% is 5 or 0.05; 5 m is five million or five metres."""
     if unit in _PERCENT:
         yield from (_Quantity(value), _Quantity(value / 100))
         return
@@ -274,6 +287,9 @@ def _read_quantities(value: Fraction, unit: str) -> Iterator[_Quantity]:
 
 
 def _dimension(unit: str) -> tuple[str, Fraction] | None:
+    """Return a unit's dimension and its factor to the base unit, such as ("length", 1000) for km; None if it is
+    unknown.
+    """
     for dimension, units in _UNITS.items():
         factor = units.get(unit) or units.get(unit.removesuffix("s"))
         if factor is not None:
@@ -282,7 +298,7 @@ def _dimension(unit: str) -> tuple[str, Fraction] | None:
 
 
 def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
-    """Return whether two quantities are equal after a conversion; a bare number may have any unit."""
+    """Return whether two quantities are equal after a conversion; a number without a unit may have any."""
     if not one.unit and not other.unit:
         return _bare_converted(one.value, other.value)
     if one.unit and other.unit:
@@ -297,6 +313,7 @@ def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
 
 
 def _units_converted(one: _Quantity, other: _Quantity) -> bool:
+    """Return whether two quantities with units are equal, also after a conversion within the same dimension."""
     if one.unit == other.unit:
         return _equal(one.value, other.value)
     places = _dimension(one.unit), _dimension(other.unit)
@@ -306,6 +323,7 @@ def _units_converted(one: _Quantity, other: _Quantity) -> bool:
 
 
 def _bare_converted(one: Fraction, other: Fraction) -> bool:
+    """Return whether one number could be a conversion of the other, by a common factor or from °C to °F."""
     if _equal(one, other) or _degrees(one, other):
         return True
     if one == 0 or other == 0 or (one < 0) != (other < 0):
@@ -321,7 +339,7 @@ def _close(one: Fraction, other: Fraction) -> bool:
 
 
 def _equal(one: Fraction, other: Fraction) -> bool:
-    """Return whether two numbers are equal up to float rounding. Whole numbers may be ids and must be equal."""
+    """Return whether two numbers are equal up to float rounding; whole numbers must be equal, as they can be ids."""
     if one.denominator == other.denominator == 1:
         return one == other
     return abs(one - other) <= _FLOAT * max(abs(one), abs(other))
@@ -332,13 +350,14 @@ def _is_temperature(unit: str) -> bool:
 
 
 def _same_temperature(one: _Quantity, other: _Quantity) -> bool:
+    """Return whether two temperatures are equal; bare degrees are taken to be in the other's scale."""
     scales = [(unit in _CELSIUS) - (unit in _FAHRENHEIT) for unit in (one.unit, other.unit)]
     same_scale = scales[0] == scales[1] or 0 in scales
     return _equal(one.value, other.value) if same_scale else _degrees(one.value, other.value)
 
 
 def _degrees(one: Fraction, other: Fraction) -> bool:
-    """Return whether one number is the other in degrees Fahrenheit (F = C × 9/5 + 32), within half a degree."""
+    """Return whether one number in Celsius is the other in Fahrenheit (F = C × 9/5 + 32), within half a degree."""
     return any(
         abs(celsius * 9 / 5 + 32 - other_way) <= Fraction(1, 2) for celsius, other_way in ((one, other), (other, one))
     )
@@ -355,12 +374,16 @@ _MONTH = re.compile(
 )
 _SAYS_WHEN = re.compile(rf"\d|noon|midnight|{'|'.join(_MONTHS)}")
 """Matches every date and time. A text without a match needs no further check."""
+# the places between a letter and a digit, where a space is inserted
 _LETTERS_BESIDE_DIGITS = re.compile(r"(?<=\d)(?=[a-z])|(?<=[a-z])(?=\d)")
+# words without meaning for a date: weekdays, articles, prepositions, endings of ordinal numbers
 _NOISE = re.compile(
     r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b\.?"
     r"|\b(?:the|of|at|on|t|st|nd|rd|th)\b|[,@]"
 )
+# date and time in digits only, such as `20240501T093000Z`
 _COMPACT = re.compile(r"(\d{8})[t ]?(\d{2})(\d{2})(\d{2})?(z?)")
+# a time such as `9:30`, `9h30` or `9 a.m.`, with seconds and time zone if given
 _TIME = re.compile(
     r"(?<![\d:.])(\d{1,2})(?:[:h](\d{2})(?::(\d{2})(?:[.,]\d{1,9})?)?|(?=\s*[ap]\.?m\b))(?:\s*([ap])\.?m\b\.?)?"
     r"\s*(?:(z\b|utc|gmt)|([+-])(\d{2}):?(\d{2})?(?![\d:]))?"
@@ -407,12 +430,13 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
 
 
 def _moments(value: str | float) -> Iterator[_Moment]:
-    """Yield the possible readings of a value as a date or time."""
+    """Yield the possible readings of a text or number as a date or time; none if it cannot be one."""
     text = value if isinstance(value, str) else f"{value:.0f}" if abs(value) < 1e15 else ""
     text = text.strip().lower().replace("noon", "12:00").replace("midnight", "00:00")
     if not 1 < len(text) <= _MOST_CHARACTERS or not text.isascii() or not _SAYS_WHEN.search(text):
         return
     if text.isdecimal() and len(text) in (10, 13):
+        # Unix time in seconds, or milliseconds
         moment = datetime.fromtimestamp(int(text[:10]), UTC).replace(tzinfo=None)
         yield _Moment(moment, moment)
     if compact := _COMPACT.fullmatch(text):
@@ -432,7 +456,7 @@ def _moments(value: str | float) -> Iterator[_Moment]:
 
 
 def _seconds(time: re.Match[str]) -> int | None:
-    """Return the seconds since midnight, or None for an impossible time."""
+    """Return a matched time as seconds since midnight, or None if it is impossible, such as 25:00."""
     hour, minute, second = (int(part or 0) for part in time.groups()[:3])
     if time[4]:
         hour = hour % 12 + 12 * (time[4] == "p") if 1 <= hour <= 12 else 99
@@ -441,14 +465,14 @@ def _seconds(time: re.Match[str]) -> int | None:
 
 
 def _offset(time: re.Match[str]) -> int | None:
-    """Return the time zone in seconds from UTC, or None."""
+    """Return a matched time's time zone in seconds from UTC, or None if it names none."""
     if time[6]:
         return (-1 if time[6] == "-" else 1) * (int(time[7]) * 3600 + int(time[8] or 0) * 60)
     return 0 if time[5] else None
 
 
 def _dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment]:
-    """Yield the dates that a text of digits and month names can mean, each with the given time."""
+    """Yield the dates that digits and month names can mean, each at this time of day (seconds) and zone (offset)."""
     if re.fullmatch(r"\d+[. ]\d+", text):  # a number
         return
     words = re.split(r"[-/. ]+", re.sub(r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3", text))

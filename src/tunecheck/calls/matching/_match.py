@@ -54,7 +54,7 @@ def pair_up(
     policy: MatchPolicy,
     definitions: ToolDefinitions | None = None,
 ) -> CallPairing:
-    """Pair expected and actual calls.
+    """Choose for each expected call the actual call to compare it with; return positions, not calls.
 
     Pair as many calls of the same function as possible, without crossing if the order counts. Among these pairings,
     choose the one with the fewest wrong arguments; a close wording costs less than another value. Remaining calls are
@@ -92,7 +92,7 @@ class _Pairs:
         self.open_actual = list(range(len(actual)))
 
     def by_name(self) -> Positions:
-        """Pair the open calls by function, in any order."""
+        """Pair the open calls by function, in any order; return the new pairs and close their calls."""
         groups: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for position in self.open_expected:
             groups[self.expected[position].name][0].append(position)
@@ -105,6 +105,9 @@ class _Pairs:
         return self._close(sorted(positions))
 
     def _one_function(self, name: str, wanted: list[int], made: list[int]) -> Positions:
+        """Pair the calls of one function so that as few arguments as possible are wrong; too many calls, in order, with
+        a note.
+        """
         if len(wanted) == len(made) == 1:
             return [(wanted[0], made[0])]
         positions: Positions = []
@@ -125,7 +128,7 @@ class _Pairs:
         return positions + [(wanted[row], made[column]) for row, column in assign(costs)]
 
     def align(self) -> None:
-        """Pair as many calls as possible in the given order."""
+        """Pair as many calls of the same function as possible without changing their order, and store the pairs."""
         rows, columns = len(self.expected), len(self.actual)
         if rows * columns > MOST_PAIRS:
             self.pairing.notes.append(f"{rows} calls against {columns} were aligned by their names alone")
@@ -137,24 +140,31 @@ class _Pairs:
         self.pairing.pairs = self._close(pairs)
 
     def _actual_first(self) -> bool:
-        """Return whether the actual calls decide ties, so that the pairs do not depend on which side is expected."""
+        """Return whether the actual calls decide between equally good pairings.
+
+        The choice depends on the calls alone, so that exchanging the sides gives the same pairs.
+        """
         if len(self.expected) != len(self.actual):
             return len(self.actual) < len(self.expected)
         sides = zip(map(_content, self.actual), map(_content, self.expected), strict=True)
         return next((one < other for one, other in sides if one != other), False)
 
     def by_likeness(self) -> Positions:
-        """Pair open calls of different names if one is probably a misnamed version of the other."""
+        """Pair the open calls that probably differ only by a misspelt function name; return the pairs and close their
+        calls.
+        """
         rows, columns = self.open_expected, self.open_actual
         if not rows or not columns or len(rows) * len(columns) > MOST_PAIRS:
             return []
         costs = [[self._cost_if_misnamed(row, column) for column in columns] for row in rows]
+        # more than all real costs together, so that an impossible pair is chosen only if nothing else is left
         too_much = _ABSENT * (2 + sum(cost for line in costs for cost in line if cost is not None))
         full = [[too_much if cost is None else cost for cost in line] for line in costs]
         likely = [(row, column) for row, column in assign(full) if costs[row][column] is not None]
         return self._close([(rows[row], columns[column]) for row, column in likely])
 
     def _close(self, positions: Positions) -> Positions:
+        """Remove the calls of these pairs from the open ones, and return the pairs."""
         wanted, made = {row for row, _ in positions}, {column for _, column in positions}
         self.open_expected = [position for position in self.open_expected if position not in wanted]
         self.open_actual = [position for position in self.open_actual if position not in made]
@@ -165,11 +175,14 @@ class _Pairs:
         return definition.schema if definition else None
 
     def _cost_in_order(self, row: int, column: int) -> int | None:
+        """Return the cost of the pair's differing arguments, or None if the calls are of different functions."""
         name = self.expected[row].name
         return self._cost(row, column, self._schema(name)) if name == self.actual[column].name else None
 
     def _cost_if_misnamed(self, row: int, column: int) -> int | None:
-        """Return the cost of pairing two calls of different names, or None if they have too little in common."""
+        """Return the cost of pairing two calls of different functions, or None if neither names nor arguments are
+        similar.
+        """
         from rapidfuzz import fuzz
 
         one, other = self.expected[row], self.actual[column]
@@ -181,7 +194,7 @@ class _Pairs:
         return None
 
     def _cost(self, row: int, column: int, schema: Schema | None) -> int:
-        """Return the cost of the arguments that differ."""
+        """Return the total cost of the arguments that differ in this pair of calls."""
         expected, actual = self.expected[row].arguments, self.actual[column].arguments
         names = {str(one.place[0]) for one in self.comparison.arguments(expected, actual, schema)}
         return sum(self._cost_of(name, expected, actual, schema) for name in names)
@@ -189,6 +202,9 @@ class _Pairs:
     def _cost_of(
         self, name: str, expected: Mapping[str, JSON], actual: Mapping[str, JSON], schema: Schema | None
     ) -> int:
+        """Return the cost of one differing argument: less for a similar text, most for an argument that only one side
+        has.
+        """
         if name in expected and name in actual:
             return _cost_of_wrong(expected[name], actual[name])
         default = (
@@ -198,6 +214,7 @@ class _Pairs:
 
 
 def _content(call: FunctionCall) -> bytes:
+    """Return the call as bytes that define an order among calls."""
     try:
         return canonical([call.name, call.arguments])
     except TypeError:  # nested too deeply: it equals no other call, so its position does not matter
@@ -209,7 +226,7 @@ def _transpose(positions: Positions) -> Positions:
 
 
 def _next_by_name(names: Sequence[str], others: Sequence[str]) -> Positions:
-    """Pair each name with the next equal one, in the order given."""
+    """Pair each name with the next equal one among the others, moving forward only; return the positions."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, name in enumerate(others):
         places[name].append(place)
@@ -224,6 +241,7 @@ def _next_by_name(names: Sequence[str], others: Sequence[str]) -> Positions:
 
 
 def _cost_of_wrong(expected: JSON, actual: JSON) -> int:
+    """Return the cost of a wrong value, which is lower the more similar two texts are."""
     if isinstance(expected, str) and isinstance(actual, str):
         return _WRONG - int(_CLOSE * closeness(expected, actual))
     return _WRONG
@@ -330,6 +348,7 @@ def match_calls(
 def _pair(
     comparison: ValueComparison, expected: FunctionCall, actual: FunctionCall, definitions: ToolDefinitions | None
 ) -> Pair:
+    """Return the two calls with the first differences of their arguments."""
     definition = definitions.get(expected.name) if definitions else None
     schema = definition.schema if definition else None
     differences = comparison.arguments(expected.arguments, actual.arguments, schema)
@@ -339,7 +358,11 @@ def _pair(
 def _validate_calls(
     definitions: ToolDefinitions | None, calls: Sequence[FunctionCall], policy: MatchPolicy
 ) -> tuple[tuple[FunctionCall, ...], tuple[Violation, ...], int, tuple[str, ...]]:
-    """Return the calls of unknown functions, the violations, the number of checked calls, and problems of schemas."""
+    """Validate calls against their definitions; without definitions, none.
+
+    Returns the calls of unknown functions, those that violate their schema, the number of checked calls, and a note for
+    each schema that could not be used.
+    """
     unknown: list[FunctionCall] = []
     violations: list[Violation] = []
     problems: dict[str, None] = {}
@@ -370,7 +393,10 @@ def _respell(
     policy: MatchPolicy,
     definitions: ToolDefinitions | None,
 ) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
-    """Rename calls to the names of the definitions or of the expected calls, if the policy treats them as equal."""
+    """Return the actual and expected calls under one spelling of each function's name.
+
+    A definition's spelling comes before the expected call's. Without such a policy, calls are unchanged.
+    """
     if not (policy.dots_equal_underscores or policy.ignore_functions_prefix):
         return actual, expected
     spelling: dict[str, str] = {}
@@ -390,6 +416,7 @@ def _respell(
 
 
 def _key(name: str, policy: MatchPolicy) -> str:
+    """Return the part of a function's name that counts under the policy, equal for spellings of one function."""
     name = name.removeprefix(_PREFIX) if policy.ignore_functions_prefix else name
     return tool_name(name) if policy.dots_equal_underscores else name
 
@@ -404,7 +431,7 @@ def named_arguments(call: FunctionCall, definitions: ToolDefinitions) -> Functio
 
 
 def call_faults(match: Match, policy: MatchPolicy) -> Iterator[Fault]:
-    """Yield the faults of the calls themselves: missing, extra, misnamed and out of order."""
+    """Yield the faults in which calls were made: misnamed, out of order, missing, and extra unless allowed."""
     any_of = policy.alternatives
     for pair in match.misnamed:
         wanted, made = (as_value(call) for call in (pair.expected, pair.actual))
@@ -426,7 +453,7 @@ def argument_faults(match: Match) -> Iterator[Fault]:
 
 
 def schema_faults(match: Match) -> Iterator[Fault]:
-    """Yield the violations of the tool definitions, and the calls that could not be validated."""
+    """Yield a fault for each call of an unknown function, each violation of a schema, and each skipped check."""
     for call in match.unknown:
         yield Fault(code="unknown_function", call=call.name)
     for violation in match.violations:

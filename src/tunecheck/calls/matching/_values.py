@@ -26,10 +26,10 @@ _INFINITE = 1 << 62
 
 
 def assign(costs: Sequence[Sequence[int]]) -> Positions:
-    """Return the pairs (row, column) of least total cost, as many as the shorter side has, in the order of the rows.
+    """Give each row a column of its own at the least total cost; on the longer side, some stay unpaired.
 
-    Shortest augmenting paths with potentials (Kuhn 1955, Munkres 1957, in the form of Jonker and Volgenant 1987):
-    time in O(short² × long).
+    Returns (row, column) by row. Shortest augmenting paths with potentials (Kuhn 1955, Munkres 1957, in the form of
+    Jonker and Volgenant 1987): time in O(short² × long).
     """
     if not costs or not costs[0]:
         return []
@@ -41,7 +41,10 @@ def assign(costs: Sequence[Sequence[int]]) -> Positions:
 
 
 def _augmenting_path(costs: Sequence[Sequence[int]], rows: int, columns: int) -> list[int]:
-    """Return the row of each column, both counted from 1 (0: no row). Column 0 contains the row being placed."""
+    """Give each row a column at the least total cost; there are at least as many columns as rows.
+
+    Returns the row of each column, both counted from 1 (0: no row). Column 0 contains the row being placed.
+    """
     row_of = [0] * (columns + 1)
     row_price = [0] * (rows + 1)
     column_price = [0] * (columns + 1)
@@ -57,7 +60,11 @@ def _augmenting_path(costs: Sequence[Sequence[int]], rows: int, columns: int) ->
 def _shortest_path(
     costs: Sequence[Sequence[int]], row_of: list[int], row_price: list[int], column_price: list[int]
 ) -> tuple[list[int], int]:
-    """Find a cheapest path from column 0 to a free column, and update prices so that reduced costs stay at least 0."""
+    """Find the cheapest chain of moves that gives the row in column 0 a free column.
+
+    Returns the column before each column in the chain, and the free column. Updates the prices so that all reduced
+    costs (cost minus both prices) stay at least 0.
+    """
     columns = len(row_of)
     distance = [_INFINITE] * columns
     came_from = [0] * columns
@@ -107,6 +114,7 @@ def align(costs: Sequence[Sequence[int | None]]) -> Positions:
 
 
 def _trace_back(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int, int]]]) -> Positions:
+    """Return the pairs of the best alignment, by following the table from its start."""
     pairs: Positions = []
     row = column = 0
     while row < len(best) - 1 and column < len(best[0]) - 1:
@@ -197,11 +205,12 @@ class MatchPolicy:
         return not (self.tolerant or self.alternatives or self.number_text_equals_number)
 
     def options(self) -> dict[str, bool | float]:
-        """Return all policies by name, as plain data."""
+        """Return all settings by name, as plain data."""
         return asdict(self)
 
 
 def _check(name: str, value: object, *, switch: bool) -> None:
+    """Raise ConfigurationError unless the policy's value is a bool (`switch`) or a finite number of at least 0."""
     if switch:
         if not isinstance(value, bool):
             raise ConfigurationError(f"the matching policy {name} must be true or false, not {value!r}")
@@ -271,12 +280,12 @@ class ValueComparison:
         return self._members(expected, actual, _Spot((), schema), any_of=self._policy.alternatives)
 
     def _may_lack(self, name: str, expected: JSON, spot: _Spot) -> bool:
-        """Return whether an expected argument with several accepted values may be left out."""
+        """Return whether an expected argument may be omitted: "" or a value that equals omission is accepted."""
         accepted = expected if isinstance(expected, list) else [expected]
         return _MAY_BE_LEFT_OUT in accepted or any(self._is_like_absent(name, one, spot) for one in accepted)
 
     def _is_like_absent(self, name: str, value: JSON, spot: _Spot) -> bool:
-        """Return whether this value equals an omitted argument under the policy: null, or the schema's default."""
+        """Return whether the policy treats this value as an omitted argument: null, or the schema's default."""
         if value is None and self._policy.null_equals_absent:
             return True
         default = spot.schema.default(name) if spot.schema else None
@@ -293,7 +302,9 @@ class ValueComparison:
     def _members(
         self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], spot: _Spot, *, any_of: bool
     ) -> Iterator[Difference]:
-        """Compare the members of two objects. With `any_of`, each expected value is a list of accepted values."""
+        """Yield the differences of two objects' members; with `any_of`, each expected value is a list of accepted
+        values.
+        """
         differ, may_lack = (self._any_of, self._may_lack) if any_of else (self._value, self._is_like_absent)
         for name, value in expected.items():
             if name not in actual:
@@ -306,6 +317,9 @@ class ValueComparison:
                 yield Difference((*spot.place, name), "unexpected", actual=value)
 
     def _value(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
+        """Yield the differences of two values, also inside objects and lists; when the work is used up, the whole
+        value.
+        """
         if not self._step() or len(spot.place) > MAX_DEPTH:
             yield Difference(spot.place, "wrong", "other", expected, actual)
         elif isinstance(expected, dict) and isinstance(actual, dict):
@@ -317,6 +331,7 @@ class ValueComparison:
             yield Difference(spot.place, "wrong", kind, expected, actual)
 
     def _same_scalar(self, expected: JSON, actual: JSON, schema: Schema | None) -> bool:
+        """Return whether two values that are no objects or lists are equal under the policy."""
         if plainly_same(expected, actual):
             return True
         if isinstance(expected, str) and isinstance(actual, str):
@@ -335,6 +350,7 @@ class ValueComparison:
         return "".join(text.split()) if self._policy.ignore_whitespace else text
 
     def _same_number(self, expected: float, actual: float, schema: Schema | None) -> bool:
+        """Return whether two numbers are equal under the policy and the schema, within the tolerances."""
         if expected == actual:  # Python compares int and float exactly, even beyond 2^53
             if type(expected) is type(actual) or self._policy.int_equals_float or self._policy.tolerant:
                 return True
@@ -346,7 +362,7 @@ class ValueComparison:
         return abs(wanted - _decimal(actual)) <= max(_decimal(self._policy.absolute_tolerance), relative)
 
     def _any_of(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
-        """Compare with a list of accepted values, and report the differences from the nearest one.
+        """Yield the difference from a list of accepted values; nothing if the value is accepted.
 
         Nested objects contain lists of accepted values again, as in BFCL's possible answers.
         """
@@ -367,7 +383,9 @@ class ValueComparison:
             yield Difference(spot.place, "wrong", kind, expected, actual, any_of=True)
 
     def _possible(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
-        """Yield the differences from a ground truth that lists the accepted values of each member."""
+        """Yield the differences from one accepted value; inside its objects, members are lists of accepted values
+        again.
+        """
         if isinstance(expected, dict) and isinstance(actual, dict) and len(spot.place) <= MAX_DEPTH and self._step():
             yield from self._members(expected, actual, spot, any_of=True)
         elif isinstance(expected, list) and isinstance(actual, list) and any(isinstance(one, dict) for one in expected):
@@ -376,7 +394,10 @@ class ValueComparison:
             yield from self._value(expected, actual, spot)
 
     def _items(self, expected: list[JSON], actual: list[JSON], spot: _Spot, differ: _Differ) -> Iterator[Difference]:
-        """Compare two lists item by item or, under the policy, in any order. A mere change of order is one fault."""
+        """Yield the differences of two lists, item by item or, under the policy, in any order.
+
+        Other lengths are one difference of the whole list, and so is a mere change of order.
+        """
         if len(expected) != len(actual) or not self._step(len(expected)):
             yield Difference(spot.place, "wrong", "other", expected, actual)
             return
@@ -403,12 +424,17 @@ class ValueComparison:
     def _same_in_any_order(
         self, expected: list[JSON], actual: list[JSON], equal: Positions, item: _Spot, differ: _Differ
     ) -> bool:
+        """Return whether the items can be paired so that each pair is equal under the policy.
+
+        `equal` are pairs of items that are known to be equal.
+        """
         if self._policy.transitive:  # otherwise an equal item may be the only partner of another item
             rows, columns = ({pair[side] for pair in equal} for side in (0, 1))
             expected = [each for at, each in enumerate(expected) if at not in rows]
             actual = [each for at, each in enumerate(actual) if at not in columns]
         if len(expected) > _MOST_ITEMS or not self._step(len(expected) ** 2):
             return False
+        # cost 1 for a pair that differs: the cheapest pairing shows if one without differences exists
         costs = [[not _is_empty(differ(one, other, item)) for other in actual] for one in expected]
         return not any(costs[row][column] for row, column in assign(costs))
 
@@ -422,11 +448,12 @@ def _is_empty(differences: Iterator[Difference]) -> bool:
 
 
 def _rank(differences: Sequence[Difference]) -> tuple[int, int]:
+    """Return a key that is lower for fewer and milder differences."""
     return len(differences), min(KINDS.index(one.kind or "other") for one in differences)
 
 
 def _weight(items: list[JSON]) -> int:
-    """Return the number of values in a list, at any depth."""
+    """Return the number of values in a list, counting those inside its items."""
     waiting: list[JSON] = list(items)
     for value in waiting:
         if isinstance(value, (dict, list)):
@@ -435,12 +462,14 @@ def _weight(items: list[JSON]) -> int:
 
 
 def plainly_same(expected: JSON, actual: JSON) -> bool:
-    """Return whether two values are equal and of the same type. For objects and lists, return False."""
+    """Return whether two texts, numbers, booleans or nulls have the same type and value; always False for objects and
+    lists.
+    """
     return type(expected) is type(actual) and not isinstance(expected, (dict, list)) and expected == actual
 
 
 def frozen(value: JSON, depth: int = 0) -> Hashable:
-    """Return a hashable value, equal only for the same type and content: `1`, `1.0` and `True` differ.
+    """Return a hashable stand-in for a value, equal only for equal type and content: `1`, `1.0`, `True` differ.
 
     A value nested deeper than `MAX_DEPTH` equals nothing.
     """
@@ -455,7 +484,7 @@ def frozen(value: JSON, depth: int = 0) -> Hashable:
 
 
 def pair_equal(ones: Sequence[JSON], others: Sequence[JSON]) -> Positions:
-    """Return the positions of equal values as pairs; each value is used once, in order."""
+    """Return the positions of values with the same type and content as pairs; each value is used once, in order."""
     waiting: dict[Hashable, list[int]] = defaultdict(list)
     for position in reversed(range(len(others))):
         waiting[frozen(others[position])].append(position)

@@ -46,7 +46,10 @@ _READ = frozenset(("role", "content", "weight", *_CALL_KEYS))
 
 
 def is_chat(record: Record) -> bool:
-    """Return True for a conversation that ends with the assistant or has a preferred answer."""
+    """Return True for a record of a chat training file: it ends with the assistant or has a preferred answer.
+
+    A record with columns of evaluation rows is none.
+    """
     if _OF_ROWS & record.keys():
         return False
     ends = [record[key] for key in (*_ANSWERS, "messages") if record.get(key) is not None]
@@ -55,7 +58,7 @@ def is_chat(record: Record) -> bool:
 
 
 def chat_rows(record: Record, number: int) -> list[Record]:
-    """Return the rows of one conversation.
+    """Return the rows of one conversation, one for each of the assistant's turns that the model is trained on.
 
     Raises:
         ConversationError: the record is not a conversation, or one of its messages cannot be read.
@@ -72,7 +75,13 @@ def chat_rows(record: Record, number: int) -> list[Record]:
 
 
 def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
-    """Return the messages before the trained part, and the messages that the model is trained on."""
+    """Return the messages before the trained part, and those of the trained part.
+
+    Without a prompt, the beginning that the chosen and the rejected answer share counts as the prompt.
+
+    Raises:
+        ConversationError: messages are missing or of another form.
+    """
     answer = next((key for key in _ANSWERS if record.get(key) is not None), None)
     if answer is None:
         return [], _object_list(asked, "messages", "user")
@@ -88,6 +97,11 @@ def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
 
 
 def _object_list(record: Record, key: str, role: str) -> list[JSON]:
+    """Return the messages under this key; a text becomes one message of this role.
+
+    Raises:
+        ConversationError: the key is missing or has another type.
+    """
     value = record.get(key)
     if isinstance(value, str):
         return [{"role": role, "content": value}]
@@ -98,6 +112,11 @@ def _object_list(record: Record, key: str, role: str) -> list[JSON]:
 
 
 def _add(turns: Turns, message: JSON, *, trained: bool) -> None:
+    """Add one message to the conversation; an assistant's message becomes a row if `trained` and its weight is not 0.
+
+    Raises:
+        ConversationError: the message has no known role, or its content has another form.
+    """
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str):
         raise turns.error("is not an object with a role")
@@ -115,6 +134,11 @@ def _add(turns: Turns, message: JSON, *, trained: bool) -> None:
 
 
 def _answer(turns: Turns, message: Record, *, trained: bool) -> None:
+    """Add an assistant's message with its calls and its text or refusal.
+
+    Raises:
+        ConversationError: its calls cannot be read.
+    """
     text = _text(message.get("content")) or _text(message.get("refusal"))
     called = {key: value for key in _CALL_KEYS if (value := message.get(key))}
     reading = read_calls({"role": "assistant", **called}) if called else Reading()
@@ -125,6 +149,7 @@ def _answer(turns: Turns, message: Record, *, trained: bool) -> None:
 
 
 def _text(content: JSON) -> str:
+    """Return a message's text, joined from its parts if there are several; empty without text."""
     if isinstance(content, str):
         return content
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
@@ -155,7 +180,7 @@ class Form:
 
     @property
     def defaults(self) -> DatasetDefaults:
-        """Return the defaults of a data set in this form."""
+        """The defaults for data sets of this form: columns, evaluators and group."""
         if self.own_defaults is not None:
             return replace(self.own_defaults, evaluators=[*self.evaluators])
         return DatasetDefaults(
@@ -173,18 +198,18 @@ OPENAI = Form("openai", "a chat training file", is_chat, chat_rows)
 
 
 def forms() -> dict[str, Form]:
-    """Return the forms of training files by name, first the core's, then those of plug-ins."""
+    """Return the forms of training files by name, from all installed plug-ins, the core's first."""
     found = (find("converters", each.name) for each in discover("converters"))
     return {form.name: form for form in found if isinstance(form, Form)}
 
 
 def form_of(record: Record) -> Form | None:
-    """Return the form of a file whose first record this is, or None."""
+    """Return the form that recognises this record as the first of its file; None if no form does."""
     return next((form for form in forms().values() if form.fits(record)), None)
 
 
 def own_keys(file: FileSource, record: Record) -> Record:
-    """Return the record without the null keys that Parquet adds, which would become arguments of calls."""
+    """Return the record without the null keys that Parquet adds, because those would become arguments of calls."""
     plain = without_nulls(record) if isinstance(file, ParquetSource) else record
     assert isinstance(plain, dict)
     return plain

@@ -5,7 +5,7 @@
 
 Here, 17 is the conversation's number in its file and 3 the number of the assistant's turn. Earlier calls become
 `tool_calls` with their own ids or `call_1`, `call_2`, …; results of functions become messages with the role `tool`.
-Text beside a call is kept as the key `content` next to `tool_uses`.
+The text of a message with calls is kept as the key `content` next to `tool_uses`.
 """
 
 from __future__ import annotations
@@ -59,23 +59,30 @@ class Turns:
         return len(self._waiting)
 
     def rows(self) -> list[Record]:
-        """Return the rows of all turns.
+        """Return the rows of all turns so far; empty if no turn is trained on.
 
         Raises:
-            ConversationError: there are no rows.
+            ConversationError: the assistant never answers a user.
         """
         if not self._turn:
             raise ConversationError("has no assistant message after a user message")
         return self._rows
 
     def say(self, message: Record) -> None:
-        """Add a message of the user, the system or a developer."""
+        """Add a message of the user, the system or a developer; raise ConversationError if a call still waits for its
+        result.
+        """
         self._no_call_waits()
         self._asked |= message.get("role") == "user"
         self._add(message)
 
     def result(self, content: JSON, call_id: JSON = None, name: JSON = None) -> None:
-        """Add a function's result to the call with this id, else to the first waiting call (with this name)."""
+        """Add a function's result to the waiting call with this id; without an id, to the first waiting call (with this
+        name).
+
+        Raises:
+            ConversationError: no such call waits for a result.
+        """
         if call_id is not None:
             found = call_id if isinstance(call_id, str) and call_id in self._waiting else None
         else:
@@ -89,9 +96,12 @@ class Turns:
     def answer(
         self, text: str, calls: Sequence[FunctionCall], message: Record | None = None, *, trained: bool = True
     ) -> None:
-        """Add an assistant turn; it becomes a row if the model is trained on it and a question precedes it.
+        """Add an assistant's turn; it becomes a row if it is `trained` and a user's message precedes it.
 
         `message` holds further keys of the message. Without `calls`, calls in the text are read.
+
+        Raises:
+            ConversationError: the turn is empty, or a call still waits for its result.
         """
         self._no_call_waits()
         if not calls and text:
@@ -111,10 +121,11 @@ class Turns:
         self._add_row({"tool_uses": []})
 
     def error(self, reason: str) -> ConversationError:
-        """Return an error about the next message."""
+        """Return an error for the next message, with its number from 1."""
         return ConversationError(f"message {len(self._messages) + 1}: {reason}")
 
     def _add_row(self, answer: JSON) -> None:
+        """Add a row with all messages so far as its query; raise ConversationError if the rows become too large."""
         self._growth += self._size
         if self._growth > MAX_GROWTH:
             raise ConversationError(f"is too long: its rows would have more than {MAX_GROWTH >> 20} MiB")
@@ -126,6 +137,9 @@ class Turns:
         self._messages.append(message)
 
     def _call(self, call: FunctionCall) -> JSON:
+        """Return a call as an OpenAI tool call that waits for its result; it gets a new id if it has none or the id is
+        taken.
+        """
         name = call.id
         while name is None or name in self._waiting:
             self._calls += 1
@@ -135,12 +149,14 @@ class Turns:
         return {"id": name, "type": "function", "function": function}
 
     def _no_call_waits(self) -> None:
+        """Raise ConversationError if a call has no result yet, because only results may follow it."""
         if self._waiting:
             name = next(iter(self._waiting.values()))
             raise self.error(f"follows a call of {name[:100]!r} whose function's response is missing")
 
 
 def _answer(text: str, calls: Sequence[FunctionCall]) -> JSON:
+    """Return the expected answer for a row: the text, or the calls as `tool_uses` with the text next to them."""
     if not calls:
         return text
     uses: list[JSON] = [{"recipient_name": f"functions.{call.name}", "parameters": call.arguments} for call in calls]
@@ -161,7 +177,7 @@ def as_tools(value: JSON, what: str) -> list[JSON]:
 
 
 def as_object_list(value: JSON, what: str) -> list[JSON]:
-    """Return a list of objects, a single object, the JSON text of either, or nothing, as a list.
+    """Return the value as a list of objects: it is a list, a single object, the JSON text of either, or None.
 
     Raises:
         ConversationError: the value has another form.
@@ -178,6 +194,11 @@ def as_object_list(value: JSON, what: str) -> list[JSON]:
 
 
 def _tool(value: JSON, what: str) -> JSON:
+    """Return a function's definition as an OpenAI tool; without parameters, it takes none.
+
+    Raises:
+        ConversationError: the definition has no name, or its parameters are not an object.
+    """
     if isinstance(value, dict) and value.get("type") == "function" and isinstance(value.get("function"), dict):
         value = value["function"]
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):

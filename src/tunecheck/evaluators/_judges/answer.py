@@ -27,9 +27,12 @@ _MOST_WORDS = 3
 _DEEPEST = 4
 _SHOWN_HEAD, _SHOWN_TAIL = 240, 80
 
+# a brace that may open an object: a quotation mark or the closing brace follows
 _OBJECT = re.compile(r"\{(?=\s*[\"'}])")
 _FENCE = re.compile(r"```[\w-]{0,20}\s*(.{1,80})```", re.DOTALL)
+# a verdict in double brackets, such as [[4]]
 _MARK = re.compile(r"\[\[\s*([^\[\]\n,]{1,40}?)\s*\]\]")
+# a reply that is only a verdict, perhaps after a label: `4`, `Score: 4`, `the answer is yes`
 _BARE = re.compile(r"(?:[\w ]{1,40}(?::|=|\bis\b) ?)?(?P<value>\S.{0,60})", re.IGNORECASE)
 _AROUND = " \t*_`\"'"
 _TAGS_OF_AZURE = {"score": "S2", "reason": "S1"}
@@ -58,7 +61,10 @@ class ReplyKeys:
         return tuple(dict.fromkeys(named))
 
     def named(self, values: dict[str, JSON]) -> dict[str, JSON]:
-        """Return the values under the declared keys, ignoring case; a score under another common name is renamed."""
+        """Return a reply's values under the prompt's own keys.
+
+        Case does not count, and a score under another common name, such as `rating`, is renamed.
+        """
         wanted = {key.casefold(): key for key in self.all if key not in values}
         named = {wanted.get(name.strip().casefold(), name): value for name, value in values.items()}
         others = (name for name in SCORE_NAMES if isinstance(named.get(name), (str, int, float)))
@@ -69,7 +75,7 @@ class ReplyKeys:
 
 
 def verdicts(text: str, keys: ReplyKeys) -> Iterator[list[dict[str, JSON]]]:
-    """Yield the possible verdicts of a reply, one list per form, the most certain form first.
+    """Yield lists of possible verdicts in a reply, one list for each form of verdict, the most certain form first.
 
     If the reply contains JSON, complete or broken, only JSON and tags count, because its strings may contain other
     forms.
@@ -87,7 +93,7 @@ def verdicts(text: str, keys: ReplyKeys) -> Iterator[list[dict[str, JSON]]]:
 
 
 def problem_of(text: str) -> str:
-    """Return why a reply has no verdict."""
+    """Return why no verdict was found in a reply, as a part of a sentence."""
     return "its JSON breaks off or is broken" if _OBJECT.search(text) else "there is no JSON object in it"
 
 
@@ -103,7 +109,7 @@ def shorten_reply(text: str) -> str:
 
 
 def _from_objects(text: str, keys: ReplyKeys) -> Iterator[dict[str, JSON]]:
-    """Yield the objects with a score, or the last object if none has a score."""
+    """Yield the JSON objects in a reply that have a score; if none has, only the last object."""
     last: dict[str, JSON] | None = None
     scored = False
     for value in _objects(text):
@@ -116,7 +122,7 @@ def _from_objects(text: str, keys: ReplyKeys) -> Iterator[dict[str, JSON]]:
 
 
 def _scored_objects(value: JSON, keys: ReplyKeys, depth: int) -> Iterator[dict[str, JSON]]:
-    """Yield the objects with a score inside a value, each merged with the keys of its enclosing objects."""
+    """Yield the objects with a score inside a value, at any depth, each with the keys of the objects around it."""
     if isinstance(value, str) and value.lstrip().startswith("{"):  # the arguments of a call
         value = next(_objects(value), None)
     if isinstance(value, list) and depth < _DEEPEST:
@@ -134,6 +140,7 @@ def _scored_objects(value: JSON, keys: ReplyKeys, depth: int) -> Iterator[dict[s
 
 
 def _objects(text: str) -> Iterator[dict[str, JSON]]:
+    """Yield the complete objects in a text; gives up after a number of broken ones, to bound the time."""
     failures = max(16, min(500, _WORK // max(1, len(text))))
     position = 0
     while failures and (start := _OBJECT.search(text, position)):
@@ -157,6 +164,7 @@ def _object_at(text: str, position: int) -> tuple[JSON, int]:
 
 
 def _unique_keys(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    """Return the object's entries; raise JudgementError if a key has two different values."""
     values: dict[str, JSON] = {}
     for name, value in pairs:
         if name in values and values[name] != value:
@@ -175,7 +183,7 @@ _decode: Callable[[str, int], tuple[JSON, int]] = json.JSONDecoder(
 
 
 def _from_tags(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
-    """Return the verdicts of a reply such as `<score>4</score>`, with the other values in their own tags."""
+    """Return the verdicts in tags such as `<score>4</score>`, with the other values in their own tags."""
     named = {key: [key] for key in keys.all}
     named[keys.score].append(_TAGS_OF_AZURE["score"])
     named.get(keys.reason or "", []).append(_TAGS_OF_AZURE["reason"])
@@ -199,7 +207,7 @@ def _tag_texts(text: str, names: Iterable[str]) -> list[str]:
 
 
 def _from_lines(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
-    """Return the verdicts of a reply with a line such as `Score: 4` and the reason on another line."""
+    """Return the verdicts in lines such as `Score: 4`, with the reason from another line."""
     reasons = list(_labelled(text, (keys.reason or "reason", *REASON_NAMES)))
     reason: dict[str, JSON] = {keys.reason: reasons[-1]} if keys.reason is not None and reasons else {}
     scores = islice(_labelled(text, (keys.score, *SCORE_NAMES)), _MOST_VERDICTS)
@@ -207,6 +215,7 @@ def _from_lines(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
 
 
 def _labelled(text: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield the text after each label with one of these names at the start of a line, such as `**Score:** 4`."""
     any_name = "|".join(re.escape(name).replace("_", "[_ ]") for name in names)
     begin = r"^[\s>#*_`\"'-]{0,12}(?:(?:the|my|final|overall) )*"
     line = rf"{begin}(?:{any_name})[*_`\"']{{0,4}}\s?(?:[:=]|is\b)(.{{1,2000}})$"
@@ -214,7 +223,7 @@ def _labelled(text: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _from_bare(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
-    """Return the candidates of a reply that is only a score: its line, and the part after a label."""
+    """Return the possible verdicts of a reply that is only a score: the whole line, and its part after a label."""
     fenced = _FENCE.fullmatch(text)
     line = (fenced[1] if fenced else text).strip().strip(_AROUND).strip()
     matched = _BARE.fullmatch(line) if len(line) <= 100 and "\n" not in line else None
@@ -277,7 +286,7 @@ class AnswerForm:
         return keys or tuple(key for key in (self._output.reason, self._output.score) if key is not None)
 
     def read(self, text: str) -> JudgeAnswer:
-        """Return the answer in a reply of any form; a reply may repeat the same verdict.
+        """Return the judge's answer in a reply, which may write it in several forms and repeat it.
 
         Raises:
             JudgementError: the reply has no answer of this form, or contradicts itself; the text describes the problem
@@ -301,7 +310,11 @@ class AnswerForm:
         raise problem or JudgementError(problem_of(said))
 
     def _agreed_answer(self, answers: list[JudgeAnswer]) -> JudgeAnswer:
-        """Return the last answer if all answers have the same score; else raise JudgementError."""
+        """Return the last of several answers in one reply.
+
+        Raises:
+            JudgementError: their scores differ, or the last answer contradicts itself.
+        """
         shown = list(dict.fromkeys(dumps(answer.said).decode() for answer in answers))
         if len({answer.score for answer in answers}) > 1:
             raise JudgementError(f"it contradicts itself: {self._output.score!r} is {' and '.join(shown[:4])}")
@@ -312,6 +325,11 @@ class AnswerForm:
         return last
 
     def _answer(self, found: Mapping[str, JSON]) -> JudgeAnswer:
+        """Check the values that were found in a reply, and return them as an answer.
+
+        Raises:
+            JudgementError: the score is missing or invalid, or the values violate the schema of the outputs.
+        """
         try:
             values = plain(dict(found))
         except TypeError as error:
@@ -336,6 +354,11 @@ class AnswerForm:
         return JudgeAnswer(values, score, said, words)
 
     def _score(self, said: JSON) -> tuple[float, JSON]:
+        """Return the score as a number, and as it should be written in the answer.
+
+        Raises:
+            JudgementError: it is no number, or outside the range.
+        """
         name, bounds = self._output.score, self._output.range
         if self._output.labels:
             return self._labelled(said)
@@ -351,7 +374,11 @@ class AnswerForm:
         return float(said), said
 
     def _binary(self, said: JSON) -> tuple[float, JSON]:
-        """Return a score given as a boolean, 0 or 1, or a word, in the declared type."""
+        """Return a score of yes or no as 1.0 or 0.0, and in the type that the outputs declare.
+
+        Raises:
+            JudgementError: it is neither a boolean, nor 0 or 1, nor such a word.
+        """
         name = self._output.score
         number = YES_NO.get(_word(said), _number_in(said, None)) if isinstance(said, str) else said
         if not isinstance(number, (bool, int, float)):
@@ -364,6 +391,11 @@ class AnswerForm:
         return float(number), int(number)
 
     def _labelled(self, said: JSON) -> tuple[float, JSON]:
+        """Return the number of the score's label, and the label; if all labels mean yes or no, any such word fits.
+
+        Raises:
+            JudgementError: it is none of the labels.
+        """
         word = _word(said) if isinstance(said, str) else None
         by_word = {label.casefold(): label for label in self._output.labels}
         label = by_word.get(word or "")
@@ -377,12 +409,14 @@ class AnswerForm:
 
 
 def _word(text: str) -> str:
-    """Return a text in lower case, without surrounding quotes and marks."""
+    """Return a text in lower case, without marks and punctuation around it."""
     return text.strip(_AROUND_WORDS).rstrip(".!").rstrip(_AROUND_WORDS).casefold()
 
 
 def _number_in(text: str, most: float | None) -> JSON:
-    """Return the number in a text (`4`, `4/5` if 5 is the maximum, `4 (good)`), or else the text."""
+    """Return the number that a text states: `4`, `4/5` if 5 is the maximum, `4 (good)`; any other text is returned
+    unchanged.
+    """
     said = _word(text)
     share = _SHARE.fullmatch(said)
     worded = _WITH_WORDS.fullmatch(said)
@@ -410,7 +444,10 @@ _MOST_LISTED = 100
 
 
 def _strict(schema: JSON, depth: int) -> JSON:
-    """Return a schema for strict structured output: closed objects with all keys required, small ranges as lists."""
+    """Return a schema in the form that strict structured output requires: closed objects with all keys required.
+
+    Keywords that some services refuse are left out; a small range of integers becomes a list.
+    """
     if depth > _DEEPEST_SCHEMA or not isinstance(schema, dict):
         return schema
     made = {key: value for key, value in schema.items() if key not in _BOUNDS}

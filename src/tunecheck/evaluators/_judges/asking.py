@@ -54,7 +54,7 @@ class JudgeClient:
             self.parameters[FORMAT] = form.format
 
     async def judge(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Judgement:
-        """Return one judgement.
+        """Ask for one judgement; if the reply cannot be read, ask once more with the reason.
 
         Raises:
             JudgementError: neither the reply nor its repair is a judgement; the text contains the shortened reply.
@@ -77,10 +77,12 @@ class JudgeClient:
         raise _unusable(error, second, reply_cause(second.columns()))
 
     async def _ask(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Completion:
+        """Send the messages with the prompt's parameters; `sample` tells repeated requests for the same row apart."""
         request = ChatRequest(messages, parameters=self.parameters, may_raise_limit=True)
         return await calls.complete(self._endpoint, request, sample=sample)
 
     def _read(self, completion: Completion) -> tuple[JudgeAnswer | None, str]:
+        """Return the answer in a reply and an empty text, or None and the problem."""
         try:
             return self._form.read("\n".join(_reply_texts(completion))), ""
         except JudgementError as error:
@@ -89,6 +91,7 @@ class JudgeClient:
             return None, f"it was cut off at the limit of tokens{endless} ({problem})" if cut else problem
 
     def _repair(self, text: str, problem: str) -> list[Message]:
+        """Return the messages that show the judge its unreadable reply and ask for the judgement again."""
         keys = ", ".join(f'"{key}"' for key in self._form.order)
         shorter = " Keep it short: at most two sentences." if problem.startswith("it was cut off") else ""
         again: Message = {
@@ -102,6 +105,7 @@ class JudgeClient:
 
 
 def _unusable(error: JudgementError, reply: Completion, cause: str) -> JudgementError:
+    """Add the reply's request id and the cause to the error, and return it."""
     error.request_id, error.cause = reply.request_id, cause
     return error
 
@@ -140,7 +144,7 @@ class Combined:
 
 
 def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, higher_is_better: bool) -> Combined:
-    """Return the combined judgement of one row from at least one judgement.
+    """Combine at least one judgement of a row into one result by "mean" or "majority".
 
     If more than half of the judgements find nothing to judge, the score is None. A tie goes to the worse score.
     """
@@ -165,7 +169,7 @@ def combine_judgements(judgements: Sequence[Judgement], combine: Combine, *, hig
 
 
 def tokens_of(completions: Sequence[Completion]) -> dict[str, JSON]:
-    """Return the tokens of all calls, or None if a call did not report them."""
+    """Return the input and output tokens of all calls together; a count is None if a call did not report it."""
     used: dict[str, JSON] = {}
     for name in ("input_tokens", "output_tokens"):
         counts = [getattr(completion.usage, name) for completion in completions]
@@ -191,6 +195,11 @@ class JudgeLoop:
         self._end: weakref.finalize[Any, Any] | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run the coroutine in the loop's thread, wait for it, and return its result.
+
+        Raises:
+            EndpointError: `close` was called in the meantime.
+        """
         future = self._started_loop().submit(work)
         try:
             return future.result()
@@ -201,13 +210,14 @@ class JudgeLoop:
             raise
 
     def close(self) -> None:
-        """End the thread; a later call starts a new one."""
+        """Close connections and end the thread; a later call starts a new one."""
         with self._lock:  # held until the thread has ended, so that other callers wait for the end
             if self._end is not None:
                 self._end()
             self._end = self._thread = None
 
     def _started_loop(self) -> LoopThread:
+        """Return the running loop; start a thread for it if there is none, also in a forked process."""
         with self._lock:
             if self._thread is None or self._process != os.getpid():  # a forked process does not have this thread
                 self._process = os.getpid()

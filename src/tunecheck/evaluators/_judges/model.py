@@ -54,7 +54,7 @@ _MODEL_KEYS = ("model", "deployment")
 
 
 def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> Endpoint:
-    """Return the endpoint of a judge: the given one, else the prompt's own.
+    """Return the endpoint that a judge asks: the given one, else the one in the prompt's own configuration.
 
     A model configuration is not changed.
 
@@ -81,12 +81,12 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
 
 
 def model_name(endpoint: Endpoint) -> str:
-    """Return the model's name in the settings, else the endpoint's name."""
+    """Return the model or deployment that the endpoint's settings name, else the endpoint's name."""
     return model_name_in(endpoint.settings()) or endpoint.name
 
 
 def model_name_in(settings: Mapping[str, JSON]) -> str | None:
-    """Return the model or deployment that the settings name."""
+    """Return the model or deployment that the settings name, or None."""
     return next((value for key in _MODEL_KEYS if isinstance(value := settings.get(key), str) and value), None)
 
 
@@ -94,6 +94,11 @@ def model_name_in(settings: Mapping[str, JSON]) -> str | None:
 
 
 def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
+    """Make an endpoint from its definition, or from one of Azure AI Evaluation's two model configurations.
+
+    Raises:
+        ConfigurationError: the mapping is neither; the message names the key.
+    """
     from tunecheck.endpoints._chat import AzureOpenAIEndpoint, OpenAIEndpoint
 
     if "kind" in config:
@@ -123,7 +128,11 @@ def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
 
 
 def _identification(key: str | None, headers: Mapping[str, str]) -> tuple[str | None, dict[str, str], GivenSecrets]:
-    """Return the key and headers for the definition, and the secrets that are sent but never shown."""
+    """Divide key and headers of a model configuration into what may be shown and what is secret.
+
+    Returns the key for the definition (None if it is secret or absent), the headers for the definition, and the
+    secrets, which are only sent. References to environment variables are no secrets.
+    """
     from tunecheck.endpoints._http_endpoint import GivenSecrets
 
     hidden = {

@@ -41,17 +41,18 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
         return Metric(self.metric, kind=self.kind, range=self.range, higher_is_better=self.higher_is_better)
 
     def passes(self, score: float) -> bool | None:
-        """Return True if the score passes; None without a threshold."""
+        """Return whether a row with this score passes; None if there is no threshold."""
         if self.threshold is None:
             return None
         return score >= self.threshold if self.higher_is_better else score <= self.threshold
 
     def schema(self) -> dict[str, JSON]:
+        """Return the JSON schema of the judge's whole answer."""
         properties: dict[str, JSON] = {name: dict(schema) for name, schema in self.outputs.items()}
         return {"type": "object", "properties": properties, "required": list(self.required)}
 
     def data(self) -> dict[str, JSON]:
-        """Return the output as plain data, for fingerprints and the manifest."""
+        """Return all settings as plain data, for fingerprints and the manifest."""
         data = msgspec.structs.asdict(self)
         del data["outputs"], data["required"]
         bounds = list(self.range) if self.range else None
@@ -59,7 +60,7 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
 
 
 def judge_settings(prompt: Prompt, given: JudgeOutput, **more: object) -> JudgeSettings:
-    """Return the settings in the prompt's `judge:` section, overridden by the `given` ones.
+    """Return the settings in the prompt's `judge:` section, overridden by the given ones that are not None.
 
     Raises:
         ConfigurationError: a given setting does not exist or has an invalid value.
@@ -72,10 +73,10 @@ def judge_settings(prompt: Prompt, given: JudgeOutput, **more: object) -> JudgeS
 def resolve_output(
     prompt: Prompt, wanted: JudgeOutput, *, stem: str, schemas: Mapping[str, Mapping[str, JSON]] | None = None
 ) -> ResolvedOutput:
-    """Return the output that the prompt's `outputs:` describe, overridden by the `wanted` settings.
+    """Decide how the judge's answer is read: which keys are score and reason, which scores are possible, which pass.
 
-    `stem` is the default name of the metric. `schemas` are required outputs besides the score; if the prompt declares
-    them, they replace the prompt's own schemas.
+    The `wanted` settings come before the prompt's `outputs:`. `stem` is the default name of the metric. `schemas` are
+    required outputs besides the score; if the prompt declares them, they replace the prompt's own schemas.
 
     Raises:
         ConfigurationError: the score's key or meaning is unclear; the text names the prompt's file and the key.
@@ -122,6 +123,11 @@ def place_of(prompt: Prompt) -> str:
 
 
 def _score_key(prompt: Prompt, metric: str) -> str:
+    """Return the answer's key of the score: the metric's name or a usual one, else the only number among the outputs.
+
+    Raises:
+        ConfigurationError: it cannot be decided.
+    """
     outputs = prompt.outputs
     if not outputs:
         return "score"
@@ -137,6 +143,13 @@ def _score_key(prompt: Prompt, metric: str) -> str:
 
 
 def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str, JSON]) -> Mapping[str, float]:
+    """Return the score of each word if the score is a word; empty if it is a number or a boolean.
+
+    Words that mean yes or no need no declaration.
+
+    Raises:
+        ConfigurationError: the score is a word of another kind, and no labels are declared.
+    """
     if output.labels is not None:
         return {label: float(worth) for label, worth in output.labels.items()}
     words = schema.get("enum")
@@ -153,6 +166,7 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
 
 
 def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) -> tuple[float, float] | None:
+    """Return the lowest and highest possible score by kind, labels or schema; None if neither bounds it."""
     if kind == "binary":
         return (0.0, 1.0)
     choices = schema.get("enum")

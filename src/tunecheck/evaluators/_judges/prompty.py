@@ -43,7 +43,7 @@ def none_if_nan(value: object) -> object:
 
 
 def input_text(value: object, tool_definitions: object = None) -> str:
-    """Return a response, a question or a context as text for a prompt.
+    """Return a row's value (a response, question or context) as text for a prompt.
 
     Text is unchanged; calls are written in canonical form, messages as `role: content`, other data as JSON. The tool
     definitions decide what is a call if the format alone does not.
@@ -64,10 +64,10 @@ def input_text(value: object, tool_definitions: object = None) -> str:
 
 
 def data_mark(values: Mapping[str, object]) -> str:
-    """Return the mark (12 hex digits) that encloses the data of a prompt.
+    """Return a text of 12 hex digits that does not occur in a prompt's data, to mark where the data begins and ends.
 
-    The mark is a hash of the data, so equal rows give equal prompts. If the data contains the mark, by chance or as an
-    attack, the next hash is used.
+    It is a hash of the data, so equal rows give equal prompts. If the data contains it, by chance or as an attack, the
+    next hash is used.
     """
     data = canonical(plain(dict(values)))
     for number in itertools.count():
@@ -78,7 +78,7 @@ def data_mark(values: Mapping[str, object]) -> str:
 
 
 def defined_tools(definitions: ToolDefinitions, calls: Iterable[FunctionCall]) -> str:
-    """Return the definitions of the called functions, one per line; empty without any."""
+    """Return the definitions of the called functions as text, one per line, shortened; empty if none is defined."""
     names = dict.fromkeys(call.name for call in calls)
     tools = [definition for name in names if (definition := definitions.get(name)) is not None]
     lines = [dumps({"name": tool.name, "parameters": dict(tool.parameters)}).decode() for tool in tools]
@@ -91,6 +91,7 @@ def _is_message(value: object) -> bool:
 
 
 def _message(message: dict[str, JSON]) -> str:
+    """Return a chat message as `role: content`; an assistant's calls are written in canonical form."""
     content = message.get("content")
     role = str(message["role"])
     is_text = isinstance(content, str) and _CALLS.isdisjoint(message)
@@ -100,6 +101,7 @@ def _message(message: dict[str, JSON]) -> str:
 
 
 def _json(value: object) -> str:
+    """Return a value as JSON text for a prompt; raise ValueError if it has no JSON form."""
     try:
         return dumps(value).decode()
     except TypeError as error:
@@ -236,7 +238,7 @@ class PromptyEvaluator(Evaluator):
         }
 
     def _objection(self, values: Mapping[str, JSON], score: float) -> str | None:
-        """Return how an answer contradicts itself, in words for the model, which is asked again; else None."""
+        """Return how an answer contradicts itself, as text for the judge, which must answer again; else None."""
         return None
 
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
@@ -254,12 +256,17 @@ class PromptyEvaluator(Evaluator):
         return self._loop.run(self._judge(DirectCalls(), inputs))
 
     async def call_with(self, calls: ModelCalls, /, **inputs: object) -> Verdict:
-        """Judge one row like `__call__`, with model calls made by `calls`."""
+        """Judge one row like `__call__`, but let `calls` make the requests, so that a run can journal them."""
         for _ in range(_TURNS):
             await asyncio.sleep(0)
         return await self._judge(calls, inputs)
 
     async def _judge(self, calls: ModelCalls, inputs: Mapping[str, object]) -> Verdict:
+        """Judge one row: prepare the prompt's inputs, ask for the samples, and combine them. Some rows need no model.
+
+        Raises:
+            TypeError: the inputs are not the evaluator's parameters.
+        """
         self.__signature__.bind(**inputs)
         prepared = self._prepare(**{name: none_if_nan(value) for name, value in inputs.items()})
         if isinstance(prepared, VerdictWithoutModel):
@@ -268,6 +275,7 @@ class PromptyEvaluator(Evaluator):
         return self._verdict(judgements, note)
 
     def _messages(self, prepared: Mapping[str, object]) -> list[dict[str, JSON]]:
+        """Render the prompt's messages from the prepared values; others than its inputs are left out."""
         values = {name: value for name, value in prepared.items() if name in self._prompt.inputs}
         if _MARK in self._prompt.inputs:
             values[_MARK] = data_mark(values)
@@ -276,6 +284,13 @@ class PromptyEvaluator(Evaluator):
     async def _judgements(
         self, calls: ModelCalls, messages: list[dict[str, JSON]]
     ) -> tuple[list[Judgement], str | None]:
+        """Ask for all samples of a row at once; return the readable judgements, and a note on the others (None without
+        any).
+
+        Raises:
+            JudgementError, ContentFilterError: no sample is readable.
+            EndpointError: a call failed for good.
+        """
         if self._samples == 1:
             return [await self._asking.judge(calls, messages, 0)], None
         outcomes = await asyncio.gather(
@@ -293,6 +308,9 @@ class PromptyEvaluator(Evaluator):
         return judgements, "; ".join(notes) or None
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
+        """Return the row's verdict from its judgements, with tokens, model, spread and the answer's other values as
+        properties.
+        """
         output = self._output
         result = combine_judgements(judgements, self._combine, higher_is_better=output.higher_is_better)
         answer = result.typical.answer
@@ -330,11 +348,12 @@ class PromptyEvaluator(Evaluator):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Notes on the prompt file, such as tools that the model does not get."""
+        """Notes for the user on the prompt file, such as tools that the model does not get."""
         return self._prompt.notes
 
     def expected_request(self, **inputs: object) -> ChatRequest | None:
-        """Return the request for one row, for cost estimates; None if the row needs no request.
+        """Return the request that one row would cause, for cost estimates, without sending it; None if it needs no
+        model.
 
         Raises:
             ValueError: the row cannot be judged.
@@ -346,9 +365,10 @@ class PromptyEvaluator(Evaluator):
 
     @property
     def concurrency(self) -> int | None:
-        """The number of rows to judge concurrently: twice the endpoint's limit.
+        """The number of rows to judge at once; None if unlimited. It is twice the endpoint's own limit, if there is
+        one.
 
-        So further requests are ready when the endpoint becomes free.
+        Thus the next requests are ready when the endpoint becomes free.
         """
         most = self.endpoint.concurrency
         return 2 * most if most is not None and self.endpoint.limits_concurrency else most
@@ -370,10 +390,11 @@ class PromptyEvaluator(Evaluator):
         declared["signatures"] = [self.__signature__]
 
     def _over(self, parameters: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return the prompt's parameters overridden by the given ones; None removes a parameter."""
+        """Return these parameters overridden by the evaluator's; None removes a parameter."""
         return {name: value for name, value in {**parameters, **self._chosen}.items() if value is not None}
 
     def _connect(self) -> None:
+        """Create the parts that cannot be pickled: the client and the thread for calls outside of a run."""
         self._model = model_name(self.endpoint)
         self.endpoint.hide(self._prompt.secrets)
         self._asking = JudgeClient(self.endpoint, self._form, self._over(self._prompt.parameters))
@@ -390,6 +411,11 @@ class PromptyEvaluator(Evaluator):
 
 
 def _input_parameters(prompt: Prompt, taken: Iterable[str]) -> list[inspect.Parameter]:
+    """Return the prompt's inputs as the evaluator's keyword parameters, except those in `taken`.
+
+    Raises:
+        ConfigurationError: an input's name cannot be a parameter.
+    """
     for name in prompt.inputs:
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ConfigurationError(

@@ -87,6 +87,7 @@ class RelevanceEvaluator(ShippedJudge):
     def _prepare(
         self, *, query: object, response: object, tool_definitions: object = None, **more: object
     ) -> Mapping[str, object] | VerdictWithoutModel:
+        """Return the prompt's inputs, with query and response as text."""
         said = input_text(response, tool_definitions)
         return {"query": input_text(query), "response": said, "tool_definitions": tool_definitions, **more}
 
@@ -113,6 +114,7 @@ class GroundednessEvaluator(ShippedJudge):
         tool_definitions: object = None,
         **more: object,
     ) -> Mapping[str, object] | VerdictWithoutModel:
+        """Return the prompt's inputs as text; raise ValueError if there is no context."""
         support = input_text(context)
         if not support.strip():
             raise ValueError("there is no context to check the response against")
@@ -142,6 +144,9 @@ class _CallsJudge(ShippedJudge, abc.ABC):
         query: object = None,
         **more: object,
     ) -> Mapping[str, object] | VerdictWithoutModel:
+        """Compare the calls; return the verdict if that decides the row, else the prompt's inputs with the differences
+        found.
+        """
         comparison = compare_calls(response, ground_truth, tool_definitions, policy=_STRICT, format=AUTO)
         settled = self._without_model(comparison)
         if settled is not None:
@@ -158,7 +163,7 @@ class _CallsJudge(ShippedJudge, abc.ABC):
 
     @abc.abstractmethod
     def _without_model(self, comparison: CallComparison) -> VerdictWithoutModel | None:
-        """Return the verdict if no model is needed, else None."""
+        """Return the verdict if comparing the calls decides the row; None if the model must judge."""
 
     def _matching(self, comparison: CallComparison) -> str:
         """Return the differences that the comparison found, for the prompt."""
@@ -167,6 +172,7 @@ class _CallsJudge(ShippedJudge, abc.ABC):
     def _settle(
         self, score: float | None, *, reason: str | None = None, faults: Sequence[Fault] = ()
     ) -> VerdictWithoutModel:
+        """Return a verdict without asking the model; a score of None means that the row is not applicable."""
         return VerdictWithoutModel(
             verdict(
                 self.replaceable_prompt,
@@ -194,6 +200,7 @@ class CallJudgeEvaluator(_CallsJudge):
     replaceable_prompt: ClassVar[str] = "call_judge"
 
     def _without_model(self, comparison: CallComparison) -> VerdictWithoutModel | None:
+        """Return the verdict if the calls are equal, wrong functions are called or no call is expected; else None."""
         if not comparison.expects_call and not comparison.has_call:
             return self._settle(None, reason="the ground truth is not a function call")
         if not comparison.expects_call or not comparison.functions_match:
@@ -219,6 +226,11 @@ class DifferenceEvaluator(_CallsJudge):
     _schemas: ClassVar[Mapping[str, Mapping[str, JSON]]] = {"differences": _DIFFERENCES}
 
     def _without_model(self, comparison: CallComparison) -> VerdictWithoutModel | None:
+        """Return the verdict if calls or texts are equal; else None, for the model to judge.
+
+        Raises:
+            ValueError: there is no ground truth.
+        """
         if not comparison.expects_call and not comparison.ground_truth.text.strip():
             raise ValueError("there is no ground truth: neither a call nor a text to compare the response with")
         if comparison.expects_call:
@@ -232,12 +244,14 @@ class DifferenceEvaluator(_CallsJudge):
         return VerdictWithoutModel({**settled.verdict, "difference_differences": []})
 
     def _matching(self, comparison: CallComparison) -> str:
+        """Return the differences that the comparison of calls found, for the prompt; empty if there are no calls."""
         if not comparison.expects_call and not comparison.has_call:
             return ""
         parts = (sentence(comparison.faults), sentence(schema_faults(comparison.match)))
         return "; ".join(part for part in parts if part)
 
     def _objection(self, values: Mapping[str, JSON], score: float) -> str | None:
+        """Return how the score contradicts the listed differences, or None if it fits them."""
         listed = _valid_differences(values)
         matters = next((item["kind"] for item in listed if item["kind"] != "wording"), None)
         if matters is not None and score == 1:
@@ -247,6 +261,7 @@ class DifferenceEvaluator(_CallsJudge):
         return None
 
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
+        """Add the listed differences to the verdict; for a failed row, also as faults."""
         kept = [{key: item[key] for key in _KEYS} for item in _valid_differences(values)[:_MOST_DIFFERENCES]]
         if kept and judged["difference_passed"] is False:
             properties = judged["difference_properties"]
@@ -256,13 +271,19 @@ class DifferenceEvaluator(_CallsJudge):
 
 
 def _valid_differences(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
-    """Return an answer's valid differences, checked here because a user's prompt may have no schema of its outputs."""
+    """Return the differences in an answer that have all keys and a known kind.
+
+    They are checked here because a user's prompt may have no schema of its outputs.
+    """
     listed = values.get("differences")
     items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     return [item for item in items if item.get("kind") in KINDS and all(key in item for key in _KEYS)]
 
 
 def _side(reading: Reading, value: object, tool_definitions: object) -> str:
+    """Return one side of the comparison as text for the prompt: its calls, or its text with a remark on an unreadable
+    call.
+    """
     if reading.complete_calls:
         return canonical_text(reading.calls)
     text = input_text(value, tool_definitions)
@@ -272,6 +293,7 @@ def _side(reading: Reading, value: object, tool_definitions: object) -> str:
 
 
 def _fault(difference: Mapping[str, JSON]) -> Fault:
+    """Return a difference that the model listed as a fault."""
     where = difference["where"]
     return Fault(
         code=f"judged.{str(difference['kind']).replace(' ', '_')}",

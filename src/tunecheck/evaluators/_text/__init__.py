@@ -39,7 +39,7 @@ class TextPair(NamedTuple):
 
 
 def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> TextPair | None:
-    """Return the texts to compare; None if the ground truth is a call that is not rendered as text.
+    """Return the two texts that a text metric compares; None if a call is expected and calls are not rendered.
 
     Texts are unchanged. If the response calls a function, only its other text counts, which is often empty. With
     `render_calls`, a call on either side counts as its canonical text.
@@ -63,6 +63,11 @@ def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> 
 
 
 def _candidate(response: object, *, render_calls: bool) -> tuple[str, Fault | None]:
+    """Return the response's text to score, and the fault that explains why it is not a plain answer, or None.
+
+    Raises:
+        TypeError: the response is neither text nor a call nor a message.
+    """
     if response is None or response == []:
         return "", Fault(code="no_response", message="no response")
     if isinstance(response, str) and not render_calls:
@@ -84,7 +89,7 @@ def _candidate(response: object, *, render_calls: bool) -> tuple[str, Fault | No
 
 
 def _message_text(parameter: str, value: object, reading: Reading) -> str:
-    """Return the text of a chat message, or of a list of messages."""
+    """Return the text of a chat message, or of a list of messages; raise TypeError for other data."""
     items = value if isinstance(value, list) else [value]
     if items and all(isinstance(item, Mapping) and "role" in item and "content" in item for item in items):
         return reading.text
@@ -114,7 +119,10 @@ def bleu(reference: Tokens, candidate: Tokens) -> float:
 
 
 def _precisions(common: Sequence[int], length: int) -> list[float]:
-    """Return the precision by order; orders without common n-grams are smoothed, or left out for a single word."""
+    """Return the precision of each order of n-grams; orders without common ones are smoothed by method 4.
+
+    For a response of a single word, they are left out instead.
+    """
     precisions: list[float] = []
     smoothed = 0
     for order, count in zip(ORDERS, common, strict=True):
@@ -136,7 +144,7 @@ def gleu(reference: Tokens, candidate: Tokens) -> float:
 
 @lru_cache(maxsize=512)  # BLEU and GLEU of a row need the same counts
 def common_ngrams(reference: Tokens, candidate: Tokens) -> tuple[int, ...]:
-    """Return the number of common n-grams of orders 1 to 4; a repeated n-gram counts as often as both sides have it."""
+    """Return how many n-grams of orders 1 to 4 both texts have; a repeated one counts as often as both have it."""
     counts: list[int] = []
     for wanted, given in zip(_ngrams(reference), _ngrams(candidate), strict=True):
         common = _overlap(wanted, given)
@@ -147,6 +155,7 @@ def common_ngrams(reference: Tokens, candidate: Tokens) -> tuple[int, ...]:
 
 
 def _ngrams(tokens: Tokens) -> Iterator[Sequence[Hashable]]:
+    """Yield the words, then all runs of two, three and four words."""
     yield tokens
     second = tokens[1:]
     yield [*zip(tokens, second, strict=False)]
@@ -156,6 +165,7 @@ def _ngrams(tokens: Tokens) -> Iterator[Sequence[Hashable]]:
 
 
 def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    """Return the number of items that both sequences have; a repeated one counts as often as both have it."""
     kinds, others = set(first), set(second)
     shared = kinds & others
     if len(kinds) == len(first) or len(others) == len(second):
@@ -188,7 +198,7 @@ def rouge_tokens(text: str, *, stemmer: bool = False) -> list[str]:
 
 
 def rouge_l(reference: list[str], candidate: list[str]) -> RougeScore:
-    """Return the ROUGE-L score: the longest common subsequence of words relative to each text."""
+    """Return the ROUGE-L score: the longest common subsequence of words relative to each text's length."""
     from rapidfuzz.distance import LCSseq  # loaded when used: 15 ms
 
     common = LCSseq.similarity(reference, candidate)
@@ -202,7 +212,7 @@ def rouge_l_f(reference: str, candidate: str, *, stemmer: bool = False) -> float
 
 
 def rouge_n(reference: list[str], candidate: list[str], order: int) -> RougeScore:
-    """Return the ROUGE-N score: the common n-grams of one order relative to each text."""
+    """Return the ROUGE-N score: the common n-grams of this order relative to the n-grams of each text."""
     wanted, given = (
         Counter(zip(*(words[start:] for start in range(order)), strict=False)) for words in (reference, candidate)
     )
@@ -211,7 +221,7 @@ def rouge_n(reference: list[str], candidate: list[str], order: int) -> RougeScor
 
 
 def rouge_lsum(reference: str, candidate: str) -> RougeScore:
-    """Return ROUGE-L over lines: for each reference line, the words in common with any candidate line.
+    """Return ROUGE-L over lines: of each reference line, all words in common, in order, with any candidate line.
 
     A word counts at most as often as both texts have it, as in version 1.5.5 of the original script.
 
@@ -232,7 +242,7 @@ def rouge_lsum(reference: str, candidate: str) -> RougeScore:
 
 
 def _common_places(reference: list[str], candidate: list[str]) -> Iterator[int]:
-    """Yield the reference positions of the longest common subsequence that rouge-score finds."""
+    """Yield the reference's positions of the longest common subsequence, the one of several that rouge-score finds."""
     lengths = [[0] * (len(candidate) + 1)]
     for word in reference:
         above, row = lengths[-1], [0]
@@ -251,6 +261,7 @@ def _common_places(reference: list[str], candidate: list[str]) -> Iterator[int]:
 
 
 def _rouge_score(common: int, reference_total: int, candidate_total: int) -> RougeScore:
+    """Return precision, recall and F1 for this number of common units; all 0 if there are none."""
     if not common:
         return RougeScore(0.0, 0.0, 0.0)
     precision = common / candidate_total
@@ -280,7 +291,7 @@ class TextEvaluator(Evaluator, ABC):
     """Base of the text metrics.
 
     Parameters are `response` and `ground_truth`: text, function calls in any readable format, or chat messages. Without
-    a response the score is 0. If the ground truth is text and the response a call, the text beside the call is scored.
+    a response the score is 0. If the ground truth is text and the response a call, only the response's text is scored.
 
     Raises, when called:
         ValueError: there is no ground truth.
@@ -301,6 +312,7 @@ class TextEvaluator(Evaluator, ABC):
         return self._judge(pair) if isinstance(pair, TextPair) else pair
 
     def _read(self, response: object, ground_truth: object) -> TextPair | Verdict:
+        """Return the texts to compare, or the verdict "not applicable" if the ground truth is a call."""
         pair = read_pair(response, ground_truth, render_calls=self._render_calls)
         if pair is None:
             return verdict(self.primary, threshold=self._pass_mark, reason=self._not_applicable, not_applicable=True)
@@ -311,6 +323,7 @@ class TextEvaluator(Evaluator, ABC):
         """Return the verdict on two texts."""
 
     def _make_verdict(self, score: float, fault: Fault | None, properties: Mapping[str, JSON] | None = None) -> Verdict:
+        """Return the verdict for a score; it passes from the threshold on, and the fault gives the reason."""
         return verdict(
             self.primary,
             score=score,
@@ -444,6 +457,7 @@ class RougeScoreEvaluator(TextEvaluator):
         return self._make_verdict(score.f1_score, pair.fault, self._properties(score))
 
     def _score(self, reference: str, candidate: str) -> RougeScore:
+        """Return precision, recall and F1 by the chosen type of ROUGE."""
         if self._type is RougeType.ROUGE_LSUM:
             return rouge_lsum(reference, candidate)
         wanted, given = rouge_tokens(reference), rouge_tokens(candidate)
@@ -452,6 +466,7 @@ class RougeScoreEvaluator(TextEvaluator):
         return rouge_n(wanted, given, int(self._type.value[-1]))
 
     def _properties(self, score: RougeScore) -> dict[str, JSON]:
+        """Return precision, recall and F1 with their results and thresholds, under Azure's names."""
         names = [f"rouge_{name}" for name in score._fields]
         passed = [value >= threshold for value, threshold in zip(score, self._thresholds, strict=True)]
         columns: tuple[tuple[str, list[JSON]], ...] = (
@@ -464,6 +479,11 @@ class RougeScoreEvaluator(TextEvaluator):
 
 
 def _rouge_type(given: object) -> RougeType:
+    """Return the type that the user gave as a `RougeType`, as Azure's enum or as text.
+
+    Raises:
+        ConfigurationError: there is no such type.
+    """
     value = given.value if isinstance(given, Enum) else given
     kinds = {kind.value: kind for kind in RougeType}
     if isinstance(value, str) and value in kinds:
@@ -474,6 +494,7 @@ def _rouge_type(given: object) -> RougeType:
 
 
 def finite_number(name: str, value: object) -> float:
+    """Return the user's setting if it is a finite number; else raise ConfigurationError with its name."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return value
     raise ConfigurationError(f"{name} must be a number, not {value!r}")

@@ -22,7 +22,7 @@ Places = dict[str, list[int]]
 
 
 def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, gamma: float) -> float:
-    """Return METEOR, from 0 to 1 for usual parameters.
+    """Return METEOR of a candidate against one reference, from 0 to 1 for usual parameters; 0 without a matching word.
 
     `alpha` weighs precision against recall; `beta` and `gamma` control the penalty for a different word order.
     """
@@ -41,7 +41,10 @@ def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, g
 
 
 def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
-    """Return pairs of matching positions, in the candidate and in the reference, sorted by candidate position."""
+    """Match words of both texts: equal ones first, then equal stems, then synonyms.
+
+    Returns pairs of positions, in the candidate and in the reference, sorted by candidate position.
+    """
     matches: list[tuple[int, int]] = []
     wanted = [token.lower() for token in reference]
     words = [token.lower() for token in candidate]
@@ -59,6 +62,7 @@ def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
 
 
 def _places(words: Iterable[tuple[int, str]]) -> Places:
+    """Return the positions of each word, in the order given."""
     places: Places = {}
     for place, word in words:
         places.setdefault(word, []).append(place)
@@ -68,7 +72,10 @@ def _places(words: Iterable[tuple[int, str]]) -> Places:
 def _take_equal(
     words: Iterable[tuple[int, str]], free: Places, matches: list[tuple[int, int]]
 ) -> list[tuple[int, str]]:
-    """Match equal words, remove their positions from `free`, and return the unmatched words."""
+    """Match words with equal ones in `free`, add the pairs to `matches`, and return the words without a match.
+
+    A matched position is removed from `free`.
+    """
     left: list[tuple[int, str]] = []
     for place, word in words:
         if word in free:
@@ -79,7 +86,7 @@ def _take_equal(
 
 
 def _take(word: str, free: Places) -> int:
-    """Remove and return the word's last free position."""
+    """Remove the word's last free position from `free` and return it."""
     places = free[word]
     place = places.pop()
     if not places:
@@ -121,6 +128,7 @@ def stem(word: str) -> str:
 
 
 def _stem(word: str) -> str:
+    """Return the stem of a word by Porter's five steps; irregular words have fixed stems, and short words stay."""
     lower = word.lower()
     if lower in _IRREGULAR:
         return _IRREGULAR[lower]
@@ -153,6 +161,7 @@ def _ends_short(word: str) -> bool:
 
 
 def _step_1a(word: str) -> str:
+    """Remove a plural ending: `ponies` becomes `poni`, `caresses` `caress`, `cats` `cat`."""
     if word.endswith("ies"):
         return word[:-1] if len(word) == 4 else word[:-2]
     if word.endswith("sses"):
@@ -161,6 +170,7 @@ def _step_1a(word: str) -> str:
 
 
 def _step_1b(word: str) -> str:
+    """Remove `ied`, `eed`, `ed` or `ing` if enough of the word is left, and repair the rest."""
     if word.endswith("ied"):
         return word[:-1] if len(word) == 4 else word[:-2]
     if word.endswith("eed"):
@@ -172,7 +182,7 @@ def _step_1b(word: str) -> str:
 
 
 def _repair(base: str) -> str:
-    # The stem after `ed` or `ing` was removed.
+    """Restore a stem from which `ed` or `ing` was removed: `hop` from `hopp`, `file` from `fil`."""
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if base[-1:] == base[-2:-1] and _shape(base)[-1] == "c":
@@ -187,12 +197,14 @@ def _step_1c(word: str) -> str:
 
 
 def _step_2(word: str) -> str:
+    """Replace a double ending such as `ational` by a simple one such as `ate`."""
     while word.endswith("alli") and _measure(word[:-4]) > 0:
         word = word[:-2]
     return _replace_suffix(word, _STEP_2)
 
 
 def _replace_suffix(word: str, rules: tuple[tuple[str, str], ...]) -> str:
+    """Replace the first ending of the rules that the word has, if a vowel and a consonant precede it."""
     for ending, replacement in rules:
         if word.endswith(ending):
             base = word.removesuffix(ending)
@@ -202,6 +214,7 @@ def _replace_suffix(word: str, rules: tuple[tuple[str, str], ...]) -> str:
 
 
 def _step_4(word: str) -> str:
+    """Remove a last ending such as `ance` if the rest is long enough; the first ending of the list that fits decides."""
     for ending in _STEP_4:
         if word.endswith(ending):
             base = word.removesuffix(ending)
@@ -211,6 +224,7 @@ def _step_4(word: str) -> str:
 
 
 def _step_5(word: str) -> str:
+    """Remove a final `e`, and one `l` of a final `ll`, if the rest is long enough."""
     if word.endswith("e"):
         base = word[:-1]
         measure = _measure(base)
@@ -272,7 +286,7 @@ class WordNet:
         self._places = range(lemmas)
 
     def synsets(self, word: str) -> list[Synset]:
-        """Return all synsets of the word and its base forms, ordered by part of speech."""
+        """Return all sets of synonyms that contain the word or a base form of it, in the order n, v, a, r."""
         form = word.lower()
         return [
             Synset(part, tuple(map(self._lemma, self._names[slice(*self._name_starts[number : number + 2])])))
@@ -293,12 +307,16 @@ class WordNet:
         return self._text[self._lemma_starts[place] : self._lemma_starts[place + 1]]
 
     def _bases(self, form: str, part: str) -> dict[str, None]:
+        """Return the word and its possible base forms for a part of speech: irregular ones if listed, else by the
+        rules.
+        """
         irregular = self._exceptions[part].get(form)
         if irregular is None:
             irregular = [form.removesuffix(old) + new for old, new in _ENDINGS[part] if form.endswith(old)]
         return dict.fromkeys((form, *irregular))
 
     def _synsets_of(self, lemma: str, part: str) -> Iterator[int]:
+        """Yield the numbers of the synsets that contain this lemma as this part of speech; none if it is unknown."""
         place = bisect_left(self._places, lemma, key=self._lemma)
         if place in self._places and self._lemma(place) == lemma:
             first, last = self._bounds[part]
@@ -307,6 +325,7 @@ class WordNet:
 
 
 def _read_exceptions(text: str) -> dict[str, dict[str, list[str]]]:
+    """Return the base forms of irregular words, by part of speech and word."""
     exceptions: dict[str, dict[str, list[str]]] = {part: {} for part in "nvar"}
     for line in text.splitlines():
         part, form, *bases = line.split(" ")

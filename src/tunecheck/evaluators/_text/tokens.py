@@ -2,8 +2,8 @@
 
 Both follow nltk. Treebank: text is split as by `word_tokenize`, first into sentences, then into words. Nearly all rules
 look only at one piece of text between two blanks, and words repeat. So a text is split at blanks, and each piece is
-tokenised once and cached. If a rule could match across a blank (a quotation mark beside a line break, closing brackets
-on their own), or the end of a sentence is unclear, nltk's slower Punkt is used. Both ways give nltk's tokens.
+tokenised once and cached. If a rule could match across a blank (a quotation mark next to a line break, closing
+brackets on their own), or the end of a sentence is unclear, nltk's slower Punkt is used. Both give nltk's tokens.
 
 NIST: as by `NISTTokenizer().international_tokenize`, after the tokeniser of NIST's mteval-v14 script: ASCII and other
 characters are separated, and so are symbols and punctuation beside a digit. The classes of characters are Perl's of
@@ -49,6 +49,7 @@ _ENTITIES = {
 
 
 def nist_tokens(text: str) -> list[str]:
+    """Return a text's tokens as NIST's script makes them, word by word."""
     tokens: list[str] = []
     for word in text.split():
         tokens += _remembered_word(word) if len(word) <= _MAX_REMEMBERED else _word_tokens(word)
@@ -56,6 +57,7 @@ def nist_tokens(text: str) -> list[str]:
 
 
 def _word_tokens(word: str) -> tuple[str, ...]:
+    """Return the tokens of one word (a text without blanks) by NIST's rules."""
     word = word.replace("<skipped>", "")
     if "&" in word:
         for entity, character in _ENTITIES.items():
@@ -70,6 +72,7 @@ _remembered_word = lru_cache(maxsize=1 << 15)(_word_tokens)
 
 @lru_cache(maxsize=1)
 def _rules() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return NIST's rules as patterns with replacements, made from the shipped table of Unicode's character classes."""
     number, punctuation, symbol = (_character_class(line.split(" ")[1:]) for line in _read_lines("unicode_classes.txt"))
     return (
         (re.compile("([\0-\x7f]+)"), r" \1 "),
@@ -88,11 +91,12 @@ def _character_class(ranges: list[str]) -> str:
 # -- sentences: nltk's Punkt, with the parameters that it learnt from the Wall Street Journal. T. Kiss and J. Strunk,
 # "Unsupervised multilingual sentence boundary detection", Computational Linguistics 32(4), 2006.
 
+# an end mark after which a sentence may begin
 _BOUNDARY_CANDIDATE = re.compile(r"[.?!](?:[)\";}\]*:@'({\[!?]|\s+\S)")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of an ASCII text, without trailing blanks."""
+    """Return the sentences of an ASCII text without trailing blanks; nltk's Punkt is used only if there may be several."""
     if not _BOUNDARY_CANDIDATE.search(text):
         return [text.rstrip()]
     sentences: list[str] = _punkt().tokenize(text)
@@ -118,6 +122,7 @@ class _Contexts(dict[str, int]):
 
 @lru_cache(maxsize=1)
 def _punkt() -> PunktSentenceTokenizer:
+    """Return nltk's sentence splitter with the parameters of the shipped table, which replaces nltk's download."""
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer  # a third of a second; few texts need it
 
     known = PunktParameters()
@@ -147,7 +152,7 @@ _PLAIN_WORD = re.compile(r"([A-Za-z0-9]+)([,;:])?\Z")
 _QUOTED_END = re.compile(r"[^.?!]*[.?!][\"')\]}]+\Z")
 """An end mark before closing quotes and brackets at the end of a text, which Punkt does not separate."""
 _ACROSS_BLANKS = re.compile(r"[\x1c-\x1f]|[\t-\r](?:\"|'')|'[\t-\r]")
-"""Cases in which a rule matches across a blank: unusual separators, and quotation marks beside a line break."""
+"""Cases in which a rule matches across a blank: unusual separators, and quotation marks next to a line break."""
 
 _OPENING_QUOTES = tuple(
     (re.compile(pattern, re.ASCII | re.IGNORECASE), replacement)
@@ -189,7 +194,7 @@ _CONTRACTED = tuple(
 
 
 def sentence_tokens(sentence: str) -> list[str]:
-    """Return the tokens of one sentence (without trailing blanks) by applying all rules in order."""
+    """Return the Treebank tokens of one sentence (without trailing blanks) by applying all rules in order."""
     for pattern, replacement in _OPENING_QUOTES + _PUNCTUATION:
         sentence = pattern.sub(replacement, sentence)
     sentence = f" {sentence} "
@@ -213,7 +218,7 @@ class _Piece(NamedTuple):
 
 
 def treebank_tokens(text: str) -> list[str]:
-    """Return the tokens of an ASCII text, like nltk's `word_tokenize`."""
+    """Return the tokens of an ASCII text, equal to those of nltk's `word_tokenize`."""
     tokens = _plain_text_tokens(text)
     if tokens is None:
         return [*chain.from_iterable(map(_sentence_tokens_by_piece, split_sentences(text)))]
@@ -221,7 +226,10 @@ def treebank_tokens(text: str) -> list[str]:
 
 
 def _plain_text_tokens(text: str) -> list[str] | None:
-    """Return the tokens piece by piece; None if a rule might match across blanks or sentence ends are unclear."""
+    """Return a text's tokens made piece by piece, which is fast.
+
+    None if that could differ from nltk: a rule might match across blanks, or the end of a sentence is unclear.
+    """
     if _looks_across_blanks(text):
         return None
     tokens: list[str] = []
@@ -240,6 +248,7 @@ def _plain_text_tokens(text: str) -> list[str] | None:
 
 
 def _sentence_tokens_by_piece(sentence: str) -> list[str]:
+    """Return a sentence's tokens, piece by piece if no rule can match across blanks."""
     *pieces, last = sentence.split() or [""]
     if _looks_across_blanks(sentence) or _CLOSING.issuperset(last):
         return sentence_tokens(sentence)
@@ -255,6 +264,7 @@ def _piece(piece: str) -> _Piece:
 
 
 def _read_piece(piece: str) -> _Piece:
+    """Return the tokens of a text without blanks in both positions, and whether it ends a sentence."""
     plain = _PLAIN_WORD.match(piece)
     if plain and plain[1].lower() not in _SHORT_FORMS:
         inside = tuple(filter(None, plain.groups()))
@@ -271,6 +281,7 @@ _remembered_piece = lru_cache(maxsize=1 << 15)(_read_piece)
 
 
 def _ends_sentence(piece: str) -> bool | None:
+    """Return whether a piece ends a sentence if more text follows; None if only Punkt can tell."""
     if _END_CANDIDATE.search(piece):
         return None
     if not piece.endswith((".", "?", "!")):
