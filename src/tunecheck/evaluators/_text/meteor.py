@@ -214,7 +214,7 @@ def _replace_suffix(word: str, rules: tuple[tuple[str, str], ...]) -> str:
 
 
 def _step_4(word: str) -> str:
-    """Remove a last ending such as `ance` if the rest is long enough; the first ending of the list that fits decides."""
+    """Remove a last ending such as `ance` if the rest is long enough; the first listed ending that fits decides."""
     for ending in _STEP_4:
         if word.endswith(ending):
             base = word.removesuffix(ending)

@@ -96,7 +96,7 @@ _BOUNDARY_CANDIDATE = re.compile(r"[.?!](?:[)\";}\]*:@'({\[!?]|\s+\S)")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of an ASCII text without trailing blanks; nltk's Punkt is used only if there may be several."""
+    """Return the sentences of an ASCII text without trailing blanks; nltk's slow Punkt reads only unclear texts."""
     if not _BOUNDARY_CANDIDATE.search(text):
         return [text.rstrip()]
     sentences: list[str] = _punkt().tokenize(text)
