@@ -44,6 +44,9 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
     async def reply(
         self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
     ) -> StatefulReply:
+        """Send a message to the agent's `/reply`; the suggested reply counts as adopted only if the agent answers with
+        it.
+        """
         body = _message_body(conversation, sent_at) | {"message": message}
         if suggested is not None:
             body["suggested_reply"] = suggested
@@ -77,13 +80,13 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
 
 
 def _heard(reply: JSON) -> None:
-    """Accept any reply except an error."""
+    """Accept any answer; raise UnreadableReplyError if it reports an error."""
     if says_error(reply):
         raise UnreadableReplyError("the agent answered with an error")
 
 
 def _beside(url: str, path: str) -> str:
-    """Return the URL with this path appended, in place of `/reply` if the URL ends with it."""
+    """Return the URL of another path of the agent: `path` replaces `/reply` at the end of the URL, or is appended."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix(_REPLY) + path))
 
@@ -94,7 +97,11 @@ def _message_body(conversation: str, sent_at: datetime | None) -> dict[str, JSON
 
 
 def _only_message(request: ChatRequest) -> str:
-    """Return the texts of a request as one message; refuse a request with earlier turns."""
+    """Return a request's system and user texts as one message.
+
+    Raises:
+        ValueError: The request has earlier turns, or content that is no text.
+    """
     roles = [message.get("role") for message in request.messages]
     texts = [content for message in request.messages if isinstance(content := message.get("content"), str)]
     if roles[-1:] != ["user"] or not {"system", "developer"}.issuperset(roles[:-1]) or len(texts) < len(roles):

@@ -37,13 +37,13 @@ class Window:
         self._used = 0
 
     def prompt(self, message: str) -> list[Mapping[str, JSON]]:
-        """Drop exchanges until a new message fits; return the prompt, which ends with the message."""
+        """Drop the oldest exchanges until a new message fits; return the prompt, which ends with the message."""
         self.make_room(message)
         said = [(role, text) for exchange in self._kept for role, text in zip(_ROLES, exchange[:2], strict=True)]
         return [{"role": role, "content": text} for role, text in [*said, ("user", message)]]
 
     def make_room(self, message: str) -> None:
-        """Drop the oldest exchanges until a new message fits."""
+        """Drop the oldest exchanges, for good, until a new message fits."""
         needed = self._cost(message)
         while self._limit is not None and self._kept and self._used + needed > self._limit:
             self._used -= self._kept.popleft()[2]
@@ -53,7 +53,9 @@ class Window:
         self._used += self._kept[-1][2]
 
     def resize(self, limit: int | None) -> None:
-        """Change the token limit. Exchanges that were already dropped stay dropped."""
+        """Change the token limit, None for no limit, and count the kept exchanges again; dropped exchanges stay
+        dropped.
+        """
         self._limit = limit
         exchanges = [*self._kept]
         self.clear()
@@ -89,7 +91,8 @@ class Agent(ABC):
 
     @abstractmethod
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
-        """Send a message at `at_us`; `suggested` is a reply that the agent may adopt.
+        """Send a message at `at_us` and return the reply with its cost; the agent may adopt the `suggested` reply
+        instead.
 
         The outcome's latency counts from sending to the last byte.
 
@@ -118,12 +121,12 @@ class Agent(ABC):
 def agent_for(
     endpoint: Endpoint, tokenizer: Tokenizer, *, conversation: str, max_prompt_size: int | None = None
 ) -> Agent:
-    """Return an endpoint's agent: `RememberingAgent` if it keeps conversations itself, else `EndpointAgent`.
+    """Return the agent of an endpoint: `RememberingAgent` if it keeps conversations itself, else `EndpointAgent`.
 
     `conversation` must stay the same when a run is resumed, and differ between conversations.
 
     Raises:
-        ConfigurationError: The prompt size is below 1, or the endpoint keeps the conversation and cannot have one.
+        ConfigurationError: The prompt size is below 1, or is given for an endpoint that keeps the conversation itself.
     """
     if not isinstance(endpoint, StatefulEndpoint):
         return EndpointAgent(endpoint, tokenizer, max_prompt_size)
@@ -146,6 +149,14 @@ class EndpointAgent(Agent):
         self._window = Window(tokenizer, max_prompt_size)
 
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
+        """Send the window's exchanges and the message to the model, and keep the exchange; a suggested reply needs no
+        call.
+
+        A reply that the service's content filter declines is empty and not kept.
+
+        Raises:
+            ConfigurationError: The endpoint cannot be an agent.
+        """
         if suggested is not None:
             reply = Outcome(at_us, suggested, adopted=True, simulated=self.simulated)
         else:
@@ -231,6 +242,7 @@ class RememberingAgent(Agent):
         self._conversation = conversation
 
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
+        """Send only the new message to the agent; a reply that its service declines is empty."""
         try:
             remembered = await self._endpoint.reply(
                 message, conversation=self._conversation, key=key, sent_at=_moment(at_us), suggested=suggested
@@ -248,7 +260,13 @@ class RememberingAgent(Agent):
 
 
 def outcome_of(at_us: int, completion: Completion, name: str, asked: str | bytes, *, adopted: bool = False) -> Outcome:
-    """Return a completion as an outcome; count the characters of `asked` if the service reported no input tokens."""
+    """Return a model's answer as an outcome of the session.
+
+    If the service reported no input tokens, the outcome holds the length of `asked`, to estimate them.
+
+    Raises:
+        ReplyError: The reply is too long.
+    """
     text = completion.text or ""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ReplyError(
@@ -272,11 +290,12 @@ def outcome_of(at_us: int, completion: Completion, name: str, asked: str | bytes
 
 
 def _whole(text: str) -> str:
-    """Replace lone surrogates: JSON may contain them, but they have no tokens."""
+    """Replace lone surrogates, which JSON may contain, because tokenizers cannot read them."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _moment(at_us: int) -> datetime:
+    """Return a time in µs since 1970 as a datetime in UTC; raise ConfigurationError after the year 9999."""
     try:
         return _EPOCH + timedelta(microseconds=at_us)
     except OverflowError:

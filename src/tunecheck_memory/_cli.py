@@ -116,7 +116,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     fresh: bool = flag("Start a new run even if one is unfinished.", RUNNING, recorded=False)
 
     def of_the_same(self) -> dict[str, JSON]:
-        """Return the options that must be equal for two runs to be runs of one configuration."""
+        """Return the options that must be equal for two runs to count as runs of one configuration."""
         return {name: value for name, value in self.recorded().items() if name not in _INCIDENTAL}
 
 
@@ -166,7 +166,9 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
 
 
 def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
-    """Replace a bare `--resume` by the unfinished run with the same options; print a note if there is none."""
+    """Replace a `--resume` without a run by the id of the unfinished run with the same options; print a note if there
+    is none.
+    """
     if options.resume != UNFINISHED:
         return options
     if options.config is None or options.endpoint is None:
@@ -178,7 +180,10 @@ def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
 
 
 def _find_unfinished(options: MemoryRunOptions) -> str | None:
-    """Return the id of the newest run with the same options, or None if that run is finished or in progress."""
+    """Return the id of the newest run with the same options if it can be resumed.
+
+    None if there is no such run, or if it is finished or in progress.
+    """
     from tunecheck.runs import list_runs
 
     for run in islice(reversed([*list_runs(options.folder)]), _MOST_LOOKED_AT):
@@ -196,6 +201,7 @@ _OF_PLAN = ("definitions", "texts", "filler", "wording", "isolated", "seed", "ma
 
 
 def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> MemoryOutcome:
+    """Hold the conversations that the options describe; `agent` is the name or file of an endpoint."""
     from tunecheck_memory._evaluation import MemoryPlan, run_memory
 
     def endpoint(name: str | None) -> Endpoint | None:
@@ -218,6 +224,7 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
 
 
 def _endpoint(name: str, prices: str | None, trust: Trust) -> Endpoint:
+    """Load an endpoint by its name or file, with the prices of the file `prices`, if any."""
     from tunecheck.cli import load_named
     from tunecheck.endpoints import read_prices
 
@@ -244,6 +251,7 @@ def _print_outcome(outcome: MemoryOutcome) -> None:
 
 
 def _print_figures(figures: MemorySummary, usage: dict[str, JSON]) -> None:
+    """Print the run's figures: a table of its data sets, then a few lines on the whole."""
     rows = [
         (Words(clean(title), foreign=True), str(each.tests), str(each.scored), _score(each.mean), _score(each.std))
         for title, each in figures.datasets.items()
@@ -257,6 +265,7 @@ def _score(value: float | None) -> str:
 
 
 def _lines(figures: MemorySummary, usage: dict[str, JSON]) -> Iterator[str]:
+    """Yield the lines below the table: the total score, the length of the conversation, and the calls made."""
     accuracy = "" if figures.accuracy is None else f" · accuracy {100 * figures.accuracy:.0f}%"
     yield f"score {figures.score:.2f} of {figures.max_score} (± {figures.std:.2f}){accuracy}"
     parts = [f"{figures.messages:,.0f} messages, {figures.tokens:,.0f} tokens in a conversation"]
@@ -275,6 +284,7 @@ _WHO = {"target": "agent", "judge": "judge in the tests", "memory": "judge of th
 
 
 def _spent(name: str, spent: JSON) -> str:
+    """Return the calls and the cost of one endpoint as text; empty if it made no calls."""
     if not isinstance(spent, dict):
         return ""
     price = cost_text(spent)

@@ -40,7 +40,7 @@ class SessionClock:
         return self._now_us
 
     async def jump(self, until_us: int) -> int:
-        """Let time pass until `until_us`; return the new time."""
+        """Set the time to `until_us` without waiting; return the new time, which never goes back."""
         self.set(until_us)
         return self._now_us
 
@@ -65,7 +65,7 @@ class RealClock(SessionClock):
         return self.now()
 
     async def jump(self, until_us: int) -> int:
-        """Wait until `until_us`; return the time. Time that passed while the run was interrupted counts."""
+        """Wait until the machine's time is `until_us`; return the time. Interruptions of the run count as waiting."""
         while (left := until_us - self._machine()) > 0:
             await self._sleep(left / 1_000_000)
         self.set(until_us)
@@ -73,6 +73,7 @@ class RealClock(SessionClock):
 
 
 def make_clock(name: ClockName) -> SessionClock:
+    """Return a new clock of this kind; raise ConfigurationError if there is none."""
     clocks = get_args(ClockName)
     if name not in clocks:
         raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), clocks)}")
@@ -80,7 +81,7 @@ def make_clock(name: ClockName) -> SessionClock:
 
 
 def as_iso(at_us: int) -> str:
-    """Return ISO 8601 in UTC, with milliseconds if there are any."""
+    """Return a time as ISO 8601 in UTC, with milliseconds unless they are 0."""
     moment = datetime.fromtimestamp(at_us // 1_000_000, UTC)
     rest = at_us // 1_000 % 1_000
     return f"{moment:%Y-%m-%dT%H:%M:%S}{f'.{rest:03}' if rest else ''}Z"

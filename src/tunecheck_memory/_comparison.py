@@ -19,7 +19,10 @@ class DataSets:
     """The data sets of two memory runs."""
 
     def data(self, base: RunInfo, new: RunInfo) -> JSON:
-        """Return `[{"title", "base", "new"}, …]`; a side is None if a run has no tests of the data set."""
+        """Return the figures of each data set in both runs: `[{"title", "base", "new"}, …]`.
+
+        A side is None if that run has no tests of the data set. The whole is None unless both are memory runs.
+        """
         if not (_settings(base) and _settings(new)):
             return None
         before, after = _sides(base), _sides(new)
@@ -29,7 +32,7 @@ class DataSets:
         ]
 
     def table(self, data: JSON) -> Table:
-        """Return each data set's score ± spread and its tests' mean length in tokens, in the base and the new run."""
+        """Return a table with the score ± spread and the mean length in tokens of each data set in both runs."""
         pairs = [each for each in data if isinstance(each, dict)] if isinstance(data, list) else []
         rows = [
             (Words(str(each["title"]), foreign=True), *_cells(each["base"]), *_cells(each["new"])) for each in pairs
@@ -41,6 +44,7 @@ DATA_SETS = DataSets()
 
 
 def _cells(side: JSON) -> tuple[str, str]:
+    """Return a data set's score and its length as text; dashes if a run lacks it."""
     if not isinstance(side, dict):
         return "–", "–"
     mean, spread = side["mean"], side["deviation"]
@@ -48,20 +52,21 @@ def _cells(side: JSON) -> tuple[str, str]:
 
 
 def memory_warnings(base: RunInfo, new: RunInfo) -> Iterator[Objection]:
-    """Yield the differences that make two memory runs incomparable; yield nothing for other runs."""
+    """Yield a warning for each difference that makes two memory runs incomparable; none for other runs."""
     told = [_settings(base), _settings(new)]
     if all(told):
         yield from (Objection("memory_settings", text) for text in _warnings(*told))
 
 
 def _settings(info: RunInfo) -> Mapping[str, JSON]:
-    """Return the memory settings in a run's manifest; they are empty if it is no memory run."""
+    """Return the memory settings in a run's manifest; empty if it is not a memory run."""
     target = Run(Path(info.place)).manifest().target if info.source == "run" else None
     memory = target.get("memory") if target is not None else None
     return memory if isinstance(memory, dict) else {}
 
 
 def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str]:
+    """Yield a sentence for each setting that makes the runs' scores incomparable."""
     spans = [real_number(each.get("memory_span")) or 0 for each in (base, new)]
     if spans[0] != spans[1]:
         yield (
@@ -76,7 +81,7 @@ def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str
 
 
 def _sides(info: RunInfo) -> dict[str, JSON]:
-    """Return each data set's figures, with the mean number of tokens between start and end of its tests."""
+    """Return each data set's figures in a run, with its tests' mean number of tokens from start to end."""
     from tunecheck_memory._run_files import by_title, data_set_figures, read_scored  # not loaded for other runs
 
     sides: dict[str, JSON] = {}

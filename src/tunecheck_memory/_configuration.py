@@ -62,7 +62,7 @@ class DataSet:
         return self.kind.title
 
     def recipe(self) -> dict[str, JSON]:
-        """Return the inputs that determine the data set's tests, as `made_of.json` records them."""
+        """Return everything that determines the data set's tests, for `made_of.json`."""
         recipe: dict[str, JSON] = {} if self.sha256 is None else {"sha256": self.sha256}
         recipe |= {"name": self.name, "args": dict(self.kind.arguments), "dataset_examples": self.examples}
         return recipe | {"memory_span": self.memory_span, "seed": self.seed}
@@ -85,9 +85,9 @@ class Configuration:
     isolated: bool = False
 
     def settings(self) -> dict[str, JSON]:
-        """Return the configuration in the form of its file.
+        """Return the configuration as the data of a file that the GoodAI benchmark can read.
 
-        Common topics become incompatibilities, as the GoodAI benchmark has no topics.
+        Kinds with a common topic become incompatible by name, because the GoodAI benchmark has no topics.
         """
         names = {each.title: each.name for each in self.data_sets}
         blocked = conflicts([each.kind for each in self.data_sets], self.incompatibilities, by_topics=True)
@@ -166,6 +166,11 @@ class _Reader:
     trust: Trust | None
 
     def read(self) -> Configuration:
+        """Check the whole file and return the configuration.
+
+        Raises:
+            ConfigurationError: A key, a name or an argument is wrong; the message names the line.
+        """
         file = read_as(self.document.value, ConfigurationFile, self.document.where)
         config, given, entries = file.config or _Config(), file.datasets.args or {}, file.datasets.datasets
         kinds = [self._kind(entry.name, ("datasets", "datasets", at)) for at, entry in enumerate(entries)]
@@ -188,10 +193,12 @@ class _Reader:
         )
 
     def _common(self, args: Mapping[str, JSON], path: _Path) -> _CommonArguments:
+        """Return the arguments that every data set has; a seed of the caller replaces the file's."""
         read = read_as(args, _CommonArguments, lambda *below: self.document.where(*path, *below))
         return read if self.seed is None else msgspec.structs.replace(read, seed=self.seed)
 
     def _run_name(self, config: _Config) -> str:
+        """Return the benchmark's name, by default the file's; it must be usable as a folder's name."""
         name = self.path.stem if config.run_name is None else config.run_name
         if not name.strip(". ") or _FOLDER_NAME.fullmatch(name) is None:
             problem = "run_name must be a folder's name: not blank, at most 120 characters, none of /\\:*?\"<>|"
@@ -199,7 +206,11 @@ class _Reader:
         return name.strip()
 
     def _data_set(self, entry: _DataSetEntry, kind: type[Kind], given: Mapping[str, JSON], path: _Path) -> DataSet:
-        """Return a data set with its own arguments and those of `given` that it accepts."""
+        """Return a data set with its own arguments, and those of all data sets (`given`) that its kind accepts.
+
+        Raises:
+            ConfigurationError: An argument is wrong; the message names the line.
+        """
         args, accepted = {**given, **(entry.args or {})}, {*kind.argument_names(), *(entry.args or {})}
         common = self._common(args, path)
         arguments = {name: args[name] for name in args if name in accepted and name not in COMMON_ARGUMENTS}
@@ -212,7 +223,7 @@ class _Reader:
         return DataSet(entry.name, test_kind, common.dataset_examples, common.memory_span, common.seed, sha256)
 
     def _check_shared(self, given: Mapping[str, JSON], kinds: Sequence[type[Kind]]) -> None:
-        """Check that at least one data set accepts each argument for all data sets."""
+        """Refuse an argument for all data sets that none of them has."""
         known = {*COMMON_ARGUMENTS, *(argument for kind in kinds for argument in kind.argument_names())}
         for key in given:
             if key not in known:
@@ -220,6 +231,7 @@ class _Reader:
                 raise self._mistake(("datasets", "args", key), problem)
 
     def _kind(self, name: str, path: _Path) -> type[Kind]:
+        """Return the class of a kind; an error names the line at `path`."""
         try:
             return kind_class(name, folder=self.path.parent, trust=self.trust)
         except PluginError as error:
@@ -232,7 +244,7 @@ class _Reader:
 def find_kind(
     name: str, arguments: Mapping[str, JSON] | None = None, *, folder: Path | None = None, trust: Trust | None = None
 ) -> Kind:
-    """Return the kind with this name ("colours") or in this file ("kinds/haiku.py", relative to `folder`).
+    """Return the kind with this name ("colours"), or in this file ("kinds/haiku.py", relative to `folder`).
 
     `trust` decides which files may load; by default all.
 
@@ -244,7 +256,12 @@ def find_kind(
 
 
 def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = None) -> type[Kind]:
-    """Return the class of a kind. For parameters and errors see `find_kind`."""
+    """Return the class of a kind, by name or file, like `find_kind`.
+
+    Raises:
+        PluginError: No kind has this name, or its code does not load.
+        UntrustedError: `trust` does not allow the file.
+    """
     if is_kind_file(name):
         path = ((folder or Path()) / name).resolve()
         if not path.is_file():
@@ -270,7 +287,11 @@ def is_kind_file(name: str) -> bool:
 
 
 def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
-    """Return a kind with the arguments of a configuration. For errors see `find_kind`."""
+    """Return a kind with these arguments of a configuration.
+
+    Raises:
+        ConfigurationError: An argument is unknown, or the kind refuses the arguments.
+    """
     known = kind.argument_names()
     for name in arguments:
         if name not in known:

@@ -52,7 +52,7 @@ class Outcome(
 
     @property
     def made(self) -> CallsMade:
-        """Return the tokens and characters of the call."""
+        """The call's tokens; characters stand in for tokens that the service did not report."""
         return CallsMade(
             1,
             self.input_tokens,

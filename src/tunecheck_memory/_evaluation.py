@@ -95,7 +95,7 @@ class MemoryPlan:
 
 
 def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOutcome:
-    """Hold the conversations of a configuration with an agent, and score its tests; `arguments` as in `evaluate`.
+    """Run a memory benchmark: hold its conversations with an agent, score the tests, and write the run's files.
 
     Raises:
         ConfigurationError: An argument is wrong, or a file that it names; the text says which.
@@ -141,7 +141,7 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
 
 
 def _definitions(plan: MemoryPlan, read: Configuration, settings: Settings, resumed: Run | None) -> DefinitionSet:
-    """Return the definitions of the resumed run, else those of the plan's folder."""
+    """Return the tests' definitions: those of the resumed run, if any, else those of the plan's folder or new ones."""
     texts = None if plan.texts is None else Path(plan.texts)
     context = GenerationContext(read.seed, read.memory_span, texts, plan.generator)
     if resumed is not None:
@@ -153,10 +153,10 @@ def _definitions(plan: MemoryPlan, read: Configuration, settings: Settings, resu
 
 
 def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: DefinitionSet) -> MemoryTarget:
-    """Return the agent as a target.
+    """Return the plan's agent as a target that holds the conversation.
 
     Raises:
-        ConfigurationError: The wording lacks a text that a kind needs.
+        ConfigurationError: The prompt size does not suit the agent, or there is no such clock.
     """
     data_sets = {each.title: each for each in read.data_sets}
     tests = [Test(each, data_sets[each.title].kind, data_sets[each.title].memory_span) for each in made.definitions]
@@ -176,7 +176,10 @@ def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: Def
 
 
 def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
-    """Refuse damaged logs of a resumed run; if damage is accepted, return notes on the removed parts."""
+    """Refuse a resumed run with a damaged event log.
+
+    If `accept` is True, cut the log before the damage instead, and return a note for each log that was cut.
+    """
     if run is None:
         return []
     run.manifest()  # refuses a folder that leads elsewhere
@@ -185,7 +188,7 @@ def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
 
 
 def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
-    """Refuse tests that need a judge to run or to be scored, before the run starts."""
+    """Refuse tests that need a judge, for a run without one; `unjudged` allows those that only cannot be scored."""
     asking = ", ".join(kind.title for kind in kinds if kind.consults and kind.name != _JUDGED_BY_WORDS)
     if asking:
         raise ConfigurationError(f"{asking}: these tests ask a judge; name its model with --judge")
@@ -198,6 +201,7 @@ def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
 
 
 def _notes(made: DefinitionSet, kinds: Iterable[Kind], judge: Endpoint | None) -> Iterator[str]:
+    """Yield notes on data sets that were left out, and on tests that lack a judge."""
     for each in made.left_out:
         yield f"{each.title} is left out: {each.reason}"
     consulting = ", ".join(kind.title for kind in kinds if kind.consults)

@@ -29,7 +29,7 @@ def read_test(
     reasons: object = None,
     **row: object,
 ) -> FinishedTest:
-    """Return the test of a row. Columns may hold values, JSON texts, or nothing.
+    """Return a row's columns as a finished test; a column may hold a value, its JSON text, or nothing.
 
     Raises:
         ValueError: The row names no data set, or a column's value has no JSON form.
@@ -49,7 +49,11 @@ def read_test(
 
 
 def _value(value: object, name: str) -> JSON:
-    """Return a column's value; a JSON text is read, as CSV files can hold lists only as text."""
+    """Return a column's value as JSON; JSON text of a list or an object is read, because CSV files hold these as text.
+
+    Raises:
+        ValueError: The value has no JSON form.
+    """
     value = none_if_nan(value)
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
@@ -72,7 +76,7 @@ def _texts(value: object, name: str) -> list[str]:
 
 
 def _points(value: JSON, reasons: list[str]) -> Points | None:
-    """Return the points in `{"points": 3, "most": 5}`, else None."""
+    """Return the points in `{"points": 3, "most": 5}`, or None if there are no such numbers."""
     numbers = [real_number(value.get(key)) for key in ("points", "most")] if isinstance(value, dict) else []
     known = [each for each in numbers if each is not None and abs(each) <= _MOST_POINTS]
     return Points(known[0], known[1], tuple(reasons)) if len(known) == 2 else None
@@ -155,7 +159,9 @@ class MemoryEvaluator(Evaluator):
         own_score: object = None,
         own_sure: object = None,
     ) -> Verdict:
-        """Score one test. Any thread may call this, even if it runs an event loop."""
+        """Score one test, from any thread, even if it runs an event loop; the judge is needed only if rules do not
+        suffice.
+        """
         row: dict[str, Any] = locals().copy()
         del row["self"]
         test, ruled, questions = self._judge_by_words(row)
@@ -165,6 +171,7 @@ class MemoryEvaluator(Evaluator):
         return self._judge_verdict(test, [judge(**inputs) for inputs in questions])
 
     async def call_with(self, calls: ModelCalls, /, **row: Any) -> Verdict:  # noqa: ANN401 - columns of any kind
+        """Score one test like a call of the evaluator, with the judge's requests made by `calls`."""
         test, ruled, questions = self._judge_by_words(row)
         if not questions or self._judges is None:
             return ruled
@@ -172,7 +179,10 @@ class MemoryEvaluator(Evaluator):
         return self._judge_verdict(test, [await judge.call_with(calls, **inputs) for inputs in questions])
 
     def _judge_by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict, list[dict[str, object]]]:
-        """Return the test, its verdict by rules, and the inputs of the judge's questions if a judge must score it."""
+        """Return the test, its verdict by rules, and the inputs of the judge's questions.
+
+        Without questions, the verdict is final: the rules are sure, or there is no judge.
+        """
         own = real_number(none_if_nan(row.pop("own_score", None)))  # type: ignore[arg-type]  # any column value
         sure = none_if_nan(row.pop("own_sure", None)) is not False
         test = read_test(**row)
@@ -195,6 +205,7 @@ class MemoryEvaluator(Evaluator):
         return self._verdict(test, score, "judge", properties)
 
     def _verdict(self, test: FinishedTest, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
+        """Return the verdict for a score; `by` says what gave it, and `more` are further properties."""
         reasons = score.reasons[:_MOST_REASONS] + (() if score.sure else (_NOT_SURE,))
         reason = "; ".join(reasons) or None
         properties: dict[str, JSON] = {"dataset": test.title, "by": by, **(more or {})}
@@ -207,7 +218,7 @@ class MemoryEvaluator(Evaluator):
         )
 
     def __aggregate__(self, rows: Sequence[Mapping[str, JSON]]) -> dict[str, float]:
-        """Return the mean of each data set, their sum (`score`) and their mean (`accuracy`)."""
+        """Return the mean score of each data set, and the sum (`score`) and mean (`accuracy`) of these means."""
         scores: dict[str, list[float]] = {}
         for row in rows:
             properties, score = row.get(f"{_METRIC}_properties"), row.get(_METRIC)
@@ -229,7 +240,7 @@ class Undecided:
 
 
 def judge_by_words(given: FinishedTest) -> Score | Undecided:
-    """Score a finished test by the rules of its kind, found by the test's title.
+    """Score a finished test by the rules of its kind, found by the test's title; `Undecided` if rules cannot.
 
     Texts of a test never raise an error: an unreadable reply or expected text becomes a reason of the result.
     """

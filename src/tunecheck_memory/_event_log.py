@@ -110,7 +110,12 @@ class EventLog:
             raise
 
     def _continue(self, path: Path, made_of: Mapping[str, JSON]) -> None:
-        """Read the earlier events, and find the settings that have changed since."""
+        """Read the earlier events, and note the settings that have changed since, for the next event.
+
+        Raises:
+            ConfigurationError: A setting has changed that must not.
+            RunError: The log is damaged.
+        """
         header, self.recorded = _whole(path)[:2]
         assert header is not None
         before: dict[str, JSON] = {**header.made_of}
@@ -145,7 +150,7 @@ class EventLog:
         self._next += 1
 
     def _changed_settings(self) -> dict[str, JSON] | None:
-        """Return the changed settings, and clear them: only the next event records them."""
+        """Return the settings to record with the next event, and forget them, because only that event records them."""
         change, self.change = self.change, None
         return change
 
@@ -159,10 +164,12 @@ def read_events(path: Path) -> list[Event]:
 
 
 def refuse_damage(path: Path, *, accept: bool) -> str | None:
-    """Refuse a damaged log. If `accept` is True, keep a copy, truncate the log before the damage, and return a note.
+    """Refuse a damaged log; return None if it is whole.
+
+    If `accept` is True, keep a copy instead, cut the log before the damage, and return a note.
 
     Raises:
-        RunError: The log is damaged, and `accept` is False.
+        RunError: The log is damaged and `accept` is False, or it cannot be written.
     """
     log = _read(path) if accept else _whole(path)
     if log.problem is None:
@@ -184,7 +191,7 @@ class _Log(NamedTuple):
 
 
 def _whole(path: Path) -> _Log:
-    """Return the content of a log; raise RunError if it is damaged."""
+    """Return the content of a log; raise RunError if it is damaged, ConfigurationError if it cannot be opened."""
     log = _read(path)
     if log.problem is not None:
         raise RunError(
@@ -195,7 +202,7 @@ def _whole(path: Path) -> _Log:
 
 
 def _read(path: Path) -> _Log:
-    """Read a log up to the first damaged record. The problem says how many calls must be repeated."""
+    """Read a log up to its first damaged record; the result's problem describes the damage, None if there is none."""
     check_first_record(path)
     header: _Session | None = None
     events: list[Event] = []
@@ -225,7 +232,11 @@ def _read(path: Path) -> _Log:
 
 
 def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> None:
-    """Add a record to the events: a new event, or the outcome of the event in flight."""
+    """Add a record to the events: a new event, or the outcome of the call in flight, which is the last event.
+
+    Raises:
+        ValueError: The record does not follow the last one.
+    """
     in_flight = bool(events) and events[-1].outcome is None
     if header is None or isinstance(record, _Session) or record.n != len(events) - in_flight:
         raise ValueError("out of order")
@@ -239,5 +250,5 @@ def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> Non
 
 
 def _is_complete(event: Event) -> bool:
-    """True if a call has its key, and an effect without a call its outcome."""
+    """Return whether an event has what its record must have: a call its key, any other effect its outcome."""
     return (event.key is None, event.outcome is None) == ((True, False) if isinstance(event, _Did) else (False, True))

@@ -21,7 +21,7 @@ _WORKSPACE = Path("prompty")
 
 
 def prompt_file(name: str, folder: Path = _WORKSPACE) -> Path:
-    """Return the prompt file with this name: the user's in `folder`, else the shipped one."""
+    """Return the path of the prompt with this name: the user's in `folder` if it exists, else the shipped one."""
     replaced = folder / f"{name}.prompty"
     return replaced if replaced.is_file() else DATA / "prompts" / replaced.name
 
@@ -39,7 +39,13 @@ class EndpointJudge:
         self._questions: dict[str, _Question] = {}
 
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
-        """Return the judgement; see `Judge.ask`."""
+        """Ask the model one question of a running test; return the judgement, `{"error": reason}` if the answer is
+        invalid.
+
+        Raises:
+            ConfigurationError: The question has no prompt file.
+            EndpointError: The call failed after all retries.
+        """
         if request.purpose not in self._questions:
             self._questions[request.purpose] = self._load(request.purpose)
         question, calls = self._questions[request.purpose], _Calls(key)
@@ -50,6 +56,7 @@ class EndpointJudge:
         return calls.outcome(dumps(dict(values)).decode())
 
     def _load(self, purpose: str) -> _Question:
+        """Load the prompt of a question; raise ConfigurationError if the question has none."""
         if not purpose.isidentifier():
             raise ConfigurationError(f"the question {purpose!r} must be a name of letters, digits and _")
         file = prompt_file(f"memory_{purpose}", self._folder)
@@ -62,6 +69,7 @@ class _Question(PromptyEvaluator):
     """A question of a running test; `answer` returns the values in the model's answer, not a verdict."""
 
     async def answer(self, calls: _Calls, values: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        """Ask the model with these inputs of the prompt, lists as lines of text; return the values of its answer."""
         given = {name: "\n".join(map(str, each)) if isinstance(each, list) else each for name, each in values.items()}
         judgement = await self._asking.judge(calls, self._messages(given), 0)
         return judgement.answer.values
@@ -75,13 +83,14 @@ class _Calls:
         self._outcomes: list[Outcome] = []
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
+        """Make one call with an idempotency key of its own, and keep its outcome."""
         key = f"{self._key}-{len(self._outcomes) + 1}" if self._outcomes else self._key
         completion = await endpoint.complete(replace(request, idempotency_key=key))
         self._outcomes.append(outcome_of(0, completion, endpoint.name, dumps([*request.messages])))
         return completion
 
     def outcome(self, text: str) -> Outcome:
-        """Return the judgement's outcome, with the tokens and the latency of all calls."""
+        """Return one outcome for the whole judgement: this text, with the tokens and the latency of all its calls."""
         made = CallsMade()
         for each in self._outcomes:
             made = made.plus(each.made)
@@ -114,7 +123,10 @@ class MemoryJudges:
         return {name: judge.arguments for name, judge in self._judges.items()}
 
     def questions(self, test: FinishedTest) -> list[dict[str, object]]:
-        """Return the inputs of each question to the judge; an empty list without an expected text or a reply."""
+        """Return the prompt inputs of each question that the judge must answer to score the test.
+
+        Empty if the test has no expected text or no reply.
+        """
         expected = [
             each if isinstance(each, str) else "" if each is None else dumps(each).decode()
             for each in test.expected[:_MOST_QUESTIONS]
@@ -127,7 +139,7 @@ class MemoryJudges:
             replies *= len(expected)
         elif len(replies) == 1 and len(expected) > 1:  # one reply must contain all answers
             expected = ["\n".join(expected)]
-        asked = [*test.questions, *[""] * len(expected)]
+        asked = [*test.questions, *[""] * len(expected)]  # a kind may have fewer questions than expected answers
         told = "\n".join(line for line in test.script if line not in test.questions)
         told = told if len(told) <= _MOST_TOLD else f"{told[:_MOST_TOLD]}…"
         return [
@@ -139,9 +151,9 @@ class MemoryJudges:
         return self._judges[_prompt_name(test)]
 
     def combine(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> tuple[Score, dict[str, JSON]]:
-        """Return the share of right answers with the reasons, and the properties of the judge's verdicts.
+        """Combine the judge's verdicts on a test: the score is the share of right answers.
 
-        The properties are the first verdict's, with all verdicts' tokens added up. Unanswered questions are wrong.
+        Also returns properties: the first verdict's, with the tokens of all. Unanswered questions are wrong.
         """
         name = _prompt_name(test)
         scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]

@@ -139,12 +139,12 @@ class Definition(msgspec.Struct, frozen=True, rename={"expected": "expected_resp
 
     @property
     def id(self) -> str:
-        """Return the test's name in logs: "Colours - 0"."""
+        """The test's name in logs: "Colours - 0"."""
         return f"{self.title} - {self.example}"
 
     @property
     def statements(self) -> int:
-        """Return the number of lines that are no questions."""
+        """The number of lines that are not questions."""
         return len(self.script) - sum(self.is_question[: len(self.script)])
 
 
@@ -185,7 +185,7 @@ GROUP = "memory"
 
 
 def default_waits(lines: int) -> tuple[Wait, ...]:
-    """Return waits that spread lines evenly over the first nine tenths of the memory span; none after the last."""
+    """Return a wait after each line but the last that spreads the lines evenly over 90% of the memory span."""
     share = 90 / (lines - 1) if lines > 1 else 0
     return tuple(Wait(percentage=(line + 1) * share) for line in range(lines - 1)) + (Wait(),) * (lines > 0)
 
@@ -241,7 +241,7 @@ class Kind:
 
     @classmethod
     def argument_names(cls) -> tuple[str, ...]:
-        """Return the names of the arguments that a configuration may give: those of `__init__`."""
+        """Return the names of the arguments that a configuration may give: the parameters of the kind's `__init__`."""
         if cls.__init__ is object.__init__:
             return ()
         parameters = inspect.signature(cls).parameters.values()
@@ -253,7 +253,7 @@ class Kind:
         return {name: getattr(self, name) for name in self.argument_names()}
 
     def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
-        """Return the first `count` tests, by default from `definition`. Equal arguments and seeds give equal tests.
+        """Return the first `count` tests. Equal arguments and seeds must give equal tests.
 
         Raises:
             ConfigurationError: Texts or a generator are missing; the message says what to give.
@@ -265,7 +265,11 @@ class Kind:
         raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions(): add one")
 
     def steps(self, definition: Definition, scene: Scene) -> Steps:
-        """Yield the steps of a test: by default each line of the script and its wait; a temporal question is last."""
+        """Run a test: yield its steps, get the reply to each, and return its points or None.
+
+        By default, the steps are the script's lines, each followed by its wait; a temporal test's question is the last
+        one.
+        """
         said_us: list[int] = []
         for message, question, wait in zip(definition.script, definition.is_question, definition.waits, strict=False):
             replied = yield Say(message, question=question, register=question and definition.uses_callback)
@@ -277,14 +281,16 @@ class Kind:
         return None
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
-        """Return the question of a temporal test; `statements_us` are the times at which its lines were sent.
+        """Return the question of a temporal test, worded at run time from the times (µs) at which its lines were sent.
 
         A kind with temporal tests implements this method.
         """
         raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests and no temporal_question()")
 
     def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
-        """True if a test with a callback needs no further replies; the first of `replies` is that to the question."""
+        """Return True if a test with a callback needs no further replies; `replies` are those since its question,
+        included.
+        """
         return True
 
     def score(self, given: FinishedTest) -> Score | None:
@@ -293,7 +299,10 @@ class Kind:
 
 
 def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:
-    """Return the incompatible titles of each title, the title itself included."""
+    """Return for each title the titles with which its tests must not overlap, including itself.
+
+    `declared` are the configuration's sets of titles; with `by_topics`, kinds with a common topic conflict, too.
+    """
     by_title = {kind.title: kind for kind in kinds}
     blocked = {title: {title} for title in by_title}
     for together in declared:

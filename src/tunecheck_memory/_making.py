@@ -43,7 +43,7 @@ def safe_name(text: str) -> str:
 
 
 def read_definition(file: Path | str) -> Definition:
-    """Read the definition in a file; folder and file name identify the test.
+    """Read a test's definition from its file; the names of its folder and file are title and example.
 
     Raises:
         DataError: The file cannot be read, or is no definition; the message names file and key.
@@ -77,7 +77,7 @@ def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> 
 
 
 def definition_path(folder: Path | str, definition: Definition) -> Path:
-    """Return the path of a definition's file in the folder `definitions`.
+    """Return the path of a definition's file below this folder.
 
     Raises:
         DataError: Its title or example cannot be a file name.
@@ -170,6 +170,7 @@ def _read_stored(folder: Path) -> list[Definition]:
 
 
 def _check_spans(configuration: Configuration, definitions: Iterable[Definition], count: Callable[[str], int]) -> None:
+    """Refuse a test that has more tokens than its memory span."""
     spans = {each.title: each.memory_span for each in configuration.data_sets}
     for definition in definitions:
         tokens = sum(count(line) + _TOKENS_A_LINE for line in definition.script)
@@ -181,7 +182,10 @@ def _check_spans(configuration: Configuration, definitions: Iterable[Definition]
 
 
 def _check_record(configuration: Configuration, folder: Path, absent: Mapping[str, str]) -> None:
-    """Refuse stored definitions whose record is missing, unreadable or of another configuration."""
+    """Refuse stored definitions if their record is missing, unreadable or of another configuration.
+
+    `absent` are the titles of data sets that are left out.
+    """
     missing = f"{folder}: the record of its definitions, {RECORD}, is missing; {_ADVICE}"
     record = read_object(folder / RECORD, missing)
     record.pop("format_version", None)
@@ -192,7 +196,10 @@ def _check_record(configuration: Configuration, folder: Path, absent: Mapping[st
 
 
 def _make_anew(configuration: Configuration, folder: Path, making: GenerationContext) -> _ByTitle:
-    """Make all data sets except those with missing texts. Old definitions are deleted only after all new ones exist."""
+    """Make the tests of all data sets and store them in place of the old ones; return them by title.
+
+    Data sets that lack their texts keep their old tests. All tests are made before any is deleted.
+    """
     keep = {each.title for each in configuration.data_sets if each.kind.needs_texts and making.texts is None}
     new = {each.title: _make(each, configuration, making) for each in configuration.data_sets if each.title not in keep}
     with raise_as(ConfigurationError, folder, "cannot be written"):
@@ -211,6 +218,11 @@ def _make_anew(configuration: Configuration, folder: Path, making: GenerationCon
 
 
 def _make(data_set: DataSet, configuration: Configuration, making: GenerationContext) -> list[Definition]:
+    """Return the new tests of one data set.
+
+    Raises:
+        ConfigurationError: The kind's code fails, or returns anything but valid tests with distinct examples.
+    """
     where = f"{configuration.path}: the data set {data_set.title!r} cannot be made"
     own = GenerationContext(data_set.seed, data_set.memory_span, making.texts, making.generator)
     try:
@@ -233,7 +245,7 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
 
 
 def _problem(made: object, title: str) -> str | None:
-    """Return what is wrong with a definition that a kind made, or None."""
+    """Return what is wrong with a definition that a kind made, as a part of a sentence; None if nothing is."""
     if not isinstance(made, Definition):
         return f"it returned {made!r:.60}, not a Definition"
     if made.title != title:
@@ -251,7 +263,7 @@ def _recipes(configuration: Configuration) -> dict[str, JSON]:
 
 
 def _difference(stored: dict[str, JSON], wanted: dict[str, JSON]) -> str | None:
-    """Describe the first difference between the stored record and the wanted one; return None if they are equal."""
+    """Return the first difference of the stored record from the wanted one as a sentence; None if they are equal."""
     for title in dict.fromkeys([*wanted, *stored]):
         there, here = stored.get(title), wanted.get(title)
         if not isinstance(there, dict) or not isinstance(here, dict):

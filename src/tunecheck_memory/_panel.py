@@ -50,7 +50,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> JSON:
-        """Return the entry for the page: `[what, where, [[speaker, text], …], note]`."""
+        """The entry for the page: `[what, where, [[speaker, text], …], note]`."""
         at = self.at.removesuffix("Z").replace("T", " ")
         judged = self.what == "judge"
         spoken = (
@@ -71,7 +71,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 
 def read_log(column: JSON) -> list[LogEntry]:
-    """Return the readable entries of a test's log; an empty list if the column holds no such log."""
+    """Return the readable entries of a test's log; empty if the column holds none, or the log has no beginning."""
     entries: list[LogEntry] = []
     for each in column if isinstance(column, list) else []:
         with contextlib.suppress(msgspec.ValidationError, UnicodeEncodeError):  # a damaged row
@@ -88,7 +88,7 @@ class _PanelConversation:
     left_out: int = 0
 
     def add(self, number: int, row: Mapping[str, JSON], log: list[LogEntry]) -> None:
-        """Add a test with its messages; a test beyond the limit is counted, but not shown."""
+        """Add a test and its messages; a test beyond the limit is counted, but only its messages are kept."""
         self.said += [entry for entry in log if entry.size is not None]
         if len(self.tests) >= _MOST_TESTS:
             self.left_out += 1
@@ -107,7 +107,7 @@ class _PanelConversation:
         )
 
     def drawn(self, name: str) -> JSON:
-        """Return the conversation as the page draws it. Tokens between the tests' messages are filler."""
+        """Return the data from which the page draws the conversation; tokens between the tests' messages are filler."""
         said = sorted(self.said, key=lambda each: each.message)
         filler, passed = list[JSON](), list[JSON]()
         end, at = 0, ""
@@ -144,7 +144,9 @@ class TimelineReader:
         self._conversations: dict[str, _PanelConversation] = {}
 
     def add(self, number: int, row: Mapping[str, JSON]) -> PanelRow | None:
-        """Add a row to its conversation; return the panel row with the test's log, or None if it is no memory test."""
+        """Add a row to its conversation; return the test's log for the row's panel, or None if the row is no memory
+        test.
+        """
         log = read_log(row.get("outputs.log"))
         if not log:
             return None
@@ -158,16 +160,16 @@ class TimelineReader:
         return PanelRow(shown, asked, frozenset({"log"}))
 
     def data(self) -> JSON:
-        """Return the sessions and the run's figures; None if no row is a memory test."""
+        """Return the conversations and the run's figures for the page; None if no row is a memory test."""
         sessions = [conversation.drawn(name) for name, conversation in self._conversations.items()]
         figures = None if self._folder is None else memory_figures(self._folder)
         return {"sessions": sessions, "figures": figures} if sessions else None
 
 
 def memory_figures(run: Path) -> JSON:
-    """Return the content of a run's `memory/summary.json` (`MemorySummary`).
+    """Return the figures in a run's `memory/summary.json`, or None if they cannot be read.
 
-    Return None if it cannot be read: the rest of the report does not need it.
+    The rest of the report does not need them. Only a file of a newer version raises an error (NewerFileError).
     """
     from tunecheck_memory._run_files import MemorySummary  # not loaded for other runs
 

@@ -96,7 +96,7 @@ def benchmark_folder(run: Path, configuration: Configuration, *, isolated: bool)
 
 
 def keep_definitions(benchmark: Path, configuration: Configuration, definitions: Iterable[Definition]) -> None:
-    """Write a run's definitions into its folder in one step, unless they exist."""
+    """Write a run's definitions into its benchmark folder, which gets all of them or none; keep existing ones."""
     folder = benchmark / "definitions"
     if folder.is_dir():
         return
@@ -122,7 +122,7 @@ class Scored:
 
 
 def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> MemorySummary:
-    """Return the figures of a run's tests and sessions."""
+    """Compute the figures of a whole run from its tests and the final states of its sessions."""
     states = [*sessions]
     datasets = {title: data_set_figures(each) for title, each in by_title(tests).items()}
     means = [each.mean for each in datasets.values() if each.mean is not None]
@@ -155,6 +155,7 @@ def by_title(tests: Iterable[Scored]) -> dict[str, list[Scored]]:
 
 
 def data_set_figures(tests: Sequence[Scored]) -> MemoryFigures:
+    """Return a data set's number of tests, and mean and population standard deviation of the scored ones."""
     scores = [test.score for test in tests if test.score is not None]
     mean = _mean(scores)
     deviation = None if mean is None else math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
@@ -166,6 +167,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def read_scored(rows: Iterable[Mapping[str, JSON]]) -> Iterator[Scored]:
+    """Yield the tests among a run's rows, with score and length; rows without a result are skipped."""
     for row in rows:
         tokens, trial, reason = row.get("outputs.tokens"), row.get("inputs.trial", 1), row.get(_REASON)
         if isinstance(tokens, int):
@@ -193,7 +195,7 @@ def write_run_files(
     *,
     isolated: bool,
 ) -> tuple[MemorySummary, list[Path]]:
-    """Write the figures and results of a finished run; return the figures and the repetitions' folders."""
+    """Compute a finished run's figures and write them with the sessions' results; return them and the folders."""
     tests = [*read_scored(run.rows())]
     events = {trial: read_events(event_log_path(run.folder, trial)) for trial in range(1, repeat + 1)}
     states = {trial: target.final_state(trial, each) for trial, each in events.items()}
@@ -212,7 +214,10 @@ def write_run_files(
 
 
 def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:
-    """Return the costs in dollars. They are None for several conversations, as usage is not split by conversation."""
+    """Return the dollars for the agent and for all else, for `runstats.json`; None if unknown.
+
+    They are None with several conversations, because usage is not split by conversation.
+    """
     dollars = {
         name: float(cost)
         for name, spent in usage.items()
@@ -252,7 +257,7 @@ class _LogEntry(NamedTuple):
 
 
 def _log_entries(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[_LogEntry]:
-    """Yield the log entries of an effect and its outcome; `before_us` is the time before it."""
+    """Yield the GoodAI benchmark's log entries of an effect and its outcome; `before_us` is the time before it (µs)."""
     at_us, text, test = outcome.at_us, outcome.text or "", getattr(effect, "test", "")
 
     def system(type_: EventType, words: str, **data: JSON) -> _LogEntry:
@@ -288,7 +293,7 @@ def _log_entries(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[_
 
 
 def log_lines(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[dict[str, JSON]]:
-    """Yield the master log's lines of an effect and its outcome; `before_us` is the time before it."""
+    """Yield the lines of the master log of an effect and its outcome, as data; `before_us` is the time before it."""
     test: str = getattr(effect, "test", "")
     for entry in _log_entries(effect, before_us, outcome):
         time_s = entry.at_us / _MICROSECONDS
@@ -307,7 +312,9 @@ def write_results(
     scores: Mapping[str, Scored],
     costs: Mapping[str, JSON],
 ) -> None:
-    """Write the files of one session from its event log."""
+    """Write a session's results in the GoodAI benchmark's layout: master log, statistics, and a file for each ended
+    test.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     finished = [(event.effect, event.outcome) for event in events if event.outcome is not None]
     logs: dict[str, tuple[list[JSON], list[JSON]]] = {test: ([], []) for test in state.tests}
@@ -339,7 +346,7 @@ def _local(at_us: int) -> str:
 def _write_result(
     folder: Path, state: TestState, definition: Definition, score: Scored | None, logs: tuple[list[JSON], list[JSON]]
 ) -> None:
-    """Write the result of an ended test; `logs` holds the lines of its messages, and of all its events."""
+    """Write the result of a test if it has ended; `logs` holds the lines of its messages, and of all its events."""
     if state.ended is None:
         return
     path = folder / definition.title / f"{definition.example}_0.json"

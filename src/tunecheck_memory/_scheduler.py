@@ -81,7 +81,10 @@ class Task:
         return self.replies is not None and not self.over
 
     def next(self) -> Step | None:
-        """Return the next step, or None at the end; problems of a user's kind become RunError."""
+        """Continue the test's generator with the last reply; return its next step, or None at its end.
+
+        Its points are stored. Any error in a user's kind becomes RunError.
+        """
         if self.script_done:
             return None
         try:
@@ -126,7 +129,7 @@ _Doing: TypeAlias = Generator[Effect, Outcome, _T]
 class Settings:
     """The settings of the interleaving.
 
-    incompatibilities: sets of titles whose tests must not overlap; `by_topics` adds kinds with a common topic.
+    incompatibilities: sets of titles; tests of one set must not overlap. `by_topics` adds kinds with a common topic.
     start_us: the time at the start.
     seed: the seed of the filler.
     isolated: run one test after another, without introduction and waits for tokens, and reset the agent after each.
@@ -186,6 +189,7 @@ class Scheduler:
             self._to_begin.setdefault(test.definition.title, deque()).append(test.id)
 
     def run(self) -> Schedule:
+        """Introduce the agent to the tests, unless they are isolated, then run all tests; yield each effect."""
         settings = self.settings
         if settings.introduce and not settings.isolated:
             yield from self._say(Send("", settings.wording.introduction))
@@ -193,7 +197,7 @@ class Scheduler:
         yield from self.go_on()
 
     def go_on(self) -> Schedule:
-        """Let the tests take turns until all have ended."""
+        """Let the tests take turns until all have ended; yield each effect."""
         while self.tasks:
             task = yield from self._pick()
             finished = yield from self._turn(task)
@@ -208,7 +212,11 @@ class Scheduler:
                 yield from self._finish(task)
 
     def _pick(self) -> _Doing[Task]:
-        """Return the test for the next turn: one that is free, else a new one, else the first whose wait ends."""
+        """Return the test for the next turn, and begin it if it is new.
+
+        A test that has waited long enough comes first, then a new one. Otherwise time passes and filler is sent until a
+        wait ends.
+        """
         # The first test that has not begun and is not blocked by a running test.
         startable = min(
             (ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title]), default=""
@@ -224,7 +232,7 @@ class Scheduler:
         return task
 
     def _ready(self) -> Task | None:
-        """Return the test with the lowest token target among those that have waited long enough."""
+        """Return the test with the lowest token target among those that have waited enough; None if all must wait."""
         ready = [id_ for id_ in self.waiting if self._is_free(id_)]
         return self.tasks[min(ready, key=lambda id_: self.waiting[id_].tokens)] if ready else None
 
@@ -234,7 +242,10 @@ class Scheduler:
         return target.tokens <= self.tokens and target.at_us <= self.now_us
 
     def _let_time_pass(self) -> _Doing[Task | None]:
-        """Jump from one waiting test's time to the next until a test is free; return that test."""
+        """Move the clock to the end of one wait after another until a test is free, and return that test.
+
+        None if no test waits for time any more.
+        """
         while later := [id_ for id_, target in self.waiting.items() if target.at_us > self.now_us]:
             first = min(later, key=lambda id_: self.waiting[id_].at_us)
             yield from self._note(Jump(self.waiting[first].at_us + _SECOND))
@@ -243,7 +254,10 @@ class Scheduler:
         return None
 
     def _let_tokens_pass(self) -> _Doing[Task | None]:
-        """Send filler up to one waiting test's token count after another, until a test is free; return that test."""
+        """Send filler to the end of one wait after another until a test is free, and return that test.
+
+        None if no test waits for tokens any more.
+        """
         while later := [id_ for id_, target in self.waiting.items() if target.tokens > self.tokens]:
             first = min(later, key=lambda id_: self.waiting[id_].tokens)
             yield from self._fill(self.waiting[first].tokens - self.tokens)
@@ -252,7 +266,7 @@ class Scheduler:
         return None
 
     def _turn(self, task: Task) -> _Doing[bool]:
-        """Let a test go on until it waits or ends; return True if it has ended."""
+        """Let a test go on until it waits; return True if it has ended instead."""
         while (step := task.next()) is not None:
             begun_us = self.now_us
             if isinstance(step, Say):
@@ -272,7 +286,7 @@ class Scheduler:
                 return False
             elif step.seconds:
                 yield from self._note(Jump(self.now_us + step.seconds * _SECOND))
-        if task.waits_for_callback:
+        if task.waits_for_callback:  # checked again after any other message
             yield from self._wait(task, Wait(tokens=1))
         return not task.waits_for_callback
 
@@ -282,7 +296,7 @@ class Scheduler:
         self.set_waiting(task, tokens, wait.seconds)
 
     def _ask_callbacks(self) -> _Doing[None]:
-        """End each callback that needs no further replies."""
+        """Ask each kind with an active callback if it has enough replies; end the callback if so."""
         for id_, task in list(self.callbacks.items()):
             if task.test.kind.is_over(task.test.definition, task.replies or ()):
                 task.over = True
@@ -290,6 +304,9 @@ class Scheduler:
                 yield from self._note(Deregister(id_))
 
     def _finish(self, task: Task) -> _Doing[None]:
+        """End a test; if its kind demands it, a message first makes the agent forget it. An isolated test resets the
+        agent.
+        """
         farewell = self.settings.wording.farewell(task.test.definition.title) if task.test.kind.resets else None
         if farewell is not None:
             yield from self._say(Send(task.id, farewell))
@@ -299,7 +316,7 @@ class Scheduler:
             yield from self._note(ResetAgent(task.id))
 
     def _fill(self, tokens: int) -> _Doing[None]:
-        """Send filler messages of this many tokens in total, replies included."""
+        """Send filler until this many tokens have been exchanged, replies included."""
         while tokens > 0:
             before = self.tokens
             filler = self._filler.write(self.draws, min(tokens, self.settings.max_message_tokens))
@@ -309,19 +326,20 @@ class Scheduler:
             tokens -= self.tokens - before
 
     def _say(self, send: Send) -> _Doing[str]:
+        """Send a message, count the exchange, and return the reply's text."""
         outcome = yield from self._note(send)
         reply = outcome.text or ""
         self.count_exchange(send, reply)
         return reply
 
     def _note(self, effect: Effect) -> _Doing[Outcome]:
-        """Yield an effect; move the time to that of its outcome, and return the outcome."""
+        """Yield an effect and return its outcome; the schedule's time becomes that of the outcome."""
         outcome = yield effect
         self.now_us = max(self.now_us, outcome.at_us)
         return outcome
 
     def count_exchange(self, send: Send, reply: str) -> None:
-        """Count the tokens of a message and its reply; add the reply to the active callbacks."""
+        """Count the tokens of a message and its reply; hand the reply to the tests that collect replies."""
         reply_tokens = self._count(reply)
         self.tokens += self._count(send.message) + reply_tokens
         if send.test:
@@ -331,14 +349,14 @@ class Scheduler:
                 task.replies.append(reply)
 
     def start(self, task: Task) -> None:
-        """Start a test: incompatible tests are blocked until it ends."""
+        """Mark a test as running and block the tests that must not overlap with it."""
         title = task.test.definition.title
         self._to_begin[title].remove(task.id)
         self._at_work.add(task.id)
         self._blocks.update(self._conflicts[title])
 
     def to_wait(self, task: Task, wait: Wait) -> int:
-        """Return the tokens that a test must still wait; the reply to its last message counts as waited."""
+        """Return how many tokens a test must still wait; the reply to its last message counts as waited."""
         tokens = wait.tokens
         if wait.percentage > 0:
             span = task.test.memory_span or self.settings.memory_span
@@ -350,7 +368,7 @@ class Scheduler:
         self.waiting[task.id] = WaitTarget(self.tokens + tokens, self.now_us + seconds * _SECOND)
 
     def end(self, task: Task) -> None:
-        """Remove a test; its incompatible tests may begin, unless other tests block them."""
+        """Remove a test, and unblock the tests that only it blocked."""
         title = task.test.definition.title
         del self.tasks[task.id]
         if task.id in self._at_work:

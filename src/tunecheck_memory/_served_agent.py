@@ -86,7 +86,9 @@ class NoteAgent(Service):
         return json_reply({"status": "ok", "model": self.name, **self._middleware.counts(), **self.health()})
 
     async def _reply_once(self, request: web.Request) -> web.Response:
-        """Answer a request; a request repeated with the same key gets the same answer, and is noted only once."""
+        """Handle a request of any route; a request that is repeated with the same key gets the same answer without
+        effect.
+        """
         try:
             message = convert_value(read_object(await request.read()), AgentMessage)
         except msgspec.ValidationError as error:
@@ -107,7 +109,11 @@ class NoteAgent(Service):
         return json_reply(body, headers=headers)
 
     def reply(self, message: AgentMessage) -> str:
-        """Answer the message's last question, and note its statements."""
+        """Return the answer to the message's last question, "Noted." without one; note the message's statements
+        afterwards.
+
+        A suggested reply is returned unchanged, and its message is not noted.
+        """
         if message.message is None:
             raise BadRequestError("message: is missing")
         if message.suggested_reply is not None:
@@ -125,6 +131,7 @@ class NoteAgent(Service):
         return {"conversations": len(self._memories), "notes": sum(map(len, self._memories.values()))}
 
     def _memory(self, conversation: str) -> deque[_Note]:
+        """Return the notes of a conversation and mark it as used last; drop conversations beyond the limit."""
         memory = self._memories.setdefault(conversation, deque(maxlen=MAX_NOTES))
         self._memories.move_to_end(conversation)
         while len(self._memories) > MAX_CONVERSATIONS:
@@ -132,7 +139,7 @@ class NoteAgent(Service):
         return memory
 
     def _answer(self, message: AgentMessage, question: str) -> str:
-        """Return the text of the note that fits a question or its time best."""
+        """Return the note that fits the question's words best, or its time if it asks about some time ago."""
         if message.conversation not in self._memories:
             return "I do not know."
         notes = self._memory(message.conversation)
@@ -147,13 +154,13 @@ class NoteAgent(Service):
 
 
 def _words(text: str) -> set[str]:
-    """Return the subject words of a text, without a plural's s."""
+    """Return the subject words of a text in lower case, without a plural's s."""
     words = (word.lower() for word in _WORD.findall(text))
     return {word.removesuffix("s") for word in words if word not in _FILLING}
 
 
 def _fitting(notes: Iterable[_Note], asked: set[str]) -> list[_Note]:
-    """Return the notes that fit a question best, oldest first."""
+    """Return the notes that share most words with the question, rare words counting more; oldest first."""
     shared = [(note, asked & _words(note.text)) for note in notes]
     common = Counter(word for _, words in shared for word in words)
     fits = [(note, sum(1 / common[word] for word in sorted(words))) for note, words in shared]

@@ -66,7 +66,7 @@ class Spent:
             self.latency_ms = (self.latency_ms or 0.0) + outcome.latency_ms
 
     def data(self) -> dict[str, JSON]:
-        """Return calls and tokens, and other counts that are not 0."""
+        """Return calls and tokens as columns; other counts only if they are not 0."""
         counted = asdict(self.made)
         always: dict[str, JSON] = {name: counted.pop(name) for name in ("input_tokens", "output_tokens", "calls")}
         return always | {name: value for name, value in counted.items() if value}
@@ -123,7 +123,7 @@ class SessionState:
 
     @classmethod
     def of(cls, events: Iterable[Event], count: Callable[[str], int]) -> SessionState:
-        """Return the state after these events of a log."""
+        """Return the state after these events; a call in flight does not count."""
         state = cls(count)
         for event in events:
             if event.outcome is not None:
@@ -131,7 +131,7 @@ class SessionState:
         return state
 
     def note(self, effect: Effect, outcome: Outcome) -> TestState | None:
-        """Add an event to the state; return the test's state if the event ends a test."""
+        """Add an effect with its outcome to the state; return the test's state if this ended a test, else None."""
         now = Moment(self.messages, self.tokens, outcome.at_us)
         match effect:
             case Send():
@@ -164,6 +164,10 @@ class SessionState:
         return None
 
     def _note_exchange(self, effect: Send, outcome: Outcome, before: Moment) -> None:
+        """Add a message and its reply to the counts, and to the test that sent the message, unless it is filler.
+
+        `before` is the place in the conversation before the message.
+        """
         reply = outcome.text or ""
         said, answered = self._count(effect.message), self._count(reply)
         self.messages += 1
@@ -192,7 +196,7 @@ class SessionState:
         state.note(what, before, **entry, **more)
 
     def _keep_replies(self, state: TestState) -> None:
-        """Store the replies since the callback's start, once."""
+        """Store all replies since the test's callback began; later calls change nothing."""
         if state.registered_at is not None:
             state.since_question = self._replies[state.registered_at :]
             state.registered_at = None
@@ -206,7 +210,8 @@ _SHOWN = 160
 
 class Judge(Protocol):
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
-        """Return the judgement as a JSON object's text; a repeated question has the same `key`.
+        """Answer one question of a running test; the outcome's text is a JSON object. A repeated question has the same
+        `key`.
 
         Raises:
             ConfigurationError: The judge does not know this question.
@@ -251,7 +256,8 @@ class Session:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Run the conversation to its end.
+        """Replay the logged events, making only a call again that was in flight, then continue the conversation to its
+        end.
 
         Raises:
             ConfigurationError: The log does not match these tests and settings.
@@ -275,11 +281,12 @@ class Session:
             effect = await self._settle(schedule, effect, await self._execute(effect))
 
     def _change(self, changed: Mapping[str, JSON] | None) -> None:
+        """Resize the agent's prompt if the prompt size is among the changed settings."""
         if changed is not None and PROMPT_SIZE in changed:
             self.agent.resize(whole_number(changed[PROMPT_SIZE]))
 
     async def _settle(self, schedule: Schedule, effect: Effect, outcome: Outcome) -> Effect | None:
-        """Add an outcome to the state, and return the schedule's next effect, or None at its end."""
+        """Add an outcome to the state, report an ended test, and return the schedule's next effect, None at its end."""
         self._number += 1
         ended = self.state.note(effect, outcome)
         if ended is not None:
@@ -292,7 +299,10 @@ class Session:
             return None
 
     async def _record(self, event: Event) -> Outcome:
-        """Return the outcome of an event in the log; a call that was in flight is repeated."""
+        """Repeat a logged event: return its outcome, count its cost, and let the agent observe it.
+
+        A call that was in flight when the process died is made again with the same key.
+        """
         effect, outcome = event.effect, event.outcome
         if outcome is None:  # in flight when the process died
             self.clock.set(event.at_us)
@@ -310,7 +320,13 @@ class Session:
         return outcome
 
     async def _execute(self, effect: Effect) -> Outcome:
-        """Execute and log an effect; return its outcome."""
+        """Carry out a new effect and log it; return its outcome.
+
+        A call is logged before it is made.
+
+        Raises:
+            SessionStoppedError: `stop` was called.
+        """
         if self._stopping.is_set():
             raise SessionStoppedError("the session was stopped")
         if isinstance(effect, (Send, Consult, ResetAgent)) or (isinstance(effect, Jump) and self.clock.tells_agent):
@@ -325,7 +341,11 @@ class Session:
         return outcome
 
     async def _wait(self, until_us: int) -> int:
-        # A real clock may wait long, and the run may be stopped meanwhile.
+        """Wait until this time of the clock; return the time.
+
+        Raises:
+            SessionStoppedError: `stop` was called in the meantime.
+        """
         jump = asyncio.ensure_future(self.clock.jump(until_us))
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -338,7 +358,11 @@ class Session:
             stop.cancel()
 
     async def _ask(self, effect: Effect, key: str, at_us: int) -> Outcome:
-        """Make the call of an effect; return its outcome. Errors become RunError."""
+        """Make the call of an effect and count its cost; return its outcome.
+
+        Raises:
+            RunError: The call failed after all retries.
+        """
         try:
             if isinstance(effect, (Send, Consult)):
                 costs = self.costs if isinstance(effect, Send) else self.judge_costs
@@ -368,6 +392,7 @@ class Session:
         return structs.replace(await judge.ask(effect.request, key=key), at_us=self.clock.now())
 
 
+# services' messages about a prompt that exceeds the model's context window
 _TOO_LONG = re.compile(
     r"context.{0,3}(?:length|window|size)|prompt is too long|too many (?:input )?tokens|maximum.{0,40}tokens"
     r"|reduce the length|string_above_max_length|max_model_len",
@@ -377,7 +402,7 @@ _WINDOW_ADVICE = "; the conversation no longer fits the model: give fewer tokens
 
 
 def _is_paid(effect: Effect, outcome: Outcome) -> bool:
-    """True if a model made the judgement, or the agent the reply, and it is no simulation."""
+    """Return whether an outcome caused a call to a real model."""
     if isinstance(effect, Consult):
         return outcome.judged_by_model
     return isinstance(effect, Send) and not outcome.adopted and not outcome.simulated

@@ -85,7 +85,12 @@ class MemoryTarget(EndpointTargetBase):
         return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=max_prompt_size)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """Return the columns of the row's test when it ends. Raise RunError if the conversation cannot continue."""
+        """Wait until the row's test ends in its session, and return the test's columns; the first row starts the
+        session.
+
+        Raises:
+            RunError: The conversation cannot continue.
+        """
         trial = row.values.get(TRIAL, 1)
         assert isinstance(trial, int)
         test = self._tests[str(row.values.get(SOURCE_ID, row.id))]
@@ -99,6 +104,12 @@ class MemoryTarget(EndpointTargetBase):
         return output_columns(state, test, session_name(trial))
 
     def _start(self, trial: int, context: CallContext) -> _Running:
+        """Start the session of a repetition, or continue it from its event log.
+
+        Raises:
+            RunError: There is no run folder, or the log is damaged.
+            ConfigurationError: The log was begun with other settings.
+        """
         if context.folder is None:
             raise RunError("a memory session writes its events to a run's folder: start it with evaluate()")
         if not self._running:
@@ -122,7 +133,7 @@ class MemoryTarget(EndpointTargetBase):
         return _Running(session, log, self._tests)
 
     def _make_judge(self) -> Judge:
-        """Return the judge of running tests. Its module is imported here, as most tests need no judge."""
+        """Return the judge of running tests: the judge's model, else rules about words."""
         if self._judge is not None:
             from tunecheck_memory._judging import EndpointJudge
 
@@ -136,7 +147,7 @@ class MemoryTarget(EndpointTargetBase):
         return SessionState.of(events, self._settings.tokenizer.count)
 
     def final_state(self, trial: int, events: Iterable[Event]) -> SessionState:
-        """Return the state of a finished session, computed from its events if another process ran it."""
+        """Return the state of a finished session; it is computed from its events if another process ran the session."""
         running = self._running.get(trial)
         return self.state_of(events) if running is None else running.session.state
 
@@ -157,7 +168,7 @@ class MemoryTarget(EndpointTargetBase):
         return [dict(row.values), self._kept]
 
     def _describe_parts(self) -> dict[str, JSON]:
-        """Return the inputs that determine the conversation, as values or hashes."""
+        """Return everything that determines the conversation, as values or hashes by name."""
         settings, judge = self._settings, self._judge
         tests: list[JSON] = [
             [test.id, definition_data(test.definition), test.kind.name, dict(test.kind.arguments), test.memory_span]
@@ -203,7 +214,7 @@ class _Running:
         self._task.add_done_callback(lambda _: log.close())
 
     async def ended(self, test: str) -> TestState:
-        """Return a test's state when it has ended; raise the session's error if the session fails first."""
+        """Wait until a test has ended, and return its state; raise the session's error if the session fails first."""
         future = self._ended[test]
         await asyncio.wait((future, self._task), return_when=asyncio.FIRST_COMPLETED)
         if future.done():
@@ -212,7 +223,7 @@ class _Running:
         raise RunError(f"the conversation ended before the test {test}")
 
     async def close(self) -> None:
-        """Cancel the session. Calls in flight are repeated when it is resumed."""
+        """Cancel the session and wait for it; calls in flight are repeated when it is resumed."""
         self._task.cancel()
         await asyncio.wait((self._task,))
         if not self._task.cancelled():
@@ -229,7 +240,7 @@ def _costs(context: CallContext, name: str, endpoint: object, trial: int) -> Cos
 
 
 def _interleaving(settings: Settings) -> dict[str, JSON]:
-    """Return the settings of the interleaving for hashes and the manifest."""
+    """Return the settings that decide how tests are interleaved, for hashes and the manifest."""
     names = ("memory_span", "by_topics", "isolated", "introduce", "seed", "max_message_tokens")
     together: list[JSON] = [[*sorted(titles)] for titles in settings.incompatibilities]
     return {**{name: getattr(settings, name) for name in names}, "incompatibilities": together}
@@ -249,7 +260,7 @@ OUTPUT_COLUMNS = frozenset(
 
 
 def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON]:
-    """Return a finished test's columns.
+    """Return the columns of a finished test, for its row.
 
     response: the last reply to a question.
     responses, questions: all replies and questions, in order.
@@ -295,7 +306,11 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
 
 
 def _own_score(state: TestState, test: Test) -> Score | None:
-    """Return the score by a user's own kind, or None; its exceptions become the row's error."""
+    """Return the score that a user's own kind gives; None for shipped kinds, which the evaluator scores.
+
+    Raises:
+        TypeError: The kind returned anything but a score or None. Other errors of its code are raised, too.
+    """
     if type(test.kind).score.__module__.startswith(f"{__package__}."):  # the evaluator applies shipped rules
         return None
     given = FinishedTest(

@@ -44,7 +44,7 @@ def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
 
 
 def _load_core() -> ModuleType:
-    """Load the counting part of bpe-openai without the package's `__init__`.
+    """Load only the part of bpe-openai that counts tokens, without running the package's `__init__`.
 
     The `__init__` takes half a second to build tables of every encoding for Python. A later import of the package finds
     this part loaded.
@@ -66,6 +66,7 @@ class _Encoding:
         self._count = count
 
     def count(self, text: str) -> int:
+        """Return the number of tokens; a lone surrogate counts as its replacement character."""
         try:
             return self._count(text)
         except UnicodeEncodeError:  # a lone surrogate counts as its replacement character

@@ -34,7 +34,7 @@ _SECTIONS = ("filler", "restaurant", "jokes")
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Replace `{name}` in a template by its value; values and other braces are not changed."""
+    """Replace each `{name}` in a template by its value; unknown names and braces inside values are kept."""
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), template)
 
 
@@ -73,7 +73,7 @@ class Menu:
 
     @classmethod
     def of_text(cls, text: str) -> Menu:
-        """Read the menu in a text. Other lines are ignored."""
+        """Read the menu in a message: sections end with a colon, entries begin with a number. Skip other lines."""
         sections: dict[str, list[str]] = {}
         entries: list[str] = []
         for line in text[:_MOST_TEXT].splitlines():
@@ -85,7 +85,7 @@ class Menu:
 
     @cached_property
     def numbered(self) -> Mapping[int, tuple[str, str]]:
-        """Return the section and the entry of each number, from 1."""
+        """The section and the entry of each number of the menu, from 1."""
         pairs = ((section, entry) for section, entries in self.sections.items() for entry in entries)
         return dict(enumerate(pairs, 1))
 
@@ -99,6 +99,7 @@ class Menu:
 
     @cached_property
     def text(self) -> str:
+        """The menu as text: each section with its numbered entries."""
         lines: dict[str, list[str]] = {section: [f"{section}:"] for section in self.sections}
         for number, (section, entry) in self.numbered.items():
             lines[section].append(f"{number}. {entry}")
@@ -108,7 +109,7 @@ class Menu:
         return item.lower() in self.text.lower()
 
     def like(self, item: str) -> tuple[str, Sequence[str]] | None:
-        """Return the first entry that contains the item, with all entries of its section."""
+        """Return the first entry that contains the item, and all entries of its section; None if no entry does."""
         return next(
             ((entry, entries) for entries in self.sections.values() for entry in entries if item in entry), None
         )
@@ -136,6 +137,11 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
 
     @cached_property
     def menu(self) -> Menu:
+        """The menu in `menu_file`.
+
+        Raises:
+            ConfigurationError: The file cannot be read, or is no menu.
+        """
         file = Path(self.menu_file)
         with raise_as(ConfigurationError, file):
             content = file.read_bytes()
@@ -177,7 +183,11 @@ def load_wording(path: Path | str | None = None) -> SessionWording:
 
 
 def _read(path: Path | str, shipped: Mapping[str, Any]) -> SessionWording:
-    """Merge the texts of a file over the shipped ones; a menu's path is relative to the file."""
+    """Read a wording file; texts that it lacks are the shipped ones, and its menu file is relative to it.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or an entry is wrong; the message names the line.
+    """
     document = read_yaml(path)
     texts = document.value
     if isinstance(texts, dict):
@@ -278,9 +288,10 @@ class FillerWriter:
         self._entry = cache(self._make_entry)
 
     def write(self, source: random.Random, tokens: int) -> Filler:
-        """Draw entries until the message and its answers have this many tokens."""
+        """Return a filler message of randomly drawn entries; with its answers, it has at least this many tokens."""
         draws = [source.randrange(len(self._pairs))]
         answer = repr(self._pairs[draws[0]][1])
+        # `before`: tokens of message text; `size`: tokens of the list of answers; `open_list`: the list to be continued
         before, size = self._preface + self._entry(draws[0]).tokens, self._count(f"[{answer}]")
         open_list = self._count(f"[{answer},")
         while before + size < tokens:
@@ -294,6 +305,7 @@ class FillerWriter:
         return Filler(self._wording.filler.preface + lines, answers, tuple(draws))
 
     def _make_entry(self, place: int) -> _WordingEntry:
+        """Return the line of the pool's entry at this index, with the token counts of line and answer."""
         question, told = self._pairs[place]
         line, answer = fill(self._wording.filler.line, {"question": question, "answer": told}), repr(told)
         return _WordingEntry(line, self._count(line), self._count(f" {answer},"), self._count(f" {answer}]"))

@@ -148,7 +148,7 @@ class FileSource(Source):
             yield from raw
 
     def lines(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """Yield the lines without their line feeds, holding only one line in memory; an empty last line is skipped.
+        """Yield the lines without their line feeds, reading in chunks; an empty last line is skipped.
 
         Raises:
             DataError: a line is too long for a row.

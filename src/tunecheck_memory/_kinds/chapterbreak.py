@@ -44,6 +44,8 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"”’')\]]*\s+|\n\s*\n")
 def find_passages(path: Path, split: str | None) -> list[_Passage]:
     """Return the passages of a folder's files, or of one file, in the order of the files' names.
 
+    A `split` selects the lines of `.jsonl` files that name it, and excludes books.
+
     Raises:
         ConfigurationError: The path does not exist, or holds no text.
         DataError: A file cannot be read; the message names file and line.
@@ -58,7 +60,9 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
 
 
 def pages_of(text: str, size: int) -> list[str]:
-    """Split a text into pages of at most `size` characters that end with a sentence if possible; nothing is lost."""
+    """Split a text into pages of at most `size` characters without loss; a page ends with a sentence or a word if
+    possible.
+    """
     pages: list[str] = []
     start = 0
     while len(text) - start > size:
@@ -80,7 +84,11 @@ class _Passage:
     others: Sequence[Sequence[str]]
 
     def wrong_options(self, random: Random, count: int) -> list[str]:
-        """Draw wrong beginnings; a group is used only if the groups before it are too small."""
+        """Draw this many wrong beginnings, from the first group if it is large enough, else from the next ones, too.
+
+        Raises:
+            DataError: There are too few.
+        """
         chosen: list[str] = []
         for group in self.others:
             beginnings = dict.fromkeys(map(_head, group))
@@ -105,6 +113,11 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def _read_passages(file: Path, split: str | None) -> Iterator[_Passage]:
+    """Yield the passages in a `.jsonl` file that belong to this split; None means all.
+
+    Raises:
+        DataError: A line is no passage; the message names it.
+    """
     for number, record in JsonLinesSource(file).records():
         where = f"{file}, line {number}"
         read = read_as({_NAMES.get(name, name): each for name, each in record.items()}, _Line, where, error=DataError)
@@ -114,7 +127,11 @@ def _read_passages(file: Path, split: str | None) -> Iterator[_Passage]:
 
 
 def _read_book(file: Path) -> list[tuple[str, str]]:
-    """Return the headings of a book, each with the text of its chapter; a heading without text is skipped."""
+    """Return (heading, text) of each chapter of a book; a heading without text is skipped.
+
+    Raises:
+        DataError: The file cannot be read or is not UTF-8.
+    """
     with raise_as(DataError, file):
         raw = file.read_bytes()
     try:
@@ -140,7 +157,7 @@ def _passages_in(book: Path, books: Mapping[Path, list[tuple[str, str]]]) -> Ite
 
 
 def _tail(text: str) -> str:
-    """Return the end of a long text, from the beginning of a sentence on."""
+    """Return the end of a long text, from the beginning of a sentence on; a short text is returned whole."""
     if len(text) <= CONTEXT_CHARACTERS:
         return text.strip()
     start = len(text) - CONTEXT_CHARACTERS
@@ -182,7 +199,11 @@ class ChapterBreak(Kind):
         self.max_message_size = whole("max_message_size", max_message_size, least=50, most=1_000_000)
 
     def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
-        """Make the tests; the seed shuffles the passages, and each is used once."""
+        """Make the tests from passages in random order (by the seed); each passage is used once.
+
+        Raises:
+            ConfigurationError: There are no texts, or too few passages.
+        """
         if making.texts is None:
             raise ConfigurationError("chapterbreak needs texts: give the folder that holds them with --texts")
         passages = find_passages(making.texts, None if self.split in ("all", "goodai") else self.split)
@@ -195,6 +216,7 @@ class ChapterBreak(Kind):
         return [self._definition(str(number), passages[number], making) for number in range(count)]
 
     def _definition(self, example: str, passage: _Passage, making: GenerationContext) -> Definition:
+        """Return the test of one passage: its pages, six numbered beginnings in random order, and the question."""
         options = passage.wrong_options(making.random(self.title, example), OPTIONS - 1)
         answer = making.random(self.title, f"{example}/answer").randrange(OPTIONS)
         options.insert(answer, passage.beginning)

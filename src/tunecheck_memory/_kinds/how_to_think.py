@@ -35,6 +35,7 @@ class HowToThink(Kind):
     judge_prompt = "memory_how_to_think"
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test of a random rule: the rule, and later a problem with the solution that the rule gives."""
         random = making.random(self.title, example)
         name, draw = random.choice([*_RULES.items()])
         texts = read_data("rules", dict[str, _Rule])[name]
@@ -48,6 +49,7 @@ _Values: TypeAlias = Mapping[str, object]
 
 
 def _budget(random: Random, things: Sequence[Any]) -> _Values:
+    """Draw a purchase; its total includes a reserve in percent and is rounded up to a multiple of `step`."""
     reserve, step = random.choice((10, 20, 30, 50)), random.choice((10, 20, 50, 100))
     price, count, thing = random.randint(3, 60), random.randint(3, 12), random.choice(things)
     total = -(-price * count * (100 + reserve) // (100 * step)) * step
@@ -55,6 +57,7 @@ def _budget(random: Random, things: Sequence[Any]) -> _Values:
 
 
 def _deadline(random: Random, tasks: Sequence[Any]) -> _Values:
+    """Draw a task of some working days, two days off in the week, and a first day; the solution is the last day."""
     off = sorted(random.sample(range(7), 2))
     start = random.choice([day for day in range(7) if day not in off])
     length, task = random.randint(2, 9), random.choice(tasks)
@@ -67,6 +70,7 @@ def _deadline(random: Random, tasks: Sequence[Any]) -> _Values:
 
 
 def _estimate(random: Random, subjects: Sequence[Any]) -> _Values:
+    """Draw five estimates, shuffled; the solution is the mean of all but the lowest and the highest."""
     middle, apart = random.randint(20, 80), random.randint(1, 12)
     estimates = [middle - apart, middle, middle + apart]
     estimates += [middle - apart - random.randint(5, 15), middle + apart + random.randint(16, 90)]
@@ -75,6 +79,7 @@ def _estimate(random: Random, subjects: Sequence[Any]) -> _Values:
 
 
 def _pick(random: Random, kinds: Sequence[Any]) -> _Values:
+    """Draw four offers with different values; the solution is the one with the second lowest value."""
     measure, most, unit, thing = random.choice(kinds)
     names = random.sample(read_words("last_names"), 4)
     offers = dict(zip(names, random.sample(range(20, 400), 4), strict=True))
@@ -84,11 +89,13 @@ def _pick(random: Random, kinds: Sequence[Any]) -> _Values:
 
 
 def _tip(random: Random, payers: Sequence[Any]) -> _Values:
+    """Draw a bill that a group splits; the payer pays half of what each of the others pays."""
     people, share, payer = random.randint(3, 7), random.randint(6, 30), random.choice(payers)
     return {"people": people, "share": share, "payer": payer, "bill": share * (2 * people - 1)}
 
 
 def _packing(random: Random, things: Sequence[Any]) -> _Values:
+    """Draw things to pack: some for each night, and spare ones for every three nights begun."""
     thing, each = random.choice(things), random.randint(1, 4)
     spare, nights = random.randint(1, 5), random.randint(2, 12)
     total = each * nights + spare * -(-nights // 3)
@@ -96,6 +103,7 @@ def _packing(random: Random, things: Sequence[Any]) -> _Values:
 
 
 def _order(random: Random, known: Sequence[Any]) -> _Values:
+    """Draw tasks; the solution is the first or the last of them in alphabetical order, from A to Z or from Z to A."""
     *tasks, last = random.sample(known, 4)
     place, backwards = random.choice((("first", True), ("first", False), ("last", True), ("last", False)))
     ordered = sorted([*tasks, last], reverse=backwards)
@@ -105,6 +113,7 @@ def _order(random: Random, known: Sequence[Any]) -> _Values:
 
 
 def _temperature(random: Random, _: Sequence[Any]) -> _Values:
+    """Draw a temperature and a wind speed; it feels some degrees colder for each full `per` of wind speed."""
     per, less = random.choice((5, 10, 20)), random.randint(1, 3)
     temperature, wind = random.randint(2, 25), random.choice((10, 20, 40, 60))
     degrees, felt = f"{less} degree{'s' if less > 1 else ''}", temperature - less * (wind // per)

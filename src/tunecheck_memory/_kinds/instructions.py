@@ -32,10 +32,11 @@ class ProspectiveMemory(Kind):
     resets = True
 
     def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
-        """True once the reply that must contain the saying was given."""
+        """Return True once the reply that must contain the saying was given."""
         return len(replies) >= expected_reply(definition)
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with a random saying, and the request to append it to a random one of the next replies."""
         random = making.random(self.title, example)
         saying = random.choice(read_words("sayings"))
         author = f"{random.choice(read_words('first_names'))} {random.choice(read_words('last_names'))}"
@@ -63,7 +64,7 @@ class ProspectiveMemory(Kind):
 
 
 def expected_reply(definition: Definition) -> int:
-    """Return the number of the reply that must contain the saying, from 1; 1 by default."""
+    """Return the number of the reply that must contain the saying, counted from 1; 1 if the definition names none."""
     match definition.expected:
         case [[*_, int(number)], *_]:
             return number
@@ -102,6 +103,7 @@ class TriggerResponse(Kind):
         self.trigger_activations = whole("trigger_activations", trigger_activations, least=1, most=100)
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with an agreed answer to an occasion, and messages with that occasion as its questions."""
         random = making.random(self.title, example)
         trigger = random.choice(read_data("triggers", tuple[_Trigger, ...]))
         order = random.choice(_ORDERS).format(occasion=trigger.occasion, response=trigger.response)
@@ -124,7 +126,11 @@ class TriggerResponse(Kind):
 
 
 def expected_quote(given: FinishedTest) -> tuple[str, int]:
-    """Return the quote in lower case without punctuation, and the number of the reply that must contain it."""
+    """Return the quote in lower case without punctuation, and the number of the reply that must contain it, from 1.
+
+    Raises:
+        NoExpectationError: The test does not state them.
+    """
     match given.expected:  # [[quote, author, number of the reply]]
         case [[str(saying), *_, int(turn)], *_] if (quote := letters(saying)) and not isinstance(turn, bool):
             return quote, turn
@@ -173,7 +179,7 @@ _MOST_WORDS = 4_000
 
 
 def _is_said(wanted: str, reply: str) -> bool:
-    """True if a reply says the sentence, in the same or similar words, and neither denies nor refuses it."""
+    """Return True if a reply says the sentence, in the same or similar words, and neither denies nor refuses it."""
     reply = plain_words(reply)
     in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", plain_words(wanted))[:100]))
     if match := re.search(rf"\b{in_order}\b", reply, re.I):
@@ -186,7 +192,7 @@ def _is_said(wanted: str, reply: str) -> bool:
 
 
 def likeness(wanted: str, text: str) -> float:
-    """Return the ROUGE-L F1 of a text and the sentence; 0 if the text is too long."""
+    """Return the ROUGE-L F1 of a text and the wanted sentence, on stems; 0 if the text is too long to compare."""
     tokens = rouge_tokens(text, stemmer=True)
     if len(tokens) > _MOST_WORDS:
         return 0.0

@@ -37,7 +37,7 @@ class Jokes(Kind):
             raise ConfigurationError(f"minutes_low ({minutes_low}) must not exceed minutes_high ({minutes_high})")
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
-        """Return the question with the hours and minutes since the joke; days count as hours."""
+        """Return the question for the joke that was told this many hours and minutes ago; days count as hours."""
         lines, asked = definition.script, [*definition.expected[:1]]
         told = next((at for at, line in enumerate(lines) if line in asked), 0)
         hours, minutes = divmod((scene.now_us() - statements_us[told]) // _MINUTE_US, 60)
@@ -45,6 +45,9 @@ class Jokes(Kind):
         return fill(scene.wording.jokes.question, {"elapsed": elapsed})
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with random jokes, random pauses between them, and one joke to ask for; its question has no
+        text yet.
+        """
         random = making.random(self.title, example)
         told = random.sample(read_words("jokes"), self.jokes_told)
         asked = random.choice(told)
@@ -125,7 +128,7 @@ class _JokePassage:
 
 
 def _passages(reply: str) -> Iterator[_JokePassage]:
-    """Yield the quoted texts, list items, sentences and pairs of sentences of a reply."""
+    """Yield the parts of a reply that may be a joke: quoted texts, list items, and each two sentences in a row."""
     for pattern in (_QUOTED, _ITEM):
         for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
             yield _passage(match[1], reply[max(0, match.start() - 160) : match.start()], apart=True)
@@ -135,13 +138,14 @@ def _passages(reply: str) -> Iterator[_JokePassage]:
 
 
 def _passage(text: str, before: str, *, apart: bool) -> _JokePassage:
+    """Return a part of a reply, with what its words and the words before it say of it."""
     lead = re.split(r"[.!?\n]", before.rstrip())[-1] or before
     settled = bool(_SETTLED.search(lead if apart else text))
     return _JokePassage(text, apart, settled, bool(_DENIED.search(lead)))
 
 
 def _is_another(passage: _JokePassage, joke: str, others: list[str]) -> bool:
-    """True if a passage is another joke: one that the user told, or a separate text."""
+    """Return True if a passage is another joke: one that the user told or, if these are unknown, any separate text."""
     if _like(joke, passage.text) or passage.denied:
         return False
     if any(_like(other, passage.text) for other in others):
@@ -151,6 +155,6 @@ def _is_another(passage: _JokePassage, joke: str, others: list[str]) -> bool:
 
 
 def _like(joke: str, text: str) -> bool:
-    """True if a text has nearly all of the joke's words in order."""
+    """Return True if a text has at least 80% of the joke's words in order."""
     wanted, said = rouge_tokens(joke)[:400], rouge_tokens(text)[:2_000]
     return bool(wanted and said) and rouge_l(wanted, said).recall >= LIKENESS

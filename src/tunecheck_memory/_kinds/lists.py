@@ -26,7 +26,7 @@ class NameList(NamesKind):
         """Score the right names as a share of the longer list, the reply's or the expected one."""
         reply, expected = last_reply(given), expected_texts(given)
         said = _inner_list(_read(reply))
-        if isinstance(said, list):  # an object with one value stands for the value: `{"name": "Ann"}`
+        if isinstance(said, list):  # `{"name": "Ann"}` counts as "Ann"
             said = [next(iter(each.values())) if isinstance(each, dict) and len(each) == 1 else each for each in said]
         if not isinstance(said, (list, dict)):
             return Score(0.0, ("the reply is not a JSON list",))
@@ -65,6 +65,7 @@ class Shopping(Kind):
         self.item_changes = whole("item_changes", item_changes, least=1, most=200)
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with random changes of a shopping list, and the question for the list."""
         random = making.random(self.title, example)
         shopping: dict[str, int] = {}
         statements = [_change(shopping, random, last=at == self.item_changes - 1) for at in range(self.item_changes)]
@@ -94,7 +95,10 @@ class Shopping(Kind):
 
 
 def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
-    """Make a random change of the shopping list; return the message that tells it to the agent."""
+    """Change the shopping list at random; return the message that tells the agent of the change.
+
+    The `last` change never empties the list.
+    """
     drawn = random.random()
     if shopping and drawn < _REMOVES and not (last and len(shopping) == 1):
         item = random.choice(list(shopping))
@@ -130,9 +134,9 @@ _EXAMPLE = re.compile(
 
 
 def _count_items(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tuple[int, int, int]:
-    """Return the numbers of expected items in the reply, of those with the right quantity, and of unexpected items.
+    """Count the expected items in the reply, those with the right quantity, and the unexpected items.
 
-    A listed item stands for the longest expected name that its own name contains.
+    A listed item counts as the longest expected name that its own name contains.
     """
     amounts: dict[str, list[JSON]] = {}
     extra = 0
@@ -146,12 +150,17 @@ def _count_items(expected: dict[str, JSON], said: list[tuple[str, JSON]]) -> tup
 
 
 def _same_amount(wanted: JSON, amounts: list[JSON]) -> bool:
-    """True if the amounts of an item equal the wanted amount in sum."""
+    """Return True if the amounts listed for an item add up to the wanted amount."""
     numbers = [number for each in amounts if (number := real_number(each)) is not None and abs(number) <= 1e9]
     return len(numbers) == len(amounts) and wanted == sum(numbers)
 
 
 def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
+    """Return the expected quantity of each item, by name in lower case.
+
+    Raises:
+        NoExpectationError: The test does not state them, or an item occurs twice.
+    """
     try:
         pairs = convert_value(given.expected, list[tuple[str, Any]])
     except msgspec.ValidationError:
@@ -163,6 +172,7 @@ def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
 
 
 def _said_items(reply: str) -> list[tuple[str, JSON]] | None:
+    """Return (name, quantity) of each listed item; None if the reply is not such a list."""
     try:
         items = convert_value(_inner_list(_read(reply)), list[_Listed])
     except msgspec.ValidationError:
@@ -176,7 +186,7 @@ class _Listed(msgspec.Struct):
 
 
 def _read(reply: str) -> JSON:
-    """Return the JSON value in a reply, which may be a JSON text itself or have escaped quotes; None without JSON."""
+    """Return the JSON value in a reply; it may be JSON text inside JSON, or have escaped quotes. None without JSON."""
     try:
         said = read_lenient(reply.replace('\\"', '"') if _ESCAPED.search(reply) else reply)
         return read_lenient(said) if isinstance(said, str) else said
@@ -185,13 +195,13 @@ def _read(reply: str) -> JSON:
 
 
 def _inner_list(said: JSON) -> JSON:
-    """Return the list in an object that has only one (`{"shopping_list": […]}`), else the value itself."""
+    """Return the list inside an object that contains just one (`{"shopping_list": […]}`); else the value itself."""
     lists = [each for each in said.values() if isinstance(each, list)] if isinstance(said, dict) else []
     return lists[0] if len(lists) == 1 else said
 
 
 def _example_word(reply: str) -> str:
-    """Return the word with which a declining reply calls its list an example; an empty text if there is none."""
+    """Return the word that marks the reply's list as an example; empty unless the reply also declines to answer."""
     around = _LIST.sub(" ", reply)
     found = _EXAMPLE.search(around) if declines(around) else None
     return found[0] if found else ""

@@ -40,6 +40,7 @@ class DelayedRecall(Kind):
     resets = True
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with ten random facts on an invented country, and questions about three of them."""
         random = making.random(self.title, example)
         country = read_data("country", _Country)
         values = draw_values(random, country.lists, country.names)
@@ -71,6 +72,7 @@ class InstructionRecall(Kind):
     resets = True
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with a random manual, and questions about one of its steps and two of its rules."""
         random = making.random(self.title, example)
         manual = read_data("manual", _Manual)
         values = draw_values(random, manual.lists, ("maker",))
@@ -102,6 +104,7 @@ class KeyValuePairs(Kind):
         self.num_kv_pairs = whole("num_kv_pairs", num_kv_pairs, least=1, most=100_000)
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with a table of random identifiers, and the question for the value of a random key."""
         random = making.random(self.title, example)
         pairs = [(_identifier(random), _identifier(random)) for _ in range(self.num_kv_pairs)]
         key, value = pairs[random.randrange(len(pairs))]
@@ -134,7 +137,7 @@ class ConflictingPersonalInfo(Kind):
     judge_prompt = "memory_conflicting_info"
 
     def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
-        """Make the tests; each asks the generator until a reply is usable.
+        """Make the tests; a model, the generator, writes the content of each.
 
         Raises:
             ConfigurationError: There is no generator.
@@ -157,6 +160,12 @@ class ConflictingPersonalInfo(Kind):
             return pool.submit(asyncio.run, write()).result()
 
     async def _definition(self, example: str, making: GenerationContext, generator: Endpoint) -> Definition:
+        """Ask the generator for a test's content until a reply is usable, five times at most; return the test.
+
+        Raises:
+            ReplyError: No reply is usable.
+            EndpointError: A call failed after all retries.
+        """
         from tunecheck.endpoints import ChatRequest
 
         random = making.random(self.title, example)
@@ -186,7 +195,11 @@ class _Content(msgspec.Struct):
 
 
 def read_content(text: str) -> tuple[list[str], str, str]:
-    """Return statements, question and answer of a generator's reply."""
+    """Return statements, question and answer from a generator's reply.
+
+    Raises:
+        ValueError: The reply is not JSON, or lacks one of them.
+    """
     value = read_lenient(text[:_MOST_CHARACTERS])
     content = convert_value(value, _Content)
     return content.content, content.question, content.answer

@@ -29,25 +29,26 @@ class NoExpectationError(UndecidedError):
 
 
 def last_reply(given: FinishedTest) -> str:
-    """Return the reply to the last question."""
+    """Return the reply to the last question; raise UndecidedError if there is no reply."""
     return replies(given)[-1]
 
 
 def replies(given: FinishedTest) -> list[str]:
-    """Return the replies to the questions, at least one."""
+    """Return the replies to the questions; raise UndecidedError if there is none."""
     if not (answers := texts(given.responses)):
         raise UndecidedError("there is no reply to score")
     return answers
 
 
 def texts(values: Sequence[JSON]) -> list[str]:
-    """Return the texts among untrusted values; long texts are truncated."""
+    """Return the texts among values of any type, each cut to the length that is read."""
     if not isinstance(values, (list, tuple)):
         return []
     return [value[:MAX_CHARACTERS] for value in values if isinstance(value, str)]
 
 
 def expected_texts(given: FinishedTest) -> list[str]:
+    """Return the expected texts; raise NoExpectationError if they are not a list of texts, or too many."""
     try:
         expected = convert_value(given.expected, list[str])
     except msgspec.ValidationError:
@@ -58,7 +59,9 @@ def expected_texts(given: FinishedTest) -> list[str]:
 
 
 def expected_text(given: FinishedTest) -> str:
-    """Return the last expected text, which answers the last question."""
+    """Return the last expected text, which answers the last question; raise NoExpectationError if it is blank or
+    missing.
+    """
     expected = expected_texts(given)
     if not expected or not expected[-1].strip():
         raise NoExpectationError
@@ -75,7 +78,9 @@ _BREAK = re.compile(r"[.!?;\n]|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
 
 
 def is_denied(text: str, start: int, end: int) -> bool:
-    """True if a text denies the words at this place: "not at dawn", "rather than Bob", "Bob is no longer"."""
+    """Return True if a text denies its words from `start` to `end`: "not at dawn", "rather than Bob", "Bob is no
+    longer".
+    """
     before = _BREAK.split(text[max(0, start - 60) : start])[-1]
     return _DENIAL.search(before) is not None or _DENIED_AFTER.match(text[end : end + 20]) is not None
 
@@ -88,12 +93,12 @@ _DECLINES = re.compile(
 
 
 def declines(text: str) -> bool:
-    """True if a text says that its writer does not know or has no access."""
+    """Return True if the text's writer says that they do not know, remember or have access."""
     return _DECLINES.search(text.translate(_QUOTES)) is not None
 
 
 def find_words(word: str, text: str, *, cased: bool = False) -> Iterator[re.Match[str]]:
-    """Yield the places of a word or phrase in a text as whole words."""
+    """Yield the matches of a word or phrase in a text as whole words; case counts only if `cased`."""
     return re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, 0 if cased else re.IGNORECASE)
 
 
@@ -122,7 +127,8 @@ _decode = json.JSONDecoder(strict=False).raw_decode
 
 
 def read_lenient(text: str) -> JSON:
-    """Return the JSON value in a text: the whole text, else its first ```json block, else the value at a bracket.
+    """Return the JSON value in a text: the whole text, else its first ```json block, else the value at the first
+    bracket.
 
     These deviations are accepted: `//` comments, `...`, unquoted words, superfluous commas, missing commas between
     brackets, Python literals, and text after the value. An unclosed bracket is an error, as parts are missing.
@@ -149,6 +155,6 @@ def read_lenient(text: str) -> JSON:
 
 
 def _plain_token(found: re.Match[str]) -> str:
-    """Return a token in Python's syntax: comments are dropped, bare words quoted."""
+    """Return a token in Python's syntax: nothing for a comment, quotation marks around a bare word."""
     quoted, word = found.groups()
     return quoted or (word if word in _WORDS else f'"{word}"' if word else "")

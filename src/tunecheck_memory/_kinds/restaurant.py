@@ -39,7 +39,9 @@ class _Order(msgspec.Struct, frozen=True):
 
 
 def _read_reply(text: str, form: type[_T]) -> _T:
-    """Return the judge's reply in this form; numbers may be written as text."""
+    """Return the judge's reply in this form, numbers also as text; end the visit (EndOfVisitError) if it has another
+    form.
+    """
     try:
         return msgspec.convert(read_lenient(text), form, strict=False)
     except ValueError:
@@ -47,13 +49,18 @@ def _read_reply(text: str, form: type[_T]) -> _T:
 
 
 def _unusable(problem: str, text: str) -> EndOfVisitError:
+    """Return the error that ends the visit because the judge's reply has this problem."""
     line = " ".join(text[:400].split())
     shown = json.dumps(line[:120] + ("…" if len(line) > 120 else ""), ensure_ascii=False)
     return EndOfVisitError(f"The judge's reply {problem}: {shown}")
 
 
 def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
-    """Return the order according to the judge: drinks by name, dishes by their entries in the menu."""
+    """Return the order in the judge's reply: drinks by name, dishes by their entries in the menu.
+
+    Raises:
+        EndOfVisitError: Nothing was ordered, an item is not acceptable, or the reply cannot be read.
+    """
     reply = _read_reply(text, _Order)
     if not (reply.order and reply.has_ordered_something):
         raise EndOfVisitError("Nothing was ordered.")
@@ -61,7 +68,11 @@ def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
 
 
 def _name_item(item: _Item, menu: Menu, wanted: Wanted) -> str:
-    """Return a drink's name or a dish's entry in the menu; end the visit if the item is not acceptable."""
+    """Return the name of a drink, or the menu's entry of a dish.
+
+    Raises:
+        EndOfVisitError: The item is a drink instead of a dish, a dish instead of a drink, or not on the menu.
+    """
     name = item.item.strip()[:_MOST_NAME]
     if item.is_drink != (wanted == "drinks"):
         asked = "something to drink" if wanted == "drinks" else "something to eat"
@@ -122,6 +133,11 @@ class _Visit:
         self._reasons: list[str] = []
 
     def steps(self) -> Steps:
+        """Run the whole visit: yield its messages, waits and questions to the judge; return the points with their
+        reasons.
+
+        The first failure ends the visit; each stage before it has earned a point.
+        """
         words = self._words
         try:
             yield Say(words.setup)
@@ -162,7 +178,13 @@ class _Visit:
         return Points(self._points, _MOST_POINTS, tuple(self._reasons))
 
     def _swap_dish(self, order: Sequence[str], out: str) -> tuple[str, list[str]]:
-        """Return a dish of the order, and the dishes to serve: another dish of the same section replaces this one."""
+        """Choose a dish of the order to be brought wrongly; return its entry, and the dishes that are served.
+
+        Another dish of its section replaces it, but not `out`, which is sold out.
+
+        Raises:
+            EndOfVisitError: No section has another dish.
+        """
         shuffled = list(order)
         self._random.shuffle(shuffled)
         for dish in shuffled:
@@ -177,13 +199,17 @@ class _Visit:
         return Say(fill(self._words.speaker, {"line": fill(line, values)}), question=question)
 
     def _ask(self, line: str, **values: str) -> Generator[Step, Replied, tuple[str, str]]:
-        """Ask the agent a question; return the message and the reply."""
+        """Ask the agent a question in the waiter's words; return the message and the reply."""
         said = self._say(line, question=True, **values)
         replied = yield said
         return said.message, (replied.text or "")[:_MOST_REPLY]
 
     def _ask_judge(self, purpose: str, failed: str, **values: JSON) -> Generator[Step, Replied, None]:
-        """Ask the judge a question; `failed` is the reason if it says no."""
+        """Ask the judge a question of yes or no.
+
+        Raises:
+            EndOfVisitError: The answer is no (with `failed` as the reason), or cannot be read.
+        """
         replied = yield AskJudge(f"restaurant_{purpose}", values)
         text = replied.text or ""
         answer = _read_reply(text, dict[str, Any]).get(purpose)
@@ -193,7 +219,11 @@ class _Visit:
             raise _unusable(f"has no yes or no under {purpose!r}", text)
 
     def _take_order(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
-        """Return the order in a reply, as the judge reads it."""
+        """Let the judge read the order in the agent's reply, and return the ordered items.
+
+        Raises:
+            EndOfVisitError: The order is not acceptable.
+        """
         values: dict[str, JSON] = {"line": line, "reply": reply, "menu": self._menu.text, "wanted": wanted}
         replied = yield AskJudge("restaurant_extraction", values)
         return read_order(replied.text or "", self._menu, wanted)

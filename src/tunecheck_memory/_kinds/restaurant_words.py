@@ -83,7 +83,7 @@ class WordJudge:
         return Outcome(0, self.judge(request))
 
     def judge(self, request: AskJudge) -> str:
-        """Return the judgement as JSON.
+        """Answer one question of a restaurant visit from the words of the reply; return the answer as JSON.
 
         Raises:
             ConfigurationError: Only a model can answer this question.
@@ -112,13 +112,19 @@ class WordJudge:
 
 
 def _spoken_words(reply: str) -> str:
-    """Return the guest's words in lower case, without stage directions, emphasis and labels."""
+    """Return what the guest says in a reply: lower case, without stage directions, emphasis and labels such as
+    "Guest:".
+    """
     text = re.sub(r"[ \t\r\f\v]+", " ", reply[:_MOST].translate(_QUOTES))
     return _LABEL.sub("", _ASIDE.sub(" ", text)).strip().lower()
 
 
 def _order(said: str, menu: Menu, drinks: bool) -> list[dict[str, JSON]]:
-    """Return the ordered items: those in ordering sentences, else all in a brief reply, else one off the menu."""
+    """Return the items that a reply orders, each in the form of the judge's answer.
+
+    They are the entries of the menu in ordering sentences; without any, all entries in a brief reply; else one item
+    that is not on the menu.
+    """
     names = _Names(menu.drinks if drinks else menu.dishes)
     sentences = [*_sentences(said, names)]
     ordering = [sentence for sentence in sentences if sentence.orders]
@@ -148,7 +154,9 @@ class _Sentence:
 
 
 def _sentences(said: str, names: _Names) -> Iterator[_Sentence]:
-    """Yield the sentences of a reply; an order continues after "and"."""
+    """Yield the sentences of a reply with the menu's entries in them; an order continues in a sentence that begins with
+    "and".
+    """
     before = _Sentence("", False, ())
     for piece in filter(str.strip, _END.split(said)):
         text = _IN_PLACE.sub("", piece)
@@ -170,7 +178,9 @@ class _Names:
         }
 
     def find(self, text: str) -> list[int]:
-        """Return the numbers of the entries in a text, in its order; each word names at most one entry."""
+        """Return the numbers of the menu's entries that a text names, in its order; each of its words names one entry
+        at most.
+        """
         said = _stems(text)[:_MOST_WORDS]
         left, places = said, dict[int, int]()
         while best := process.extractOne(
@@ -185,7 +195,9 @@ class _Names:
         return [*sorted(places, key=places.__getitem__), *(number for number in numbered if number in self._entries)]
 
     def said(self, number: int, text: str) -> str:
-        """Return an entry in the guest's words: first the sort, which the menu gives in parentheses, then the name."""
+        """Return an entry of the menu in the guest's own words: first the sort, which the menu has in brackets, then
+        the name.
+        """
         name, _, sorts = self._entries[number].partition("(")
         words = list(dict.fromkeys(_stems(text)))
         chosen = [word for part in (sorts, name) for word in words if word in _stems(part)]
@@ -193,7 +205,7 @@ class _Names:
 
 
 def _recalls(drink: str, said: str) -> bool:
-    """True if the drink's name is in the reply; its sort (red or white) may be missing, but not the opposite."""
+    """Return True if the reply names the drink; its sort (red or white) may be missing, but not be the opposite."""
     name, words = _stems(drink), set(_stems(said))
     pairs = [*_OPPOSITES, *((other, own) for own, other in _OPPOSITES)]
     swapped = any(own in name and other in words and own not in words for own, other in pairs)
@@ -201,7 +213,7 @@ def _recalls(drink: str, said: str) -> bool:
 
 
 def _stems(text: str) -> list[str]:
-    """Return the significant words of a text, without a plural's s."""
+    """Return the words of a text that name things, in lower case and without a plural's s."""
     words = [word for word in _WORD.findall(text.lower()) if word not in _SMALL]
     return [word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in words]
 

@@ -60,7 +60,7 @@ class Move(NamedTuple):
         return self.kilometers is not None and self.eighths is not None
 
     def vector(self) -> tuple[float, float]:
-        """Return east and north in kilometers; zeros if the move is incomplete."""
+        """Return the move as kilometers to the east and to the north; zeros if it is incomplete."""
         if self.kilometers is None or self.eighths is None:
             return (0.0, 0.0)
         angle = self.eighths * math.pi / 4
@@ -68,7 +68,7 @@ class Move(NamedTuple):
 
 
 def _marks(text: str) -> list[Move]:
-    """Return all distances and directions of a text separately, in order."""
+    """Return each distance and each direction of a text as a move of its own, in order."""
     marked = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
     distances = sorted((mark for mark in marked if mark.eighths is None), key=lambda mark: mark.start)
     for match in _SHORT_MARK.finditer(text):
@@ -79,7 +79,7 @@ def _marks(text: str) -> list[Move]:
 
 
 def _mark(match: re.Match[str]) -> Move | None:
-    """Return a match's distance or direction; None if its number cannot be read."""
+    """Return a matched distance or direction as an incomplete move; None if its number cannot be read."""
     if match["distance"] is not None:
         unit = match["unit"].lower()
         size = _UNITS["mi" if unit.startswith("mi") else "m" if unit.startswith("m") else "k"]
@@ -91,6 +91,7 @@ def _mark(match: re.Match[str]) -> Move | None:
 
 
 def _number(text: str) -> float | None:
+    """Return the number that a figure, a word or a fraction means; None if it cannot be read."""
     text = text.strip()
     if text in _WORDS:
         return float(_WORDS[text])
@@ -103,7 +104,10 @@ def _number(text: str) -> float | None:
 
 
 def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
-    """True if a single letter, such as N, is next to a distance; elsewhere it is an initial or part of a name."""
+    """Return True if a single letter, such as N, is next to a distance; otherwise it is an initial or part of a name.
+
+    `distances` are sorted by place.
+    """
     at = bisect_left(distances, mark.start, key=lambda each: each.start)
     for each in distances[max(0, at - 1) : at + 1]:
         gap = text[each.end : mark.start] if each.end <= mark.start else text[mark.end : each.start]
@@ -113,10 +117,10 @@ def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
 
 
 def moves(text: str) -> list[Move]:
-    """Return the moves of a text: distances paired with their directions, and unpaired distances and directions."""
+    """Return the moves of a text: each distance with its direction, and the ones that lack the other."""
     marked = _marks(text)
     pairs: list[Move] = []
-    waiting: Move | None = None  # a direction whose distance may follow
+    waiting: Move | None = None  # a direction that still lacks a distance
     at = 0
     while at < len(marked):
         mark, *rest = marked[at : at + 2]
@@ -137,7 +141,7 @@ def moves(text: str) -> list[Move]:
 
 
 def _goes_on(before: Move | None, distance: Move, rest: Sequence[Move], text: str) -> bool:
-    """True if a distance belongs to the direction after it, not to the direction before it."""
+    """Return True if a distance belongs to the direction after it (the first of `rest`), not to the one before it."""
     if not rest or rest[0].eighths is None:
         return False
     if before is None:
@@ -204,7 +208,10 @@ class Places:
         return self._numbers.get(" ".join(words), self._numbers.get(bare, 0))
 
     def masked(self, text: str) -> str:
-        """Replace the names of places by signs of the same length, as "West End" is not a direction."""
+        """Return the text with signs in place of the places' names, because "West End" is not a direction.
+
+        Positions in the text do not change.
+        """
         return self._pattern.sub(lambda found: "§" * len(found[0]), text)
 
 
@@ -217,7 +224,7 @@ class Route:
     arrives: bool = False
 
     def displacement(self) -> tuple[float, float]:
-        """Return the displacement, east and north, in kilometers."""
+        """Return how far the route leads to the east and to the north, in kilometers."""
         vectors = [leg.vector() for leg in self.legs]
         return (sum(east for east, _ in vectors), sum(north for _, north in vectors))
 
@@ -227,7 +234,7 @@ _Leg: TypeAlias = tuple[Move, int | None]
 
 
 def read_routes(text: str, places: Places) -> list[Route]:
-    """Return all routes in a text, in order. Statements about the positions of places are no routes."""
+    """Return all routes that a text describes, in order; statements of where places lie are not routes."""
     routes: list[Route] = [Route()]
     for step, number in islice(_units(_ARROWS.sub(" -> ", text)), _MOST_UNITS):
         legs = _legs(step, places, routes[-1])
@@ -247,7 +254,8 @@ def read_routes(text: str, places: Places) -> list[Route]:
 
 
 def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
-    """Return the destination's position relative to the start, in kilometers east and north, or None if unknown.
+    """Return where the destination lies as seen from the start, in kilometers east and north; None if the text does not
+    say.
 
     It is computed from statements such as "the Library is 4 km east of the Hospital".
     """
@@ -260,7 +268,7 @@ def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
 
 
 def _relations(text: str, places: Places) -> Iterator[tuple[int, int, tuple[float, float]]]:
-    """Yield stated positions: a place, the place it is relative to, and the displacement between them."""
+    """Yield the stated positions as (place, place that it is seen from, kilometers east and north between them)."""
     for sentence in _SENTENCE_END.split(text):
         about, steps = None, Route()
         for each in _placed_moves(sentence, places):
@@ -274,7 +282,7 @@ def _relations(text: str, places: Places) -> Iterator[tuple[int, int, tuple[floa
 
 
 def _units(text: str) -> Iterator[tuple[str, int | None]]:
-    """Yield each step of a list with its number, and each sentence of prose without a number."""
+    """Yield each step of a numbered list with its number, and each sentence of other text with None."""
     step: list[str] | None = None
     number: int | None = None
     blank = False
@@ -315,7 +323,9 @@ class _PlacedMove(NamedTuple):
 
 
 def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
-    """Return the legs of a step: its complete moves, or what can be combined from its incomplete moves and facts."""
+    """Return the moves of one step, each with the place that it leads to; incomplete moves and facts are combined if
+    needed.
+    """
     text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
     placed = [each for sentence in _SENTENCE_END.split(text) for each in _placed_moves(sentence, places)]
     legs = [(each.move, each.to) for each in placed if not each.fact and each.move.is_complete]
@@ -340,7 +350,10 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
 def _leg_from_facts(
     text: str, open_: list[_PlacedMove], facts: list[_PlacedMove], route: Route, places: Places
 ) -> list[_Leg]:
-    """Return the leg of a step in two parts: "Head north to the Museum, which is 3 km away"."""
+    """Return the one move of a step that states it in two parts: "Head north to the Museum, which is 3 km away".
+
+    `open_` are the step's incomplete moves, `facts` its statements of where places lie. Empty if they give no move.
+    """
     ways = [each for each in open_ if each.move.eighths is not None and each.moving]
     known = [each for each in facts if each.move.is_complete]
     lengths = [each for each in (*open_, *facts) if each.move.kilometers is not None and not each.move.is_complete]
@@ -358,13 +371,15 @@ def _leg_from_facts(
 
 
 def _destination(text: str, named: Iterable[RoutePlace]) -> int | None:
-    """Return the first of these places that is not an origin ("leave the Park")."""
+    """Return the first of these places that the text does not name as an origin ("leave the Park"); None if there is
+    none.
+    """
     goals = (place for place in named if not _NOT_TO.search(text[max(0, place.start - 30) : place.start]))
     return next((place.number for place in goals), None)
 
 
 def _placed_moves(sentence: str, places: Places) -> Iterator[_PlacedMove]:
-    """Yield the moves of a sentence with the places around them."""
+    """Yield the moves of a sentence, each with the places that it leads to or tells of."""
     aside = _ASIDE.search(sentence)
     sentence = sentence[: aside.start()] if aside else sentence
     masked = places.masked(sentence)

@@ -29,7 +29,7 @@ _FEWEST_EVENTS, _MOST_EVENTS = 2, 4
 class _Scenery(msgspec.Struct, frozen=True):
     rooms: tuple[str, ...]
     things: tuple[str, ...]
-    containers: tuple[str, ...]  # single words, as they are answers
+    containers: tuple[str, ...]  # single words, because they are answers
     tastes: tuple[str, ...]
 
 
@@ -77,7 +77,10 @@ class _World:
         self.lines.append(f"{person} left the {self.room}.")
 
     def put(self, person: str | None, place: str) -> None:
-        """Let a person move the thing; without a person, state its place at the beginning."""
+        """Let a person move the thing; without a person, state its place at the beginning.
+
+        Only the people in the room learn of it; the others have missed it if they know of the thing.
+        """
         moved = f"{person} took the {self.thing} and put it into the {place}."
         self.lines.append(moved if person else f"In the {self.room}, the {self.thing} was in the {place}.")
         self.first_place, self.place = self.first_place or place, place
@@ -88,7 +91,7 @@ class _World:
             self.beliefs |= {(one, other): place for other in witnesses if other != one}
 
     def play(self) -> None:
-        """Tell the story: a person misses a move of the thing, and random events follow."""
+        """Tell the story: one person leaves and misses a move of the thing, then random events follow."""
         more = self.random.randint(_FEWEST_EVENTS, _MOST_EVENTS)
         self._aside()
         leaving = self.random.choice(sorted(self.present))
@@ -114,17 +117,19 @@ class _World:
             self.enter(self.random.choice(free))
 
     def _elsewhere(self) -> None:
+        """Add a line that tells in which other room a person was seen who is not here, if there is such a person."""
         if away := [each for each in self.people if each not in self.present]:
             person, room = self.random.choice(away), self.random.choice(self.others)
             self.lines.append(f"{person} was seen in the {room}.")
 
     def _move(self) -> None:
+        """Let a person in the room move the thing to a new container, if there is one left."""
         if self.places and self.present:
             self.put(self.random.choice(sorted(self.present)), self.places.pop())
 
 
 def tell_story(random: Random, question_type: str) -> Story:
-    """Make a story of two or three people, and a question of this type."""
+    """Make a random story of two or three people, and a question of this type."""
     scenery = read_data("scenery", _Scenery)
     people = random.sample(read_words("first_names"), random.choice((2, 3)))
     room, *others = random.sample(scenery.rooms, 3)
@@ -139,7 +144,7 @@ def tell_story(random: Random, question_type: str) -> Story:
 
 
 def _choose(random: Random, world: _World, question_type: str) -> StoryQuestion:
-    """Draw a question of this type; if a belief is false, it is preferred."""
+    """Draw a question of this type about the story; one about a false belief is preferred."""
     wanted = random.choice(QUESTION_TYPES[1:]) if question_type == "any" else question_type
     if wanted == "world_model":
         now = StoryQuestion(f"Where is the {world.thing} really now?", world.place)
@@ -151,6 +156,7 @@ def _choose(random: Random, world: _World, question_type: str) -> StoryQuestion:
 
 
 def _about_beliefs(world: _World) -> Iterator[StoryQuestion]:
+    """Yield a question about each belief, and about each belief of one person about another's."""
     for people, place in world.beliefs.items():
         if len(people) == 1:
             text, truth = f"Where would {people[0]} look for the {world.thing}?", world.place
@@ -175,6 +181,7 @@ class SallyAnne(Kind):
         self.question_type = choice("question_type", question_type, QUESTION_TYPES)
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test that tells a random story line by line, and asks its question."""
         story = tell_story(making.random(self.title, example), self.question_type)
         statements = [_OPENING, *(_LINE.format(line=line) for line in story.lines)]
         question = _QUESTION.format(question=story.question.text)

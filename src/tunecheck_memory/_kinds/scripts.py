@@ -45,12 +45,14 @@ def read_line(name: str) -> str:
 
 
 def whole(name: str, value: object, *, least: int, most: int) -> int:
+    """Return the argument if it is a whole number in this range; else raise ConfigurationError with its name."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ConfigurationError(f"{name} must be a whole number from {least:,} to {most:,}, not {value!r:.60}")
     return value
 
 
 def choice(name: str, value: object, known: Sequence[str]) -> str:
+    """Return the argument if it is one of the known texts; else raise ConfigurationError with its name."""
     if value not in known:
         hint = did_you_mean(str(value), known)
         raise ConfigurationError(f"{name} must be one of {', '.join(known)}, not {value!r:.60}{hint}")
@@ -66,7 +68,9 @@ def scripted_test(
     *,
     waits: Sequence[Wait] | None = None,
 ) -> Definition:
-    """Return a test with statements, then questions; its waits are evenly spread unless given."""
+    """Return a test with statements, then questions; by default, its waits spread the lines evenly over the memory
+    span.
+    """
     count = len(statements) + len(questions)
     return Definition(
         title=kind.title,
@@ -102,7 +106,7 @@ def _invented_name(random: Random) -> str:
 
 
 def draw_values(random: Random, lists: Mapping[str, Sequence[str]], names: Sequence[str]) -> dict[str, str]:
-    """Draw a word of each list, and a different invented name for each of `names`."""
+    """Return values for a template: a random word of each list, and a different invented name for each of `names`."""
     values = {key: random.choice(words) for key, words in lists.items()}
     invented: dict[str, None] = {}
     while len(invented) < len(names):

@@ -40,6 +40,9 @@ class SpyMeeting(Kind):
     judged_in_parts = True
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with one random coded message each for time, place and thing, in random order and from random
+        senders.
+        """
         random = making.random(self.title, example)
         codes = [random.choice(known) for known in spy_codes().values()]
         random.shuffle(codes)
@@ -95,7 +98,7 @@ _COMPOUND = r"(?P<compound>(?:lock|rail|row|speed|motor|foot|cargo|ship|sea|trai
 
 
 def _said_words(reply: str, words: set[str]) -> set[str]:
-    """Return the words that occur in a reply in any case and number, also in compounds, and are not denied."""
+    """Return the words that a reply has and does not deny, in any case and number, also as part of compounds."""
     text = _OTHER_SENSE.sub(" ", plain_words(reply))
     stems: dict[str, set[str]] = {}
     for word in words:
@@ -110,6 +113,11 @@ def _said_words(reply: str, words: set[str]) -> set[str]:
 
 
 def expected_words(given: FinishedTest) -> list[list[str]]:
+    """Return the words that show that a message was understood, for each message.
+
+    Raises:
+        NoExpectationError: The test does not state them.
+    """
     try:
         expected = convert_value(given.expected, list[list[str]])
     except msgspec.ValidationError:

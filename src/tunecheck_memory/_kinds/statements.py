@@ -23,6 +23,7 @@ class Colours(Kind):
         self.colour_changes = whole("colour_changes", colour_changes, least=1, most=len(read_words("colours")))
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with random colours as favourites, one after another, and the question for the current one."""
         random = making.random(self.title, example)
         colours = random.sample(read_words("colours"), self.colour_changes)
         statements = [random.choice(_COLOUR_STATEMENTS).format(colour=colour) for colour in colours]
@@ -65,6 +66,7 @@ class NamesKind(Kind):
         self.name_changes = whole("name_changes", name_changes, least=1, most=len(read_words("first_names")))
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with random names of the user, one after another, and a question for the last or for all."""
         random = making.random(self.title, example)
         names = random.sample(read_words("first_names"), self.name_changes)
         statements = [random.choice(_NAME_STATEMENTS).format(name=name) for name in names]
@@ -101,7 +103,7 @@ _BEFORE = re.compile(r"[^.!?;()\n]{0,12}\b(?:previously|formerly|originally|init
 
 
 def _is_past(text: str, word: re.Match[str]) -> bool:
-    """True if a text puts a word in the past: "you used to be Bob", "you were Bob before"."""
+    """Return True if a text says that the word was true in the past: "you used to be Bob", "you were Bob before"."""
     lead, follows = text[max(0, word.start() - 80) : word.start()], text[word.end() : word.end() + 30]
     return _ONCE.search(_NOW.split(lead)[-1]) is not None or _BEFORE.match(_NOW.split(follows)[0]) is not None
 
@@ -163,7 +165,11 @@ _MOST_CLAUSES = 400
 
 
 def _named_colours(reply: str, wanted: str) -> Iterator[tuple[str, int]]:
-    """Yield each colour that is not denied, with a weight from the words of its clause."""
+    """Yield each colour that a reply does not deny, with a weight that is higher if its clause calls it current or
+    favourite.
+
+    Words of the past lower the weight.
+    """
     colours = re.compile(rf"\b(?:{_COLOUR_NAMES}|{re.escape(wanted)})\b", re.I)
     for sentence in _WHOLE_SENTENCE.split(reply, _MOST_CLAUSES):
         favourite = False

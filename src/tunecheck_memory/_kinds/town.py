@@ -75,11 +75,13 @@ class TownKind(Kind):
 
 
 def walk(random: Random, places: int) -> list[Leg]:
-    """Draw a walk through a number of places at different points; a point is a complex number: east and north."""
+    """Draw a walk through this many places, at most 5 km apart unless all near points are taken; no point is used
+    twice.
+    """
     here, been, legs = 0j, {0j}, list[Leg]()
     for start, end in pairwise(random.sample(read_words("places"), places)):
         free, longest = list[tuple[str, int]](), 0
-        while not free:  # a point is further away if all near points are taken
+        while not free:
             longest += _LONGEST_LEG
             reach = [(way, kilometres) for way in _DIRECTIONS for kilometres in range(1, longest + 1)]
             free = [(way, kilometres) for way, kilometres in reach if here + kilometres * _DIRECTIONS[way] not in been]
@@ -101,6 +103,7 @@ class Locations(TownKind):
     title = "Locations"
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with the places of a random walk, and the question for the way back between two of them."""
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
         statements = [leg.told(random.choice(_SEEN_FROM)) for leg in legs]
@@ -121,6 +124,7 @@ class LocationsDirections(TownKind):
     title = "Locations Directions"
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
+        """Return a test with the places of a random walk, and the question for the whole way from first to last."""
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
         statements = [_FIRST.format(start=legs[0].start), *(leg.told(random.choice(_NEXT)) for leg in legs)]
@@ -141,13 +145,17 @@ _NEAR_KM = 0.05
 
 
 def _expected_steps(expected: str) -> list[re.Match[str]]:
-    """Return the expected lines "From A, go 4km East to B."."""
+    """Return the matches of the expected lines "From A, go 4km East to B."; other lines are ignored."""
     lines = expected.split("\n")[:_MOST_STEPS]
     return [match for line in lines if len(line) <= _LONGEST_STEP and (match := _STEP.fullmatch(line)) is not None]
 
 
 def _displacement(steps: Sequence[re.Match[str]]) -> tuple[float, float]:
-    """Return the displacement of the steps; each must have one move."""
+    """Return how far the expected steps lead, in kilometers east and north.
+
+    Raises:
+        NoExpectationError: A step is not one move with distance and direction.
+    """
     ways = [moves(step[2]) for step in steps]
     if not ways or any(len(way) != 1 or not way[0].is_complete for way in ways):
         raise NoExpectationError
@@ -155,7 +163,7 @@ def _displacement(steps: Sequence[re.Match[str]]) -> tuple[float, float]:
 
 
 def _leads(routes: list[Route], wanted: tuple[float, float]) -> Score:
-    """Score the first complete route that arrives, else the first complete route."""
+    """Score by where the first complete route leads; one that arrives at the destination comes first."""
     if not routes:
         return Score(0.0, ("the reply gives no route",))
     whole = [route for route in routes if route.complete and route.legs]
@@ -166,6 +174,7 @@ def _leads(routes: list[Route], wanted: tuple[float, float]) -> Score:
 
 
 def _compare(said: tuple[float, float], wanted: tuple[float, float]) -> Score:
+    """Score 1 if the reply leads to the wanted point; both points are kilometers east and north of the start."""
     east, north = said
     right = math.dist(said, wanted) < _NEAR_KM
     leads = f"the route leads {_position_text(east, north)}"
@@ -173,7 +182,9 @@ def _compare(said: tuple[float, float], wanted: tuple[float, float]) -> Score:
 
 
 def _read_two_parts(text: str, places: Places) -> list[Route]:
-    """Return a way with separate direction and distance: "Direction: East. Distance: 4 km"."""
+    """Return the route of a reply with one direction and one distance apart, "Direction: East. Distance: 4 km"; else
+    empty.
+    """
     routes = moves(places.masked(text))
     ways = {move.eighths for move in routes if move.eighths is not None}
     lengths = {move.kilometers for move in routes if move.kilometers is not None}
@@ -183,6 +194,7 @@ def _read_two_parts(text: str, places: Places) -> list[Route]:
 
 
 def _position_text(east: float, north: float) -> str:
+    """Return a point as text, such as "3 km east and 1 km north"; "nowhere" for the start."""
     parts = [
         f"{abs(way):g} km {names[way < 0]}"
         for way, names in ((round(east, 2), ("east", "west")), (round(north, 2), ("north", "south")))

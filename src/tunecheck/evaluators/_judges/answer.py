@@ -327,6 +327,8 @@ class AnswerForm:
     def _answer(self, found: Mapping[str, JSON]) -> JudgeAnswer:
         """Check the values that were found in a reply, and return them as an answer.
 
+        An answer with status "skipped" needs no score: there is nothing to judge.
+
         Raises:
             JudgementError: the score is missing or invalid, or the values violate the schema of the outputs.
         """

@@ -365,10 +365,10 @@ class PromptyEvaluator(Evaluator):
 
     @property
     def concurrency(self) -> int | None:
-        """The number of rows to judge at once; None if unlimited. It is twice the endpoint's own limit, if there is
-        one.
+        """The number of rows to judge at once; None if unlimited.
 
-        Thus the next requests are ready when the endpoint becomes free.
+        It is twice the endpoint's limit if the endpoint enforces that itself, so that the next requests are ready when
+        the endpoint becomes free.
         """
         most = self.endpoint.concurrency
         return 2 * most if most is not None and self.endpoint.limits_concurrency else most
