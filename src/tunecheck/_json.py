@@ -178,6 +178,10 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
         return value  # type: ignore[return-value]  # as nearly all are
     if depth > MAX_DEPTH:
         _refuse(value, path, f"nested deeper than {MAX_DEPTH} levels ")
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, int):
+        return int(value) if value.bit_length() <= _MAX_BITS else _refuse(value, path, "of thousands of digits ")
     if isinstance(value, dict):
         return {
             key if type(key) is str else _key(key, path): _plain(item, (key, path), depth + 1)
@@ -185,10 +189,6 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
         }
     if isinstance(value, (list, tuple)):
         return [_plain(item, (index, path), depth + 1) for index, item in enumerate(value)]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, int):
-        return int(value) if value.bit_length() <= _MAX_BITS else _refuse(value, path, "of thousands of digits ")
     if isinstance(value, str):
         return str.__str__(value)
     return _plain(_taken_apart(value, path), path, depth + 1)

@@ -61,7 +61,7 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         """Add the tokens of two calls; a count that neither call reports stays None."""
-        both = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        both = ((getattr(self, name), getattr(other, name)) for name in _COUNTS)
         return Usage(
             *(None if first is None and second is None else (first or 0) + (second or 0) for first, second in both)
         )
@@ -74,14 +74,14 @@ class Usage:
 
     def as_json(self) -> dict[str, JSON]:
         """Return the value of the column `usage`: input and output always, the other counts if they are known."""
-        counts = ((each.name, getattr(self, each.name)) for each in fields(self))
+        counts = ((name, getattr(self, name)) for name in _COUNTS)
         return {name: count for name, count in counts if count is not None or name in _ALWAYS_COUNTED}
 
     @classmethod
     def of_json(cls, value: JSON) -> Usage:
         """Read a usage from the value of the column `usage`; a count that is not a whole number becomes None."""
         counts = value if isinstance(value, dict) else {}
-        return cls(*(whole_number(counts.get(each.name)) for each in fields(cls)))
+        return cls(*(whole_number(counts.get(name)) for name in _COUNTS))
 
 
 ON_UNANSWERED: ContextVar[Callable[[Usage], object] | None] = ContextVar("on_unanswered", default=None)
@@ -98,6 +98,7 @@ def count_unanswered(usage: Usage) -> None:
         count(usage)
 
 
+_COUNTS = tuple(each.name for each in fields(Usage))
 _ALWAYS_COUNTED = ("input_tokens", "output_tokens")
 
 

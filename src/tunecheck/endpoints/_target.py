@@ -89,6 +89,7 @@ class EndpointTarget(EndpointTargetBase):
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS, UNPARSED])
         self._paths = {**_DEFAULTS, **{name: (_column(name, text),) for name, text in (mapping or {}).items()}}
+        self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))
         self._chosen = frozenset(mapping or {})
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
@@ -161,8 +162,7 @@ class EndpointTarget(EndpointTargetBase):
 
     def _messages(self, row: Row) -> Sequence[Mapping[str, JSON]]:
         try:
-            columns = " or ".join(_path_text(path) for path in self._paths["messages"])
-            return read_messages(self._value(row, "messages"), columns)
+            return read_messages(self._value(row, "messages"), self._message_columns)
         except ValueError:
             if self.endpoint.depends_on_row:
                 return []  # recorded answers can also be found by the row's id

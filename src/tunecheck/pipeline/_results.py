@@ -63,8 +63,7 @@ class RowState:
 def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
     """Raise ValueError if a column of the answer has the prefix of an evaluator's results."""
     for column in columns:
-        name = next((name for name in evaluators if column.startswith(f"{name}.")), None)
-        if name is not None:
+        if "." in column and (name := next((each for each in evaluators if column.startswith(f"{each}.")), None)):
             raise ValueError(
                 f"the answer's column {column!r} clashes with the results of evaluator {name!r}; rename one"
             )
