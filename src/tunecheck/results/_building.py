@@ -6,7 +6,7 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, repeat
+from itertools import islice
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -85,7 +85,7 @@ class TableBuilder:
         self._slices: dict[str, list[str | None]] = {}
         """The values of columns that have only few, short values; the run was not grouped by them."""
         self._slice_texts: defaultdict[str, dict[JSON, str | None]] = defaultdict(dict)
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str | None, str | None] = {}
         self._given: list[str | None] = []
         self._sources: list[str | None] = []
         self._contents: list[str] = []
@@ -244,7 +244,8 @@ class TableBuilder:
         failed = {at for key in self._error_keys for at, cell in enumerate(columns[key]) if cell is not UNSET}
         for part in self._parts.values():
             states = part.take(columns, count, self._rows)
-            failed.update(at for at, state in enumerate(states) if state == State.ERROR)
+            if State.ERROR in states:
+                failed.update(at for at, state in enumerate(states) if state == State.ERROR)
         for name, labels in self._labels.items():
             place = next((key for key in _places(name) if key in columns), None)
             labels.extend([None] * count if place is None else self._label_cells(columns[place]))
@@ -273,8 +274,8 @@ class TableBuilder:
             labels.extend(map(texts.__getitem__, values))
 
     def _label_cells(self, cells: Cells) -> Iterator[str | None]:
-        texts = self._texts  # equal labels share one text, which saves memory
-        return (None if text is None else texts.setdefault(text, text) for text in map(self._text, cells))
+        labels = [cell if type(cell) is str else self._text(cell) for cell in cells]
+        return map(self._texts.setdefault, labels, labels)  # equal labels share one text, which saves memory
 
     def _text(self, value: Cell) -> str | None:
         """Return a value as a label: a text unchanged, everything else as JSON."""
@@ -295,11 +296,14 @@ class TableBuilder:
         for key in self._answer_keys:
             if key in columns:
                 known = [had and cell is UNSET for had, cell in zip(known, columns[key], strict=True)]
-        contents = (each if isinstance(each, str) else "" for each in prints)
-        if not all(known):
-            own = zip(known, contents, self._fingerprints(columns, count), strict=True)
-            contents = (content if is_known else found for is_known, content, found in own)
-        self._contents += contents
+        recorded = (each if isinstance(each, str) else "" for each in prints)
+        if not any(known):
+            self._contents += self._fingerprints(columns, count)
+        elif all(known):
+            self._contents += recorded
+        else:
+            found = zip(known, recorded, self._fingerprints(columns, count), strict=True)
+            self._contents += (content if is_known else own for is_known, content, own in found)
         self._sources += (
             [None] * count
             if _SOURCE not in columns or _TRIAL not in columns
@@ -331,26 +335,26 @@ class TableBuilder:
         return text if text is not None and (given == text or (given or "").startswith(f"{text}#")) else None
 
     def _fingerprints(self, columns: Columns, count: int) -> Iterator[str]:
-        """Yield the fingerprint of each row's inputs, without columns `a.b` in which Azure repeats a part of `a`."""
+        """Return the fingerprint of each row's inputs, without columns `a.b` in which Azure repeats a part of `a`."""
         names = {key.removeprefix("inputs."): key for key in sorted(columns) if key.startswith("inputs.")}
         parted = any(_is_part(name, names) for name in names)
         own = [name for name in names if parted or name not in self._not_content]
-        cells = zip(*(columns[names[name]] for name in own), strict=True) if own else repeat((), count)
+        rows = [*zip(*(columns[names[name]] for name in own), strict=True)] if own else [()] * count
         known = self._known_contents.setdefault((*own,), {})
-        for row in cells:
-            # The values alone, without names, are written twice as fast.
-            # Two of a million contents share this 64-bit hash with a chance of one in 37 million.
-            try:
-                hashed = hash(_encode_cells(row))
-            except (ValueError, RecursionError):  # such as an unpaired surrogate
-                hashed = hash(dumps(self._content(own, row)))
+        # The values alone, without names, are written twice as fast.
+        # Two of a million contents share this 64-bit hash with a chance of one in 37 million.
+        try:
+            hashes = [*map(hash, map(_encode_cells, rows))]
+        except (ValueError, RecursionError):  # such as an unpaired surrogate
+            hashes = [hash(dumps(self._content(own, row))) for row in rows]
+        for hashed, row in zip(hashes, rows, strict=True):
             if hashed not in known:
                 content = self._content(own, row)
                 if parted:
                     skipped = {name for name in content if name in self._not_content or _is_part(name, content)}
                     content = {name: content[name] for name in content if name not in skipped}
                 known[hashed] = fingerprint(cast("dict[str, JSON]", loads(dumps(content))))
-            yield known[hashed]
+        return map(known.__getitem__, hashes)
 
     def _content(self, names: Sequence[str], row: Cells) -> dict[str, Cell]:
         return {name: cell for name, cell in zip(names, row, strict=True) if cell is not UNSET}

@@ -23,7 +23,7 @@ _SAMPLES = ("_sample_input", "_sample_output", "_prompt_tokens", "_completion_to
 _SKIPPED, _NEITHER = 2, 3
 _WORDS = {"fail": 0, "pass": 1, "not_applicable": _SKIPPED, "not applicable": _SKIPPED}
 _AS_NUMBER = (0.0, 1.0, math.nan, math.nan)
-_AS_STATE = (State.SCORED, State.SCORED, State.NOT_APPLICABLE)
+_AS_STATE = (State.SCORED, State.SCORED, State.NOT_APPLICABLE, State.SCORED)
 _KINDS: Mapping[str, Kind] = {"binary": "binary", "score": "score", "count": "count"}
 
 Cell: TypeAlias = "JSON | UnsetType"
@@ -112,7 +112,7 @@ class EvaluatorPart:
             evaluator.columns.append(name)
         return columns[name]
 
-    def take(self, columns: Columns, count: int, start: int) -> bytes:
+    def take(self, columns: Columns, count: int, start: int) -> bytearray:
         """Append the values of a block of rows to the columns; return the rows' states.
 
         `start` is the number of rows read before.
@@ -129,19 +129,13 @@ class EvaluatorPart:
         numbers = [_take_numbers(cells(key), start, column) for key, column in self.numbers]
         neither = [_NEITHER] * count
         least = [*map(min, neither, *words)] if words else neither
-        scored = [False] * count
-        for values in numbers:
-            scored = [had or value == value for had, value in zip(scored, values, strict=True)]
-        states = bytes(
-            State.ERROR
-            if bad
-            else _AS_STATE[word]
-            if word != _NEITHER
-            else State.SCORED
-            if has
-            else self._state(columns, at)
-            for at, (bad, word, has) in enumerate(zip(failed, least, scored, strict=True))
-        )
+        states = bytearray(map(_AS_STATE.__getitem__, least))
+        if not all_worked or _NEITHER in least:
+            for at, word in enumerate(least):
+                if failed[at]:
+                    states[at] = State.ERROR
+                elif word == _NEITHER and all(math.isnan(values[at]) for values in numbers):
+                    states[at] = self._state(columns, at)
         self.evaluator.states.extend(bytes(start - len(self.evaluator.states)) + states)
         return states
 
