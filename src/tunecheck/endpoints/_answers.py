@@ -80,7 +80,12 @@ def read_answer(value: JSON) -> Completion:
 
 
 def read_chat(reply: JSON) -> Completion:
-    """Return the answer of a chat completion: the first choice."""
+    """Return the text, calls and reasoning in the first choice of a chat completion.
+
+    Raises:
+        UnreadableReplyError: the reply is an error, or no chat completion.
+        FilteredError: the content filter stopped the answer.
+    """
     if not isinstance(reply, dict):
         raise UnreadableReplyError(f"the reply is {kind_of(reply)}, not a chat completion")
     choice = first_choice(reply)
@@ -135,6 +140,7 @@ def read_usage(reply: JSON) -> Usage:
 
 
 def _tokens(usage: Mapping[str, JSON], *names: str) -> int | None:
+    """Return the first of these counts that is a plausible whole number, or None."""
     for name in names:
         value = usage.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS:
@@ -143,6 +149,7 @@ def _tokens(usage: Mapping[str, JSON], *names: str) -> int | None:
 
 
 def _is_call(value: JSON) -> bool:
+    """Return whether a value is a tool call in OpenAI's shape."""
     return (
         isinstance(value, dict)
         and value.get("type", "function") == "function"
@@ -151,7 +158,10 @@ def _is_call(value: JSON) -> bool:
 
 
 def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Completion:
-    """Return the text, calls and reasoning of a message, wherever the API places them."""
+    """Return a message's text, calls and reasoning, wherever its API places them.
+
+    Reasoning within the text is cut out of it; the text as written is then the `raw_text`.
+    """
     held = CallCollector()
     take_thoughts_of(message, held)
     fields = {name: message[name] for name in REASONING_FIELDS if message.get(name)}
@@ -182,6 +192,7 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
 
 
 def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
+    """Return the `tool_calls` of a message, else its old `function_call` as the only call; empty if it has neither."""
     calls = message.get("tool_calls")
     if calls is None:
         legacy = message.get("function_call")
@@ -192,7 +203,7 @@ def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
 
 
 def _text(content: JSON) -> str | None:
-    """Return the text of a message's content or of its parts; None if there is none."""
+    """Return the text of a message's content or of its parts; None if the content is null or an empty list."""
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -202,6 +213,7 @@ def _text(content: JSON) -> str | None:
 
 
 def _part(part: JSON) -> str:
+    """Return the text of one content part, or its refusal; refuse a part of another type (UnreadableReplyError)."""
     if isinstance(part, str):
         return part
     text = part.get("text", part.get("refusal", "")) if isinstance(part, dict) else None
@@ -211,6 +223,7 @@ def _part(part: JSON) -> str:
 
 
 def _error_text(reply: Mapping[str, JSON]) -> str:
+    """Return the reply's error as the end of a sentence, or the reply's keys if it holds no error message."""
     error = _error_of(reply)
     message = error.get("message") if isinstance(error, dict) else error
     if isinstance(message, str) and message:
@@ -224,7 +237,7 @@ def _error_of(reply: Mapping[str, JSON]) -> JSON:
 
 
 def says_error(reply: JSON) -> bool:
-    """Return whether the body of a reply is an error, regardless of the HTTP status."""
+    """Return whether a reply's body is an error and holds no answer, regardless of the HTTP status."""
     error = _error_of(reply) if isinstance(reply, dict) else None
     said = isinstance(error, str) or (isinstance(error, dict) and not error.keys().isdisjoint(_OF_AN_ERROR))
     return bool(error) and said and isinstance(reply, dict) and reply.keys().isdisjoint(_OF_AN_ANSWER)

@@ -57,7 +57,7 @@ _REMEDIES: tuple[tuple[str, dict[str, JSON]], ...] = (
 
 
 def remedy_for(error: Exception | None) -> dict[str, JSON]:
-    """Return the keys of the definition that avoid this refusal, or an empty dict for other errors."""
+    """Return the keys to set in the definition to avoid this refusal, such as `stream`; empty for other errors."""
     if not isinstance(error, EndpointError) or isinstance(error, _OTHER_CAUSES) or not error.said:
         return {}
     return next((change for words, change in _REMEDIES if re.search(words, error.said)), {})
@@ -89,6 +89,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return sent
 
     def _name(self, name: str, given: Mapping[str, JSON]) -> str | None:
+        """Return the name to send a parameter by: its own, its synonym if the API refused that, or None to omit it."""
         if name not in self.parameters:
             return name
         other = LIMITS.get(name)
@@ -133,7 +134,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:
-    """Return the refused parameter: by the error's `param` and `code`, else by its message. None if there is none."""
+    """Return the sent parameter that the error refuses: by its `param` and `code`, else by its message; or None."""
     sent = {name: value for name, value in sent.items() if name != FORMAT or _is_answer_format(value)}
     said, candidates = error.said, [name for name in sent if name not in _KEPT]
     root = re.match(r"\w+", error.param or "")
@@ -154,7 +155,7 @@ def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | 
 
 
 def _mention(name: str) -> re.Pattern[str]:
-    """Return a pattern for a parameter in an error message. Common words must be quoted or marked as a parameter."""
+    """Return a pattern that finds a parameter in an error message; a common word must be quoted or marked as one."""
     camel = re.sub(r"_(\w)", lambda found: found[1].upper(), re.escape(name))
     if "_" in name or name == "temperature":
         return re.compile(rf"\b(?:{re.escape(name)}|{camel})\b")
@@ -163,5 +164,5 @@ def _mention(name: str) -> re.Pattern[str]:
 
 
 def _is_answer_format(asked: JSON) -> bool:
-    """Return whether the format exists. A service refuses any other format because it is wrong, not unsupported."""
+    """Return whether this answer format exists. A service that refuses another one does so because it is wrong."""
     return isinstance(asked, dict) and asked.get("type") in ("json_schema", "json_object", "text")

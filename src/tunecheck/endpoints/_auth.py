@@ -75,6 +75,7 @@ class EntraAuth(Auth):
     def __init__(
         self, scope: str, redactor: Redactor, *, credential: TokenCredential | None = None, clock: Clock | None = None
     ) -> None:
+        """Keep the settings of the sign-in; the first call signs in. Refuse if azure-identity is needed but missing."""
         if credential is None and not can_import("azure.identity"):
             raise MissingExtraError("sign-in with Microsoft Entra (auth type entra)", "azure")
         self._scope = scope
@@ -86,6 +87,7 @@ class EntraAuth(Auth):
         self._fetching: asyncio.Task[Secret] | None = None
 
     async def headers(self) -> Mapping[str, str]:
+        """Return the header with a token; sign in first if there is none or it ends within five minutes."""
         token = self._token
         if token is None or self._clock.wall() >= self._ends - _REFRESH_S:
             # All waiting calls share one sign-in, which may take seconds and start a process.
@@ -96,12 +98,17 @@ class EntraAuth(Auth):
         return _bearer(token)
 
     def renew(self, sent: Mapping[str, str]) -> bool:
-        """Forget the token that was sent, unless another call has replaced it already."""
+        """Forget the token that was sent, unless another call has replaced it; True, because a new token may help."""
         if self._token is not None and sent == _bearer(self._token):
             self._token = None
         return True
 
     async def _fetch(self) -> Secret:
+        """Sign in, keep the token until it expires, and mask it from now on.
+
+        Raises:
+            RefusedError: the sign-in failed, for any reason.
+        """
         try:
             answer = await self._ask()
             token = Secret(str(answer.token))
@@ -114,6 +121,7 @@ class EntraAuth(Auth):
         return token
 
     async def _ask(self) -> AccessToken:
+        """Return a new token of the credential, which may be sync (then called in a thread) or async."""
         if self._credential is None:
             self._credential = await asyncio.to_thread(_default_credential)
         get_token = self._credential.get_token
@@ -164,13 +172,13 @@ def make_auth(config: AuthConfig, place: Place, redactor: Redactor, defaults: Si
     sort: str = config.type or ("none" if config.value is None else "key")
     for key, sorts in _KEYS_OF.items():
         if getattr(config, key) is not None and sort not in sorts:
-            raise place.at(key).error(f"unknown key for the type {sort}")
+            raise place.at(key).error(f"the auth type {sort} has no such key")
     if sort == "none":
         return NoAuth()
     if sort == "entra":
         scope = config.scope or defaults.scope
         if scope is None:
-            raise place.error("scope is missing")
+            raise place.error("scope is missing: write the token's audience, such as https://example.com/.default")
         return EntraAuth(scope, redactor, credential=defaults.credential, clock=defaults.clock)
     header = config.header or defaults.key_header
     if not is_header_name(header):

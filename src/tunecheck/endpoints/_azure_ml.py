@@ -39,6 +39,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
     default_request: ClassVar[JSON] = {"input_data": "${messages}", "params": "${parameters}"}
 
     def _address(self, url: str, definition: Definition) -> str:
+        """Return the url unchanged, after checking `response` (a path in the reply) and `stream`."""
         try:
             self._path = parse_path(self.config.response or "")
         except ValueError as error:
@@ -53,6 +54,11 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         return self._render(request, parameters)
 
     def _answer(self, reply: JSON) -> Completion:
+        """Return the answer at the path `response` of a reply, or in the whole reply without a path.
+
+        Raises:
+            UnreadableReplyError: there is nothing at the path, or the reply is an error.
+        """
         if self._path and isinstance(reply, str):
             with contextlib.suppress(ValueError):
                 reply = read_json(reply.encode())

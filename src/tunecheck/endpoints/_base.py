@@ -67,7 +67,7 @@ class Usage:
         )
 
     def of_answer(self, answer: Completion) -> Usage:
-        """Return the usage with implausible counts of 0 as None: for the input, and for an answer that is not empty."""
+        """Return the usage with counts of 0 as None that cannot be true: for input, and for output with an answer."""
         empty = not (answer.text or answer.tool_calls or answer.reasoning)
         output = self.output_tokens if empty else self.output_tokens or None
         return Usage(self.input_tokens or None, output, self.cached_input_tokens, self.reasoning_tokens)
@@ -89,7 +89,7 @@ ON_UNANSWERED: ContextVar[Callable[[Usage], object] | None] = ContextVar("on_una
 
 
 def count_unanswered(usage: Usage) -> None:
-    """Count an attempt that was sent but not answered.
+    """Tell the run, if there is one (ON_UNANSWERED), that a sent attempt got no answer, and the tokens it used.
 
     Raises:
         StopRunError: there is no budget for another attempt.
@@ -217,7 +217,7 @@ def text_or_none(value: JSON) -> str | None:
 
 
 def content_parts(message: Mapping[str, JSON]) -> list[JSON]:
-    """Return the parts of a message's content: the text of each part, or the part itself if it is not an object."""
+    """Return the parts of a message's content: the `text` of each object (None if it has none), others as they are."""
     content = message.get("content")
     parts = content if isinstance(content, list) else [content]
     return [part.get("text") if isinstance(part, dict) else part for part in parts]
@@ -313,7 +313,7 @@ class Endpoint(UserCalls, ABC):
         return None
 
     def load(self) -> Load | None:
-        """Return the current concurrency and the refusals so far, or None if the endpoint does not count them."""
+        """Return the concurrency, attempts and overloads so far, or None if the endpoint does not count them."""
         return None
 
     def allow(self, concurrency: int) -> None:
@@ -380,7 +380,7 @@ class Prices:
     by_name: Mapping[str, Price]
 
     def give(self, endpoint: object) -> None:
-        """Set the price of an endpoint that has none. Other objects are ignored."""
+        """Set the price of an endpoint that has none, by its model or its own name. Other objects are ignored."""
         if not isinstance(endpoint, Endpoint) or endpoint.price is not None:
             return
         for name in (*endpoint.model_names, endpoint.name):

@@ -67,7 +67,7 @@ class ChatEndpoint(HttpEndpoint[C]):
         return self._template is None
 
     def _operation(self, url: str) -> str:
-        """Return the address of chat completions or of the Responses API, as the definition demands."""
+        """Note which of its two APIs the definition asks for (`_is_responses`), and return the address of that API."""
         self._is_responses = self.config.api == "responses" or _path(url).endswith(_RESPONSES)
         return _responses_url(url) if self._is_responses else url
 
@@ -86,6 +86,7 @@ class ChatEndpoint(HttpEndpoint[C]):
         return ServiceOperation(url, body, self._client, self.config.limits.tokens_per_minute is not None)
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
+        """Return the filled template, else the chat completion, converted for the Responses API if that is used."""
         if self._template is not None:
             return self._render(request, parameters)
         body: dict[str, JSON] = {"model": self._model} if self._model else {}
@@ -110,6 +111,7 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
     key_variable: ClassVar[str] = "OPENAI_API_KEY"
 
     def _address(self, url: str, definition: Definition) -> str:
+        """Return the address to post to; a base address gets `/chat/completions`. Reads the definition's model, too."""
         self._model = self._text("model", definition)
         path = _path(url)
         is_complete = path.endswith((_OPERATION, _RESPONSES))
@@ -130,7 +132,7 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
     scope: ClassVar[str | None] = "https://cognitiveservices.azure.com/.default"
 
     def _address(self, url: str, definition: Definition) -> str:
-        """Return the address for a url that names a deployment, is a resource, or ends with `/responses`.
+        """Return the address to post to, for the url of a resource, a deployment or the Responses API.
 
         Without a deployment in the address, requests name the deployment as their model (`_model`).
         """
@@ -143,7 +145,7 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
             self._model = _deployment(url) if self._is_responses else None
             return address
         if deployment is None:
-            raise definition.at().error("deployment is missing")
+            raise definition.at().error("deployment is missing: write the deployment's name")
         base = parts.path.rstrip("/").removesuffix(_OPERATION).removesuffix("/v1").removesuffix("/openai")
         if version is None or self.config.api == "responses" or _path(url).endswith(_RESPONSES):
             self._model = deployment
@@ -164,7 +166,7 @@ def _deployment(url: str) -> str | None:
 
 
 def _responses_url(url: str) -> str:
-    """Return the address of the Responses API of a service; Azure OpenAI has one for all deployments."""
+    """Return the Responses API's address next to `url`; Azure OpenAI has one for all deployments."""
     if _path(url).endswith(_RESPONSES):
         return url
     if _deployment(url) is None:
@@ -175,7 +177,9 @@ def _responses_url(url: str) -> str:
 
 
 def _sibling_url(url: str, operation: str) -> str:
+    """Return the address of another operation next to `url`, with the operation of `url` replaced."""
     parts = urlsplit(url)
+    # A url that already ended with the operation was taken for a resource: cut off the path added for chats.
     deployment = re.escape(operation) + r"(?=/openai/deployments/[^/]+/chat/completions\Z)"
     given = re.match(r".*/deployments/[^/]+" + deployment, parts.path)
     path = _path(url).removesuffix(_OPERATION).removesuffix(_RESPONSES).removesuffix(operation) + operation
@@ -183,6 +187,11 @@ def _sibling_url(url: str, operation: str) -> str:
 
 
 def _with_version(url: str, version: str | None, definition: Definition) -> str:
+    """Return the url with `version` as its api-version, or unchanged without one.
+
+    Raises:
+        ConfigurationError: neither the definition nor the url has an api-version.
+    """
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     if version is not None:
@@ -198,7 +207,7 @@ _PARTS: Mapping[str, str] = {"text": "text", "image_url": "image", "input_audio"
 
 
 def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Convert the body of a chat completion to the Responses API. `store` is false: the service must keep nothing."""
+    """Convert the body of a chat completion to the Responses API. `store: false` asks the service to keep nothing."""
     body: dict[str, JSON] = {"store": False}
     for name, value in chat.items():
         if name == "messages" and isinstance(value, list):
@@ -220,13 +229,13 @@ def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _flat(first: Mapping[str, JSON], tool: JSON) -> JSON:
-    """Return a tool with the keys of its function at the top level."""
+    """Return a tool with its function's keys at the top level, before them those of `first`; others unchanged."""
     held = tool.get("function") if isinstance(tool, dict) else None
     return {"type": "function", **first, **held} if isinstance(held, dict) else tool
 
 
 def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
-    """Yield the items of a message: its content, its calls, or the result of a call."""
+    """Yield a chat message as items of the Responses API: reasoning, content and calls, or the result of a call."""
     role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
     if role == "tool":
         result = _content(content, "input")
@@ -250,7 +259,7 @@ def _content(content: JSON, side: str) -> JSON:
 
 
 def _part(part: JSON, side: str) -> JSON:
-    """Convert a part of a chat message to the Responses API; `side` is "input" or "output"."""
+    """Convert a part of a chat message to the Responses API; `side` is "input" or "output". Other parts stay."""
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(part, dict) or not isinstance(kind, str) or kind not in _PARTS:
         return part
@@ -279,6 +288,7 @@ def chat_reply(reply: JSON) -> JSON:
 
 
 def _reason(reply: Mapping[str, JSON], calls: Sequence[JSON]) -> str:
+    """Return the finish reason of a chat completion for a reply of the Responses API."""
     details = reply.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
     if reply.get("status") == "incomplete":

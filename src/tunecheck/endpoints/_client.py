@@ -128,7 +128,7 @@ class Client:
     """Rate limits shared by several processes, used instead of those of this process."""
 
     def load(self) -> Load | None:
-        """Return the current concurrency and the refusals so far, or None before the first call."""
+        """Return the limit, attempts and overloads of the busiest event loop, or None before the first call."""
         live = max(self._live.all(), key=lambda each: each.attempts, default=None)
         return Load(live.gate.limit, live.gate.most, live.attempts, dict(live.overloads)) if live else None
 
@@ -170,6 +170,7 @@ class Client:
             await live.transport.close()
 
     def _open(self) -> _Live:
+        """Open connections and counters for the current event loop; mask the proxy's credentials from now on."""
         transport = HttpTransport(
             self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s, most_bytes=self.max_reply_bytes
         )
@@ -178,6 +179,7 @@ class Client:
         return _Live(transport, self.limits, self.clock, self.shared_limits or self._own_buckets())
 
     def _own_buckets(self) -> SharedLimits:
+        """Return the rate limits of the definition, for this process only."""
         clock, requests, tokens = self.clock, self.limits.requests_per_minute, self.limits.tokens_per_minute
         return SharedLimits(
             TokenBucket(requests, clock=clock) if requests else None,
@@ -185,7 +187,12 @@ class Client:
         )
 
     async def _attempts(self, live: _Live, call: ServiceCall[A]) -> Exchange[A]:
-        """Send a call until it succeeds, fails permanently, or no retries are left."""
+        """Send a call until it succeeds, fails for good, or no retries are left; count lost attempts and refusals.
+
+        Raises:
+            EndpointError: the last attempt failed.
+            StopRunError: ten calls in a row were refused, or the budget is spent.
+        """
         failures = 0
         renewed = False
         while True:
@@ -235,6 +242,7 @@ class Client:
     async def _attempt(
         self, live: _Live, call: ServiceCall[A], identity: Mapping[str, str]
     ) -> Exchange[A] | CallFailure:
+        """Send a call once. Return the answer, or the failure with whether a retry may help."""
         started = self.clock.now()
         headers = {**self.headers, **identity, **call.headers, "Idempotency-Key": call.key}
         try:
@@ -268,6 +276,7 @@ class Client:
             return CallFailure(kind(message, status=reply.status, request_id=id_), retry, usage=read_usage(value))
 
     def _refusal(self, reply: Reply) -> CallFailure:
+        """Return the failure of an error reply. A longer wait than the cap is not retried and counts as a refusal."""
         try:
             body = read_json(reply.body) if len(reply.body) < 1 << 20 else None
         except ValueError:
@@ -277,7 +286,7 @@ class Client:
         most = self.backoff.retry_after_cap_s
         if not failure.retry or asked is None or asked <= most:
             return failure
-        problem = f"the service asks to wait {asked:,.0f} s, more than {most:g} s: go on later with --resume"
+        problem = f"the service asks to wait {asked:,.0f} s, more than {most:g} s: resume the run later (--resume)"
         return replace(failure, error=_with(failure.error, problem), retry=False, retry_after_s=None, refused=True)
 
     def _value(self, reply: Reply, call: ServiceCall[A]) -> tuple[JSON, int | None]:
@@ -321,7 +330,7 @@ class _Live:
         self.counts_tokens = buckets.tokens is not None
 
     async def take(self, tokens: int) -> EndCall:
-        """Wait for the rate limits. The result is called at the end of the call with the tokens used."""
+        """Wait until the rate limits admit this many tokens. Call the returned function with the tokens really used."""
         # Requests come last: the service counts a request when it arrives, so it must be sent right after the wait.
         end_tokens = await self._tokens.take(tokens) if self._tokens else None
         end_request = await self._requests.take(1) if self._requests else None
@@ -335,13 +344,14 @@ class _Live:
         return end
 
     def check(self) -> None:
+        """Raise StopRunError if ten calls in a row were refused."""
         if (last := self._last_refusal) is not None:
             begun_wrong = last.cause == "unknown_model"  # a resumed run keeps its model
             message = f"{MOST_REFUSALS} calls in a row were refused; the last: {last}"
             raise StopRunError(message, resumable=not begun_wrong)
 
     def refused(self, error: EndpointError) -> None:
-        """Count a refusal.
+        """Count a refused call.
 
         Raises:
             StopRunError: it was the tenth consecutive refusal.
@@ -353,6 +363,7 @@ class _Live:
 
 
 def _with(error: EndpointError, more: str) -> EndpointError:
+    """Return a copy of the error with more text behind it in parentheses."""
     again = copy.copy(error)
     again.args = (f"{error} ({more})",)
     return again

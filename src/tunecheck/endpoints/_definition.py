@@ -56,7 +56,11 @@ def load_endpoint(
 
 
 def _choose_form(endpoint: Endpoint, definition: Definition, trust: Trust | None) -> None:
-    """Set the format in which the endpoint writes calls as text, and whether its prompt describes the tools."""
+    """Set the endpoint's format of calls in text, and whether its prompt describes the tools.
+
+    Raises:
+        ConfigurationError: `format` is unknown, or `tools: text` needs another one.
+    """
     form = definition.data.get("format", AUTO)
     try:
         endpoint.profile = choose_profile(str(form), trust=trust)
@@ -105,6 +109,7 @@ def read_definition(
 
 
 def _definition(document: Document, name: str | None, folder: Path) -> Definition:
+    """Return the definition in a document after checking `kind`, which is also the default name."""
     values = document.value
     if not isinstance(values, dict):
         raise ConfigurationError(f"{document.name}: an endpoint definition must be a mapping with `kind:` and more")
@@ -118,7 +123,11 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
 
 
 def _find_definition(path: Path, workspace: Path) -> Path:
-    """Return the file of a definition that is given by path or by name."""
+    """Return the file of a definition that is given by path or by its name in the folder `endpoints`.
+
+    Raises:
+        ConfigurationError: there is no such file.
+    """
     folder = workspace / _FOLDER
     is_name = path.parent == Path() and path.suffix not in (".yaml", ".yml")  # names prefer the workspace
     for base in (folder / path, path) if is_name else (path, folder / path):

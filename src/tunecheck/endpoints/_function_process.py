@@ -60,6 +60,7 @@ class FunctionProcess:
     """Calls a function in another process, with many concurrent calls."""
 
     def __init__(self, reference: str, place: FunctionPlace) -> None:
+        """Start nothing yet. `reference` names the function in errors, `place` is where a process imports it from."""
         self._reference = reference
         self._place = place
         self._shared: WorkerProcess | None = None
@@ -84,6 +85,11 @@ class FunctionProcess:
             return await self._call_alone(body, limit_s)
 
     async def _call_alone(self, body: bytes, limit_s: float) -> object:
+        """Repeat a call in a process of its own, so that only the call that ends its process fails.
+
+        Raises:
+            WorkerDied, LateError: the call ended this process, too, or took too long.
+        """
         async with self._alone:
             process = await self._start()
             begun = time.monotonic()
@@ -98,6 +104,7 @@ class FunctionProcess:
                 await process.close()
 
     async def _start(self) -> WorkerProcess:
+        """Start a process and load the function in it; raise WorkerDied if loading ends the process."""
         process = await WorkerProcess.start("tunecheck.endpoints._function_process")
         try:
             await process.ask(pickle.dumps(self._place))  # loads the function before the time limit starts
@@ -114,7 +121,12 @@ class FunctionProcess:
 
 
 async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
-    """Send a call to the process. If the call times out and blocks the interpreter, kill the process."""
+    """Send a call to the process and return its reply. Kill the process if the call blocks its interpreter.
+
+    Raises:
+        LateError: only this call took too long.
+        ProcessEndedError: the process ended or was killed.
+    """
     with contextlib.suppress(TimeoutError):
         return await asyncio.wait_for(process.ask(body), limit_s)
     try:

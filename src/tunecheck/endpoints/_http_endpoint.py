@@ -124,6 +124,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
+        """Check the definition, resolve its secrets, and prepare the client. Nothing is sent."""
         assert self.config_type is not None
         self.facts = ApiFacts()
         self.config = config = cast("C", definition.read(self.config_type))
@@ -238,7 +239,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return self.offer_text([str(card.get("id")) for card in await self.models()])
 
     def offer_text(self, models: Sequence[str]) -> str:
-        """Return which models the service lists and the nearest name; "" if it lists none, or the definition's."""
+        """Return which models the service offers, with the nearest name; "" if it lists the definition's, or none."""
         if not models or self._model is None or self._model in models:
             return ""
         names = [self._redactor.line(name, 100) for name in models]
@@ -250,7 +251,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return self._client.last_headers
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """Answer a request. If the API refuses a parameter, repeat the request without it."""
+        """Answer a request. Repeat it without a refused parameter, or with a higher token limit if that is allowed."""
         parameters = self._streaming({**self._parameters, **request.parameters})
         if self.config.system_role != "system":
             request = replace(request, messages=_with_system_role(request.messages, self.config.system_role))
@@ -312,7 +313,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return {**self._data, "kind": self.kind, "url": self.shown_address(self._url)}
 
     def answer_settings(self) -> dict[str, JSON]:
-        """Return the settings without sign-in, timeouts, retries, limits and price."""
+        """Return the settings that answers depend on; a short hash replaces an address with a secret variable."""
         settings = super().answer_settings()
         if not self._hides_address:
             return settings
@@ -336,6 +337,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return self._client.load()
 
     def allow(self, concurrency: int) -> None:
+        """Set the maximum number of concurrent calls, unless the definition sets it."""
         limits = self._data.get("limits")
         if not isinstance(limits, dict) or limits.get("concurrency") is None:
             self.concurrency = concurrency
@@ -354,6 +356,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return f"{type(self).__name__}({self.name!r}, {self._redactor.text(self._url)!r})"
 
     def _request_template(self, definition: Definition) -> RequestTemplate | None:
+        """Return the template of the body (the definition's, else the kind's), or None if the kind builds the body.
+
+        Raises:
+            ConfigurationError: the definition has parameters, and the template has no place for them.
+        """
         body = self.default_request if self.config.request is None else self.config.request
         if body is None:
             return None
@@ -383,7 +390,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
 
 def cut_off_thinking(completion: Completion) -> bool:
-    """Return whether the answer was cut off at the token limit without an answer or after reasoning."""
+    """Return whether the token limit cut off an answer that was empty or came after reasoning."""
     unanswered = not (completion.text or "").strip() and not completion.tool_calls
     thought = bool(completion.reasoning or completion.usage.reasoning_tokens)
     return completion.finish_reason in CUT_OFF and (unanswered or thought)
@@ -429,6 +436,7 @@ def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> di
 
 
 def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) -> str:
+    """Return the value to send for a header; a header that looks secret must refer to the environment."""
     if not is_header_name(name):
         raise place.error("is not the name of a header")
     if name.lower() in _RESERVED_HEADERS:
@@ -442,6 +450,7 @@ def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) ->
 
 
 def _restore(definition: Mapping[str, JSON], name: str, price: Price | None) -> Endpoint:
+    """Return an unpickled endpoint, made anew from its definition."""
     from tunecheck.endpoints._definition import load_endpoint  # imported late: that module imports the kinds
 
     endpoint = load_endpoint(definition, name=name)

@@ -37,7 +37,7 @@ class Bucket(Protocol):
     """A rate limit in units per minute."""
 
     async def take(self, units: float) -> EndCall:
-        """Wait until this many units are available and take them. The result is called at the end of the call."""
+        """Wait until this many units are available and take them. Call the result at the end with the units used."""
         ...
 
 
@@ -57,6 +57,7 @@ class TokenBucket:
     """
 
     def __init__(self, per_minute: float, *, clock: Clock, burst_s: float = 1.0) -> None:
+        """Start with a full bucket of `burst_s` seconds of the rate, but at least one unit."""
         self._per_second = per_minute / 60
         self._capacity = max(1.0, self._per_second * burst_s)
         self._level = self._capacity
@@ -74,7 +75,7 @@ class TokenBucket:
         return bucket
 
     async def take(self, units: float) -> EndCall:
-        """Wait until this many units are available and take them. The result is called at the end of the call."""
+        """Wait until this many units are available and take them. Call the result at the end with the units used."""
         async with self._turn:
             while (missing := min(units, self._capacity) - self._refill()) > 1e-9:
                 await self._clock.sleep(missing / self._per_second)
@@ -85,6 +86,7 @@ class TokenBucket:
         self._level = min(self._capacity, self._refill() + units)
 
     def _refill(self) -> float:
+        """Add the units of the time since the last call and return the level, negative after a large take."""
         now = self._clock.now()
         self._level = min(self._capacity, self._level + max(0.0, now - self._seen) * self._per_second)
         self._seen = now
@@ -108,6 +110,7 @@ class AdaptiveGate:
     LEAST_ROUND = 10
 
     def __init__(self, most: int, *, start: int = 10) -> None:
+        """Start at `start` concurrent calls; the limit never exceeds `most`."""
         self.most = most
         self.limit = min(most, start)
         self.under_way = 0
@@ -144,6 +147,7 @@ class AdaptiveGate:
             raise
 
     async def _enter(self, line: deque[asyncio.Future[None]]) -> None:
+        """Wait in this line until the limit admits the call."""
         if self.under_way < self._room and not line:
             self._let_in()
             return
@@ -165,6 +169,7 @@ class AdaptiveGate:
         self._admit(self._returning, self._waiting)
 
     def _admit(self, *lines: deque[asyncio.Future[None]]) -> None:
+        """Admit waiting calls while the limit has room: those of the first line, then those of the next."""
         for line in lines:
             while line and self.under_way < self._room:
                 turn = line.popleft()
@@ -187,19 +192,21 @@ class AdaptiveGate:
             self._count()
 
     def _count(self) -> None:
+        """End the round if it has enough outcomes."""
         outcomes = self._successes + self._refusals
         if outcomes >= max(self.limit, self.LEAST_ROUND):
             self._end_round(outcomes)
 
     def _end_round(self, outcomes: int) -> None:
+        """Raise, keep or cut the limit by the share of refused attempts in this round, and begin the next round."""
         share = self._refusals / outcomes
         before, self._cut_from = self._cut_from, None
         self._random_share = min(self._random_share, share)
         if share <= self.TOLERATED + self._random_share:
-            if self._peak >= self.limit:
+            if self._peak >= self.limit:  # an unused limit says nothing about a higher one
                 growth = self.SLOW_GROWTH if self.cuts else 1.0
                 self.limit = min(self.most, self.limit + max(1, int(self.limit * growth)))
-        elif before is not None and self.HELPED * before[1] <= share < self.RANDOM:
+        elif before is not None and self.HELPED * before[1] <= share < self.RANDOM:  # the cut did not help: undo it
             self.limit, self._random_share = max(before[0], self.limit), share
         else:
             self._cut_from = self.limit, share
@@ -235,7 +242,7 @@ class Backoff:
     retry_after_cap_s: float = 120.0
 
     def wait_s(self, failures: int, retry_after: float | None, rng: random.Random) -> float:
-        """Return the wait in seconds after this number of failures."""
+        """Return the random wait in seconds after this number of failures; `retry_after` is the service's own wait."""
         jitter = min(self.cap_s, self.base_s * 2 ** min(failures, 32))
         if retry_after is not None:
             return retry_after + rng.uniform(0, jitter / 2)
@@ -263,6 +270,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _number(text: str | None) -> float | None:
+    """Return a header's text as a finite number from 0 on, or None."""
     try:
         value = float(text) if text and len(text) < 32 else math.nan
     except ValueError:

@@ -107,7 +107,7 @@ class Redactor:
         self._echoes: dict[str, None] = {}
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
-        """Mask this secret from now on in texts for people and, if `in_answers`, in answers."""
+        """Mask this secret from now on in texts for people and, if `in_answers`, in the answers of all endpoints."""
         for form in filter(None, map(_lower, _forms(item.reveal()))):
             self._forms[form] = None
             if in_answers and len(form) >= LEAST_ECHO:
@@ -123,7 +123,7 @@ class Redactor:
         return _mask(text, self._forms)
 
     def line(self, text: str, most: int = 200) -> str:
-        """Return the same as one printable line of at most this many characters."""
+        """Return a text for people as one printable line of at most `most` characters, with secrets masked."""
         return clean(self.text(printable(text)), most)  # invisible characters could split a secret
 
     def answer(self, value: JSON) -> JSON:
@@ -137,6 +137,7 @@ class Redactor:
         return self._masked(value) if found else value
 
     def _masked(self, value: JSON) -> JSON:
+        """Return a value with the secrets in its texts, keys and numbers masked, at every level."""
         if isinstance(value, str):
             return _mask(value, self._echoes)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -167,7 +168,7 @@ def _texts(value: JSON) -> list[str]:
         if not deeper:
             return texts
         level = deeper
-    raise ValueError("nested too deeply")
+    raise ValueError(f"the answer is nested more than {MAX_DEPTH} levels deep")
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -194,7 +195,7 @@ _LEAST_PART = 12
 
 @functools.lru_cache(maxsize=512)
 def _blocks(form: str) -> Sequence[tuple[int, str]]:
-    """Return the positions and texts of short pieces of a secret. Every part to mask contains a whole piece."""
+    """Return short pieces of a secret with their positions. Each part that is worth masking contains a whole piece."""
     size = min(6, len(form)) if len(form) <= _LONG else 64
     return [(begin, form[begin : begin + size]) for begin in range(0, len(form) - size + 1, size)]
 
@@ -251,6 +252,7 @@ def _spans(text: str, forms: Iterable[str], layers: int = _MOST_LAYERS) -> Itera
 
 
 def _unescape(escape: re.Match[str]) -> str:
+    """Return the characters that an escape stands for; "" for invisible characters."""
     if escape["url"]:
         return bytes.fromhex(escape["url"].replace("%", "")).decode("utf-8", "replace")
     if escape["html"]:
@@ -270,7 +272,7 @@ def _origin(position: int, ends: list[int], escapes: list[re.Match[str]]) -> tup
 
 
 def _is_in_number(form: str, value: float) -> bool:
-    """Return whether a number contains a secret of digits, perhaps rounded or without leading zeros."""
+    """Return whether a number contains a secret of digits, even rounded or without leading zeros."""
     return _NUMBER.fullmatch(form) is not None and (form in str(value) or float(form) == value)
 
 
@@ -288,6 +290,7 @@ def environment(text: str, place: Place, redactor: Redactor | None = None, *, in
     """
 
     def value_of(match: re.Match[str]) -> str:
+        """Return the variable's value and mask it from now on, unless the reference ends with `:plain`."""
         value = _variable(match[1], place)
         if redactor is not None and not match[2]:
             redactor.add(Secret(value), in_answers=in_answers)
@@ -311,6 +314,9 @@ def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool =
 
     The inserted values are masked in errors. They are also masked in answers if `in_answers`, or if the name of the key
     indicates a secret.
+
+    Raises:
+        ConfigurationError: a variable is missing, or a key for a secret holds the secret itself.
     """
     if isinstance(value, list):
         return [resolve(item, place.at(at), redactor, in_answers=in_answers) for at, item in enumerate(value)]
@@ -356,6 +362,7 @@ def trace(values: JSON) -> str:
 
 
 def _variable(name: str, place: Place) -> str:
+    """Return the value of an environment variable; refuse an invalid name and an empty or missing variable."""
     if not _VARIABLE.match(name):
         raise place.error("write ${env:NAME}, with the name of an environment variable")
     value = os.environ.get(name, "").strip()  # keys read from a file end in a line feed
@@ -366,7 +373,12 @@ def _variable(name: str, place: Place) -> str:
 
 
 def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
-    """Return the secret of a header and mask it from now on. The value must be `${env:NAME}`, not a secret."""
+    """Return the secret of a header and mask it from now on.
+
+    Raises:
+        ConfigurationError: the value is not `${env:NAME}` (perhaps a written-out secret), or the variable is
+            missing.
+    """
     if value is None:
         raise place.error("is missing: write ${env:NAME}, with the name of an environment variable")
     if not isinstance(value, str) or not WHOLE_SECRET.match(value.strip()):

@@ -181,18 +181,21 @@ _RATE = re.compile(r"rate|percent|ratio|interest|tip|tax|discount", re.IGNORECAS
 
 
 def _change_one(draft: SimulatedAnswer, rng: Random, change: Callable[[Path, JSON], JSON]) -> SimulatedAnswer | None:
+    """Change one random value among those for which `change` does not return None; None if there is no such value."""
     changes = [(index, path, change(path, value)) for index, path, value in _places(draft)]
     possible = [each for each in changes if each[2] is not None]
     return _with_value(draft, *rng.choice(possible)) if possible else None
 
 
 def _places(draft: SimulatedAnswer) -> Iterator[tuple[int, Path, JSON]]:
+    """Yield the call's index, path and value of every scalar argument."""
     for index, call in enumerate(draft.calls):
         for path, value in _leaves(call.arguments):
             yield index, path, value
 
 
 def _leaves(value: JSON, path: Path = ()) -> Iterator[tuple[Path, JSON]]:
+    """Yield the path and value of every scalar in nested arguments, as deep as MAX_DEPTH."""
     if len(path) > MAX_DEPTH:
         return
     if isinstance(value, dict):
@@ -206,6 +209,7 @@ def _leaves(value: JSON, path: Path = ()) -> Iterator[tuple[Path, JSON]]:
 
 
 def _with_value(draft: SimulatedAnswer, index: int, path: Path, value: JSON) -> SimulatedAnswer:
+    """Return the answer with another value at this path of a call's arguments."""
     arguments = copy.deepcopy(draft.calls[index].arguments)
     place: Any = arguments
     for step in path[:-1]:
@@ -223,6 +227,7 @@ def _with_call(draft: SimulatedAnswer, index: int, call: FunctionCall) -> Simula
 
 
 def _another(value: JSON, schema: Mapping[str, JSON], said: str, rng: Random) -> JSON:
+    """Return another value of the same type: of the schema's enum, else close to it; None for null."""
     choices = schema.get("enum")
     others = [choice for choice in choices if choice != value] if isinstance(choices, list) else []
     if others:
@@ -235,6 +240,7 @@ def _another(value: JSON, schema: Mapping[str, JSON], said: str, rng: Random) ->
 
 
 def _other_text(text: str, said: str, rng: Random) -> str:
+    """Return another text: a later or earlier date, fewer words, a name from the conversation, or a doubled letter."""
     shifted = shifted_date_or_time(text, rng)
     if shifted is not None:
         return shifted
@@ -251,7 +257,7 @@ def _other_text(text: str, said: str, rng: Random) -> str:
 
 
 def _invent(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0) -> JSON:
-    """Invent a value that fits the type, enum and required properties of a schema."""
+    """Return a random value that fits the type, enum and required properties of a schema."""
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
         return rng.choice(choices)
@@ -270,6 +276,7 @@ def _invent(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0) 
 
 
 def _names(value: JSON) -> list[str]:
+    """Return the texts in a list; empty for other values."""
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
 
 
@@ -352,6 +359,7 @@ def _recognise_time(text: str) -> tuple[datetime, str, Mapping[str, str]] | None
 
 
 def _write(moment: datetime, form: str) -> str:
+    """Return a moment in this format, in which `{day}` and `{hour}` (of 12) have no leading zero."""
     return moment.strftime(form.replace("{day}", str(moment.day)).replace("{hour}", str((moment.hour - 1) % 12 + 1)))
 
 

@@ -61,6 +61,7 @@ class PythonEndpoint(Endpoint):
     config_type = PythonConfig
 
     def __init__(self, definition: Definition) -> None:
+        """Check the definition and import the function, which runs the user's module."""
         config = definition.read(PythonConfig)
         self.name = definition.name
         self._reference = config.function
@@ -77,6 +78,7 @@ class PythonEndpoint(Endpoint):
         self._data = dict(definition.data)
 
     async def complete(self, request: ChatRequest) -> Completion:
+        """Call the function and return its answer. Any error of the function becomes an EndpointError."""
         live = self._live.here(self._open)
         async with live.free:
             started = self._clock.now()
@@ -114,12 +116,14 @@ class PythonEndpoint(Endpoint):
             await live.process.close()
 
     def _open(self) -> _PythonState:
+        """Prepare threads, an event loop and a process for calls from the current event loop."""
         most = self.concurrency or 1
         # A separate pool, because the default pool may have fewer threads than `concurrency`.
         threads, process = Threads(most, f"tunecheck-{self.name}"), FunctionProcess(self._reference, self._place)
         return _PythonState(asyncio.Semaphore(most), threads, UserLoop(), process)
 
     async def _call(self, request: ChatRequest, live: _PythonState) -> object:
+        """Call the function in a separate process if isolated, else in a thread; return its result, awaited."""
         values: dict[str, object] = {
             "messages": [dict(message) for message in request.messages],
             "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
@@ -137,6 +141,12 @@ class PythonEndpoint(Endpoint):
         return await live.loop.call(self._reference, lambda: ready.pop() if ready else call(), self._timeout_s)
 
     def _completion(self, value: object, latency_ms: float) -> Completion:
+        """Return what the function returned as a completion, with secrets masked.
+
+        Raises:
+            ContentFilterError: it is an answer that a content filter stopped.
+            ReplyError: it is no answer.
+        """
         try:
             if isinstance(value, Completion):
                 return mask_answer(value, self._redactor)
@@ -158,18 +168,25 @@ class _PythonState:
 
 
 def _place(reference: str, definition: Definition) -> FunctionPlace:
+    """Return where the function is, from `module:function` or `file.py:function`; refuse other references."""
     place, _, name = reference.rpartition(":")
     if not place or not name.isidentifier():
         raise definition.at("function").error("write module:function or file.py:function")
     if not place.endswith(".py"):
         return FunctionPlace(place, None, name, list(sys.path))
     file = (definition.folder / place).expanduser().resolve()
+    # The hash of the path keeps the modules of two files with the same name apart.
     tag = hashlib.blake2b(str(file).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
     return FunctionPlace(f"tunecheck_endpoint_{file.stem}_{tag}", file, name, list(sys.path))
 
 
 def _load(place: FunctionPlace, definition: Definition) -> tuple[Callable[..., object], str]:
-    """Return the function and a hash of its file."""
+    """Import the function. Return it with a hash of its file.
+
+    Raises:
+        PluginError: the import failed.
+        ConfigurationError: the module has no function of that name.
+    """
     written, shown = definition.at("function"), place.file.name if place.file else place.module
     try:
         module = place.load_module()
@@ -187,6 +204,7 @@ def _load(place: FunctionPlace, definition: Definition) -> tuple[Callable[..., o
 
 
 def _accepted_parameters(function: Callable[..., object]) -> tuple[str, ...]:
+    """Return those of `_OFFERED` that the function accepts; all if it takes `**kwargs` or has no readable signature."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):

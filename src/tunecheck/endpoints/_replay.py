@@ -84,6 +84,7 @@ class ReplayEndpoint(Endpoint):
     depends_on_row = True
 
     def __init__(self, path: Path | str, *, name: str = "replay", response: str | None = None) -> None:
+        """Index the file, or all result files of BFCL in a folder; `response` is the answer's key in a record."""
         self.name = name
         self._path = Path(path)
         files = _result_files(self._path)
@@ -97,7 +98,12 @@ class ReplayEndpoint(Endpoint):
         return cls(definition.file(config.path), name=definition.name, response=config.response)
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """Return the recorded answer without delay."""
+        """Return the answer recorded for the row's id, else for the messages, without delay.
+
+        Raises:
+            NoAnswerError: there is no record.
+            EndpointError: the record is an error, or its answer is unreadable.
+        """
         record = self._find(id_key(request.row.id)) if request.row else None
         record = record or self._find(content_key(request.messages))
         asked = f"row {request.row.id}" if request.row else "a request without a row"
@@ -135,7 +141,11 @@ class ReplayEndpoint(Endpoint):
         return {"kind": self.kind, "sha256": sha256, "response": self._response}
 
     def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
-        """Return the record of a row if it has BFCL's layout, else None."""
+        """Return the record of a row if it is a conversation in BFCL's layout; None for a single answer.
+
+        Raises:
+            NoAnswerError: the file has no record of the row.
+        """
         record = self._find(id_key(row.id))
         if record is None:
             raise NoAnswerError(f"row {row.id}: no recorded answer in {self._path}")
@@ -149,6 +159,7 @@ class ReplayEndpoint(Endpoint):
 
 
 def _result_files(path: Path) -> list[Path]:
+    """Return a file by itself, or all result files of BFCL in a folder; refuse a folder without one."""
     if not path.is_dir():
         return [path]
     files = sorted(path.rglob(f"BFCL_v*{_BFCL_RESULT}"))
@@ -158,7 +169,7 @@ def _result_files(path: Path) -> list[Path]:
 
 
 def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
-    """Return the recorded error, with its original type if Tunecheck defines that type."""
+    """Return the error in a record, with its original type if that is one of Tunecheck's."""
     error = record["error"]
     told = error if isinstance(error, dict) else {"message": error}
     name, text = text_or_none(told.get("type")) or "EndpointError", text_or_none(told.get("message"))
@@ -194,6 +205,7 @@ class RecordedFile:
     """
 
     def __init__(self, path: Path, answer_keys: Sequence[str]) -> None:
+        """Read the file once, remember where each record begins, and hash the content (`sha256`)."""
         self.path = path
         self._answer_keys = answer_keys
         self._places: dict[bytes, _AnswerPlace] = {}
@@ -228,6 +240,11 @@ class RecordedFile:
         return record
 
     def _index(self, line: bytes, number: int, offset: int) -> None:
+        """Remember where the record in a line begins, by its id and messages; skip a blank line.
+
+        Raises:
+            DataError: the line is too long or no record, or another record has the same key.
+        """
         where = f"{self.path}, line {number}"
         if len(line) > MAX_LINE_BYTES:
             raise DataError(f"{where}: longer than {MAX_LINE_BYTES >> 20} MiB")
@@ -252,6 +269,7 @@ class RecordedFile:
 
 
 def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
+    """Return the lookup keys of a record: of its id, its messages, or both. Errors begin with `where`."""
     keys = []
     row_id, messages = record.get("id"), record.get("messages")
     number = whole_number(row_id)

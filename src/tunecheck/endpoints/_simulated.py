@@ -78,6 +78,7 @@ class SimulatedEndpoint(Endpoint):
         ground_truth: str | None = None,
         latency_ms: float = 0.0,
     ) -> None:
+        """Check the rates; without rates, use those of default_simulated.yaml."""
         self.name = name
         self._seed = seed
         if rates is None:
@@ -103,7 +104,7 @@ class SimulatedEndpoint(Endpoint):
             raise definition.at("rates").error(str(error)) from None
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """Return the row's ground truth, or a mistake."""
+        """Return the row's ground truth or a mistake; the same request always gets the same answer."""
         row_id = (request.row.id if request.row else "").encode("utf-8", "surrogatepass")
         stem = blake2b(b"%d\0%s" % (self._seed, row_id), digest_size=8).hexdigest()
         rng = Random(stem)
@@ -140,6 +141,7 @@ class SimulatedEndpoint(Endpoint):
         }
 
     def _answer(self, request: ChatRequest, rng: Random) -> SimulatedAnswer:
+        """Return the ground truth with at most one mistake, drawn by the rates; without a row, a fixed text."""
         if request.row is None:
             return SimulatedAnswer(text=_NO_ROW)
         truth = _ground_truth(request.row, self._columns)
@@ -153,6 +155,7 @@ class SimulatedEndpoint(Endpoint):
 
 
 def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
+    """Return the rates after checking names and values; those of call rows, and of text rows, add up to 1 at most."""
     known = {**CALL_MISTAKES, **ANSWER_MISTAKES}
     checked: dict[str, float] = {}
     for name, rate in rates.items():
@@ -169,6 +172,7 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
 
 
 def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
+    """Return the text and calls of the first of these columns with a value; raise ReplyError if the row has none."""
     for column in columns:
         value = row.values.get(column)
         if value is not None:

@@ -60,6 +60,7 @@ def read_stream(body: bytes) -> Streamed:
 
 
 def _piece(data: bytes) -> Mapping[str, JSON]:
+    """Return the JSON object of one event, or {} for other JSON; raise UnreadableReplyError if it is not JSON."""
     try:
         piece = read_json(data)
     except ValueError:
@@ -90,7 +91,7 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def merge_delta(held: dict[str, object], delta: Mapping[str, JSON]) -> None:
-    """Merge a piece into the message: join texts, merge list items by index, keep the first of other values."""
+    """Merge a piece into the message `held`: join texts, merge list items by index, keep the first of other values."""
     for key, value in delta.items():
         before = held.get(key)
         if isinstance(value, list) or isinstance(before, list):
@@ -132,6 +133,7 @@ def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
 
 
 def _whole(value: object) -> JSON:
+    """Return a merged value as JSON: text buffers as texts, and list items without their index."""
     if isinstance(value, io.StringIO):
         return value.getvalue()
     if isinstance(value, list):
@@ -155,7 +157,7 @@ class _StreamedAnswer:
     others: int = 0
 
     def add(self, piece: Mapping[str, JSON]) -> bool:
-        """Add a piece and return whether it contained reasoning, text or a call."""
+        """Add a piece. Return whether it contained reasoning, text or a call."""
         if "choices" not in piece:
             kind = str(piece.get("type"))
             self.others += not kind.startswith("response.")  # a keep-alive event, or another protocol
@@ -181,7 +183,7 @@ class _StreamedAnswer:
         """Return the chat completion.
 
         Raises:
-            UnreadableReplyError: the completion is incomplete.
+            UnreadableReplyError: the stream has another form, or ended before the answer.
         """
         if not self.begun and self.others:
             raise UnreadableReplyError("streams its answers, but not as pieces of chat completions", lasting=True)

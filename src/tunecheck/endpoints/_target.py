@@ -85,6 +85,7 @@ class EndpointTarget(EndpointTargetBase):
     """
 
     def __init__(self, endpoint: Endpoint, mapping: Mapping[str, str] | None = None) -> None:
+        """Read the mapping of request parts (messages, tools, parameters) to columns; None uses the default columns."""
         super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS, UNPARSED])
@@ -93,7 +94,7 @@ class EndpointTarget(EndpointTargetBase):
         self._chosen = frozenset(mapping or {})
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """Return the endpoint's answer to a row.
+        """Return the output columns for a row; UNPARSED marks calls that the API left in the text.
 
         Raises:
             ValueError: the row's messages, tools or parameters are missing or of the wrong type.
@@ -110,10 +111,10 @@ class EndpointTarget(EndpointTargetBase):
         return columns
 
     def check_columns(self, columns: frozenset[str]) -> None:
-        """Check that rows with these columns can have messages.
+        """Check that the data has a column with messages.
 
         Raises:
-            ConfigurationError: they cannot; the text says how to name the column.
+            ConfigurationError: it has none, and the endpoint cannot go by the row alone.
         """
         names = [str(path[0]) for path in self._paths["messages"]]
         if not self.endpoint.depends_on_row and columns.isdisjoint(names):
@@ -152,15 +153,21 @@ class EndpointTarget(EndpointTargetBase):
         return {"messages": messages, "tools": tools, "parameters": dict(request.parameters)}
 
     def _value(self, row: Row, name: str) -> JSON:
+        """Return a part of the request from the first of its columns with a value, or None.
+
+        Raises:
+            ValueError: the user's mapping names the column, and the row has no value in it.
+        """
         for path in self._paths[name]:
             value = find_value(row.values, path)
             if not isinstance(value, Missing) and value is not None:
                 return value
         if name in self._chosen:
-            raise ValueError(f"no {name} in column {_path_text(self._paths[name][0])}")
+            raise ValueError(f"this row has no {name} in the mapped column {_path_text(self._paths[name][0])}")
         return None
 
     def _messages(self, row: Row) -> Sequence[Mapping[str, JSON]]:
+        """Return the row's messages; empty if they are unreadable but the endpoint can go by the row itself."""
         try:
             return read_messages(self._value(row, "messages"), self._message_columns)
         except ValueError:
@@ -189,6 +196,7 @@ def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
 
 
 def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:
+    """Return a tool or a bare function schema as an OpenAI tool; errors name its `index` in the list."""
     if isinstance(item, dict) and isinstance(item.get("function"), dict):
         return item if "type" in item else {"type": "function", **item}
     if isinstance(item, dict) and isinstance(item.get("name"), str):
@@ -222,6 +230,11 @@ def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
 
 
 def _column(name: str, text: str) -> ValuePath:
+    """Return the path in a row for one entry of a mapping: `${data.a.b}` or a column's name.
+
+    Raises:
+        ConfigurationError: the entry's key is unknown, or its reference is not to the data.
+    """
     if name not in _DEFAULTS:
         raise ConfigurationError(f"an endpoint's mapping has no {name!r}{did_you_mean(name, _DEFAULTS)}")
     inner = text.strip()
@@ -242,7 +255,7 @@ def _path_text(path: ValuePath) -> str:
 
 
 def _source(kind: type) -> str:
-    """Return a hash of the file that defines an endpoint kind, because answers may change with the code."""
+    """Return a hash of the file that defines this class, because answers may change with the code."""
     try:
         file = inspect.getsourcefile(sys.modules[kind.__module__])
         raw = Path(file).read_bytes() if file else b""
@@ -322,7 +335,7 @@ def with_system(messages: Sequence[Message], text: str) -> list[Message]:
 
 
 def _write_calls(message: Message, prompt: ToolPrompt) -> Message:
-    """Return a message of the model with the calls written into the text."""
+    """Return a model's message with its `tool_calls` written into the text in the family's format."""
     if not message.get("tool_calls"):
         return message
     calls = read_calls({"role": "assistant", "tool_calls": message["tool_calls"]}).calls

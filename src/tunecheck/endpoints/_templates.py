@@ -42,6 +42,7 @@ class RequestTemplate:
             return values[name] if name in values else _column(request, name)
 
         def filled(value: JSON) -> JSON:
+            """Return a part of the body with its references replaced by values."""
             if isinstance(value, dict):
                 return {
                     key: filled(item) for key, item in value.items() if not (isinstance(item, str) and item in left_out)
@@ -68,6 +69,11 @@ class RequestTemplate:
         return resolve(value, place, self._redactor)
 
     def _reference(self, match: re.Match[str], place: Place) -> str:
+        """Return a reference unchanged after checking and noting its name; replace a variable of the environment.
+
+        Raises:
+            ConfigurationError: the name is unknown.
+        """
         inner = match[1]
         if inner is None:
             return match[0]
@@ -85,6 +91,7 @@ class RequestTemplate:
 
 
 def _column(request: ChatRequest, name: str) -> JSON:
+    """Return the value for a reference `data.<column>`; raise ValueError if the row has no such column."""
     value = find_value(request.row.values, parse_path(name)[1:]) if request.row else None
     if request.row is None or isinstance(value, Missing):
         raise ValueError(f"the endpoint's request names ${{{name}}}, which this row does not have")

@@ -51,15 +51,18 @@ def checked_url(
 ) -> str:
     """Return a service's address after checks: https, or http to this machine, and no secret in the address.
 
-    `allow_http` also allows http to private networks, and to public hosts if `sends_secrets` is false. Errors never
-    show credentials.
+    `allow_http` also allows http to private networks, and to public hosts if `sends_secrets` is false. If a secret
+    variable holds the address, its path and query are masked from now on.
+
+    Raises:
+        ConfigurationError: the address is wrong; the error never shows credentials.
     """
     secretive, text = hides(text), environment(text, place, redactor).strip()
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise place.error("is not an address that can be called") from None
+        raise place.error("is not an address that can be called: write one such as https://host/path") from None
     if parts.scheme not in _PORTS or not host or not text.isprintable() or " " in text:
         raise place.error("must be an address such as https://host/path")
     if parts.username is not None or parts.password is not None:
@@ -104,7 +107,11 @@ def is_loopback(host: str) -> bool:
 
 
 def proxy_for(url: str) -> Proxy | None:
-    """Return the environment's proxy for this address (https_proxy, all_proxy, no_proxy); None for this machine."""
+    """Return the environment's proxy for this address, or None (always for this machine).
+
+    Raises:
+        ConfigurationError: the proxy's address is wrong.
+    """
     target = urlsplit(url)
     host = target.hostname or ""
     if is_loopback(host) or urllib.request.proxy_bypass(f"{host}:{target.port or _PORTS[target.scheme]}"):
@@ -130,6 +137,7 @@ def proxy_for(url: str) -> Proxy | None:
 
 
 def _without_credentials(parts: SplitResult) -> str:
+    """Return a proxy's scheme, host and port."""
     host = parts.hostname or ""
     netloc = f"[{host}]" if ":" in host else host
     return urlunsplit((parts.scheme, f"{netloc}:{parts.port}" if parts.port else netloc, "", "", ""))
@@ -199,6 +207,7 @@ class HttpTransport:
     """
 
     def __init__(self, url: str, *, connections: int, timeout_s: float, most_bytes: int) -> None:
+        """Open a session without sending anything. `proxy_secret` is the proxy's credentials, for masking."""
         self._url = yarl.URL(url)
         self._timeout_s = timeout_s
         self._most_bytes = most_bytes
@@ -241,7 +250,7 @@ class HttpTransport:
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> Exception:
-        """Return an error of aiohttp as AttemptFailed. An error that is not about the request is returned unchanged."""
+        """Return an error of aiohttp as AttemptFailed; return an error of another origin unchanged."""
         match error:
             case aiohttp.ConnectionTimeoutError():
                 text = f"no connection to {self._url.host}:{self._url.port} in time"
@@ -276,6 +285,11 @@ class HttpTransport:
 
 
 async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_bytes: int) -> Reply:
+    """Read a reply to its end, or a stream to its last event, and note when each part arrived.
+
+    Raises:
+        AttemptFailed: the reply is larger than `most_bytes`.
+    """
     loop = asyncio.get_running_loop()
     body = bytearray()
     arrivals: list[tuple[int, float]] = []
@@ -384,7 +398,7 @@ def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
 def error_failure(
     reply: Reply, body: JSON, who: str, redactor: Redactor, retry_after: float | None = None
 ) -> CallFailure:
-    """Return the failure for an error reply: by its status, or by its body if the status is 200."""
+    """Return the failure for an error reply: by its status, or by its body if the status is below 300."""
     status, usage = _own_status(reply, body), read_usage(body)
     id_ = request_id(reply.headers, redactor)
     codes = _codes(body)
@@ -453,6 +467,7 @@ def _inner_errors(body: JSON) -> list[dict[str, JSON]]:
 
 
 def _status_name(status: int) -> str:
+    """Return a status with its name, such as "404 Not Found"."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

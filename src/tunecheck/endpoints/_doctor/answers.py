@@ -86,7 +86,7 @@ class DoctorAnswer:
 
     @property
     def kept_back(self) -> str | None:
-        """The cause of a lost call: it is in the reasoning, or only the finish reason indicates it. Or None."""
+        """The cause of a lost call (it is in the reasoning, or only the finish reason shows it), or None."""
         if self.completion.tool_calls or self.in_text.calls:
             return None
         thought = read_calls(self.completion.reasoning or "", tools=list(self.request.tools or ()))
@@ -120,7 +120,7 @@ class DoctorAnswer:
         return clean(calls or self.text, 160) or "nothing"
 
     def call(self, name: str) -> Mapping[str, JSON] | None:
-        """Return the arguments of the first call of a function, ignoring changes of its name; None without a call."""
+        """Return the arguments of the first call of a function, even under a changed name; None without one."""
         last = plain_name(name)
         return next((call.arguments for call in self.calls if plain_name(call.name).endswith(last)), None)
 

@@ -19,6 +19,7 @@ _COMMON_FORM = "hermes"
 
 
 def tools_are_shown(answers: Answers) -> Diagnosis:
+    """Check that tools lengthen the prompt, so that the model sees them; suggest tools as text otherwise."""
     if not answers.sends_tools:
         return Diagnosis(
             "warn",
@@ -45,7 +46,7 @@ def _are_shown(answers: Answers) -> bool:
 
 
 def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
-    """Return a failure with the suggestion `tools: text`, unless the definition already says so."""
+    """Return a failure that suggests describing tools in the prompt (`tools: text`), unless the definition does."""
     if answers.definition.get("tools") == "text":
         return Diagnosis("fail", evidence)
     form = str(answers.definition.get("format", AUTO))
@@ -57,6 +58,7 @@ def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
 
 
 def calls_are_parsed(answers: Answers) -> Diagnosis:
+    """Check that some question was answered with a call that the API returned as one, not in text or reasoning."""
     called, left = answers.with_calls, answers.left_in_text
     if left and not answers.as_text:
         return _left_in_text(answers, left[0])
@@ -81,6 +83,7 @@ def calls_are_parsed(answers: Answers) -> Diagnosis:
 
 
 def _left_in_text(answers: Answers, answer: DoctorAnswer) -> Diagnosis:
+    """Return the failure for a call that the server left in the text, with the parser or format that reads it."""
     family = str(answer.in_text.format)
     change: dict[str, JSON] = {"format": family} if _is_profile(family) else {}
     evidence = f"the call is left in the text, as {family} writes it: {clean(answer.text, 120)}"
@@ -88,6 +91,7 @@ def _left_in_text(answers: Answers, answer: DoctorAnswer) -> Diagnosis:
 
 
 def _is_profile(name: str) -> bool:
+    """Return whether a model family of this name has a format profile."""
     try:
         return choose_profile(name) is not None
     except PluginError:
@@ -95,6 +99,7 @@ def _is_profile(name: str) -> bool:
 
 
 def arguments_are_json(answers: Answers) -> Diagnosis:
+    """Check that the arguments of calls are JSON objects as text, encoded once."""
     of_the_api = (answer for answer in answers.answered if not (answer.ended_by_length or answer.is_read_from_text))
     written = [call for answer in of_the_api for call in answer.written]
     for name, arguments in written:
@@ -107,7 +112,7 @@ def arguments_are_json(answers: Answers) -> Diagnosis:
 
 
 def _spelling(arguments: JSON) -> tuple[Status, str, str] | None:
-    """Return the status, problem and advice for arguments that are not JSON text of an object."""
+    """Return a finding's status, problem and advice for badly encoded arguments; None if they are right."""
     if isinstance(arguments, dict):
         return "warn", "are an object, not JSON text", "Tunecheck reads both; other clients of this server may not"
     found = arguments_problem(arguments) if isinstance(arguments, str) else ("bad_arguments", None)
@@ -118,6 +123,7 @@ def _spelling(arguments: JSON) -> tuple[Status, str, str] | None:
 
 
 def names_are_kept(answers: Answers) -> Diagnosis:
+    """Check that calls use the names of offered functions unchanged, and that names with dots are accepted."""
     for answer in answers.with_calls:
         offered = [str(function.get("name")) for function in _functions(answer)]
         for call in answer.calls:
@@ -139,6 +145,7 @@ def names_are_kept(answers: Answers) -> Diagnosis:
 
 
 def _functions(answer: DoctorAnswer) -> list[Mapping[str, JSON]]:
+    """Return the functions that the question offered."""
     functions = (tool.get("function") for tool in answer.request.tools or ())
     return [function for function in functions if isinstance(function, dict)]
 
@@ -151,6 +158,7 @@ def calls_as(question: str) -> Callable[[Answers], Diagnosis]:
     name, wanted = RIGHT[question].function, RIGHT[question].arguments
 
     def check(answers: Answers) -> Diagnosis:
+        """Check that the right function was called with the right arguments (others may be added)."""
         answer = answers[question]
         arguments = answer.call(name)
         if arguments is None:
@@ -173,6 +181,7 @@ def _same(value: JSON, wanted: JSON) -> bool:
 
 
 def enum_is_obeyed(answers: Answers) -> Diagnosis:
+    """Check that an argument with an enum has one of its two values."""
     arguments = answers["call"].call("get_weather")
     if arguments is None:
         return Diagnosis("fail", f"get_weather was not called, but: {answers['call'].shown()}", _MODEL_OR_PARSER)
@@ -185,6 +194,7 @@ def enum_is_obeyed(answers: Answers) -> Diagnosis:
 
 
 def calls_in_parallel(answers: Answers) -> Diagnosis:
+    """Check that a question about two cities was answered with a call for each."""
     answer = answers["parallel"]
     cities = {str(call.arguments.get("city")).lower() for call in answer.calls}
     if all(any(wanted in city for city in cities) for wanted in ("lisbon", "oslo")):
@@ -194,6 +204,7 @@ def calls_in_parallel(answers: Answers) -> Diagnosis:
 
 
 def results_are_understood(answers: Answers) -> Diagnosis:
+    """Check that the answer after a tool result repeats the result and does not call again."""
     answer = answers["result"]
     if RIGHT["result"].text in answer.text:
         return Diagnosis("pass", answer.shown())
@@ -204,6 +215,7 @@ def results_are_understood(answers: Answers) -> Diagnosis:
 
 
 def no_needless_call(answers: Answers) -> Diagnosis:
+    """Check that a greeting was answered without a call."""
     answer = answers["greeting"]
     if answer.calls:
         advice = 'is tool_choice set to "required"? Rows without a call can never pass then'

@@ -17,6 +17,7 @@ from tunecheck.endpoints._doctor.questions import RIGHT
 
 
 def _system_is_obeyed(answers: Answers) -> Diagnosis:
+    """Check that an answer contains the word that the system prompt demands."""
     answer, word = answers["system"], RIGHT["system"].text
     if word.lower() in answer.text.lower():
         return Diagnosis("pass", answer.shown())
@@ -34,6 +35,7 @@ _HIDDEN_TOKENS = 40
 
 
 def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
+    """Check that reasoning is neither in the answers' text, nor instead of it, nor hidden."""
     leaked = next((answer for answer in answers.answered if answer.thinks_aloud), None)
     if leaked is not None:
         advice = f"{answers.serving.advice('reasoning')}; Tunecheck separates it from the answer itself"
@@ -59,6 +61,7 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
 
 
 def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
+    """Check that no answer is cut off at a token limit, reported (finish reason) or not (counting ends early)."""
     cut = sorted(
         (answer for answer in answers.answered if answer.ended_by_length), key=lambda each: repeats_itself(each.text)
     )
@@ -75,6 +78,7 @@ def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
 
 
 def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
+    """Return the failure for a cut-off answer: it repeats itself, or the token limit should be raised."""
     tokens = cut.completion.usage.output_tokens
     limit = output_limit(answers.parameters)
     evidence = f"cut off after {'?' if tokens is None else tokens} tokens: …{clean(cut.text[-60:])}"
@@ -96,6 +100,7 @@ _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use", "tool_cal
 
 
 def _finish_reasons_are_true(answers: Answers) -> Diagnosis:
+    """Check that whole answers and calls end with a finish reason that says so."""
     said = answers["greeting"].completion.finish_reason
     whole = (answer.completion for answer in answers.answered if not answer.ended_by_length)
     called = next((completion for completion in whole if completion.tool_calls), None)
@@ -118,6 +123,7 @@ _STOP_TOKEN = re.compile(
 
 
 def _stop_tokens_are_taken_away(answers: Answers) -> Diagnosis:
+    """Check that no answer's text contains the model's end-of-turn token; suggest it as a `stop`."""
     for answer in answers.answered:
         found = _STOP_TOKEN.search(answer.raw_text)
         if found is not None:
@@ -136,6 +142,7 @@ _REPEAT = "measure with --repeat, and compare runs with that in mind"
 
 
 def _answers_repeat(answers: Answers) -> Diagnosis:
+    """Check that one question asked twice at temperature 0 gets the same text."""
     once, again = answers["primes"], answers["primes again"]
     if once.error or again.error:
         return Diagnosis("warn", f"temperature 0 is refused: {once.refusal or again.refusal}")
@@ -149,6 +156,7 @@ def _answers_repeat(answers: Answers) -> Diagnosis:
 
 
 def _streams_are_the_same(answers: Answers) -> Diagnosis:
+    """Check that a streamed answer has the same call as the answer to the same question without a stream."""
     whole, streamed = answers["call"], answers["streamed"]
     if streamed.error is not None:
         return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "leave stream: out")
@@ -171,6 +179,7 @@ def _lost(whole: DoctorAnswer, streamed: DoctorAnswer) -> bool:
 
 
 def _usage_is_reported(answers: Answers) -> Diagnosis:
+    """Check that the service reports tokens."""
     usage = answers["untooled"].completion.usage
     if usage.input_tokens is None or usage.output_tokens is None:
         return Diagnosis("warn", "no tokens are reported: cost and token limits are estimated by characters")
@@ -178,6 +187,7 @@ def _usage_is_reported(answers: Answers) -> Diagnosis:
 
 
 def _rate_limits_are_known(answers: Answers) -> Diagnosis:
+    """Check that the definition's request limit is no higher than the service's header allows."""
     headers = {name.lower(): value for name, value in answers.headers.items()}
     told = headers.get("x-ratelimit-limit-requests")
     limits = answers.definition.get("limits")
@@ -193,6 +203,7 @@ def _rate_limits_are_known(answers: Answers) -> Diagnosis:
 
 
 def _parameters_are_taken(answers: Answers) -> Diagnosis:
+    """Check that the API accepted the definition's parameters and kept their token limit."""
     facts, given = answers.facts, answers.parameters
     refused = [name for name in facts.parameters if name in given]
     sent = facts.parameters_of(given)

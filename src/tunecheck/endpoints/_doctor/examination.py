@@ -55,6 +55,7 @@ class CheckReport:
         return [f"{head}: answered", *(f"  {name:<12}{text}" for name, text in self._facts() if text)]
 
     def _facts(self) -> list[tuple[str, str]]:
+        """Return the report's lines as pairs of a label and a text; lines with an empty text are not shown."""
         completion = self.answer.completion
         counts = (completion.usage.input_tokens, completion.usage.output_tokens)
         asked, answered = ("unknown" if count is None else str(count) for count in counts)
@@ -102,6 +103,7 @@ class Examination:
         return Counter(finding.verdict.status for finding in self.findings)
 
     def as_json(self) -> dict[str, JSON]:
+        """Return the examination for `--json`: counts by status, the checks, and the keys to change."""
         return {
             "endpoint": self.endpoint,
             "kind": self.kind,
@@ -132,7 +134,7 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
 
 
 async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
-    """Return the answers. Further questions with tools are only sent if the first one was answered."""
+    """Ask all questions. Those with tools are only asked if the first one of them was answered."""
     if isinstance(endpoint, HttpEndpoint):
         endpoint.fail_fast()
     free = asyncio.Semaphore(10_000 if endpoint.limits_concurrency else endpoint.concurrency or _AT_ONCE)
@@ -165,6 +167,7 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
 
 
 def _findings(answers: Answers) -> Iterator[DoctorFinding]:
+    """Yield the finding of every check, or only one if the first question got no answer."""
     error = answers["untooled"].error
     if error is not None:
         yield DoctorFinding(
@@ -187,6 +190,7 @@ def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> di
 
 
 async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semaphore) -> DoctorAnswer:
+    """Ask one question when `free` admits it; an error becomes part of the answer."""
     async with free:
         try:
             return DoctorAnswer(question, await ask(endpoint, question))

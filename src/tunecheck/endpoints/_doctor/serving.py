@@ -60,7 +60,7 @@ class Serving:
 
 
 async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
-    """Find the program that serves an endpoint. Call it after an answer, because it reads the reply headers."""
+    """Find the program that serves an endpoint. Call it after an answer, whose headers are the first evidence."""
     if endpoint.kind == "azure_openai":
         return Serving()
     headers = {name.lower(): value.lower() for name, value in endpoint.reply_headers().items()}
