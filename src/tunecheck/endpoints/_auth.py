@@ -172,7 +172,7 @@ def make_auth(config: AuthConfig, place: Place, redactor: Redactor, defaults: Si
     sort: str = config.type or ("none" if config.value is None else "key")
     for key, sorts in _KEYS_OF.items():
         if getattr(config, key) is not None and sort not in sorts:
-            raise place.at(key).error(f"the auth type {sort} has no such key")
+            raise place.at(key).error(f"unknown key for auth type {sort}: leave it out")
     if sort == "none":
         return NoAuth()
     if sort == "entra":

@@ -163,7 +163,9 @@ class EndpointTarget(EndpointTargetBase):
             if not isinstance(value, Missing) and value is not None:
                 return value
         if name in self._chosen:
-            raise ValueError(f"this row has no {name} in the mapped column {_path_text(self._paths[name][0])}")
+            raise ValueError(
+                f"this row has no {name} in column {_path_text(self._paths[name][0])}, which the mapping names"
+            )
         return None
 
     def _messages(self, row: Row) -> Sequence[Mapping[str, JSON]]:

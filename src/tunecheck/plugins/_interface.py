@@ -133,7 +133,7 @@ class Plugin(_Brought):
     own_kinds: Mapping[str, Extensions] = field(default_factory=dict, kw_only=True)
 
     def brings(self, kind: str) -> Extensions:
-        """Return the extensions of a kind by name."""
+        """Return the plug-in's extensions of this kind by name; empty if it has none."""
         extensions: Extensions = getattr(self, kind) if kind in CORE_KINDS else self.own_kinds.get(kind, {})
         return extensions
 

@@ -108,7 +108,7 @@ def distribution_of(point: EntryPoint) -> str:
 
 @lru_cache(maxsize=4)
 def _environment(path: tuple[str, ...]) -> _Environment:
-    """Read the entry points on a search path; the path is a parameter so that another one is read anew."""
+    """Return the plug-ins on a search path; a parameter, so that a changed path is read anew despite the cache."""
     from importlib.metadata import entry_points  # takes longer than all else here
 
     select = entry_points().select
@@ -128,6 +128,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
 
 
 def _absent(point: EntryPoint, error: BaseException) -> AbsentPlugin:
+    """Return why a registered plug-in cannot be loaded: its package is missing, or loading raised this error."""
     package = point.module.partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and point.module.startswith(str(error.name)):
         return AbsentPlugin(point.name, package, f"the package {package} is not installed")
@@ -193,7 +194,7 @@ def find(
 
 
 def absence_hint() -> str:
-    """Return the end of an error about an unknown name, which lists plug-ins that are not installed."""
+    """Return the end of an error about an unknown name: the plug-ins that cannot be loaded; "" if all can."""
     absent = [f"{each.name} ({each.package})" for each in absent_plugins()]
     return f"; it may belong to a plug-in that is not installed: {', '.join(absent)}" if absent else ""
 
@@ -211,7 +212,12 @@ def check(candidate: Candidate, trust: Trust) -> None:
 
 
 def load(candidate: Candidate) -> object:
-    """Load an extension; raises the errors of `find`."""
+    """Load an extension.
+
+    Raises:
+        MissingExtraError: it needs a package that is not installed.
+        PluginError: its code does not load.
+    """
     plugin = candidate.plugin
     if plugin is not None and plugin.extra is not None and not all(map(find_spec, plugin.requires)):
         raise _missing_extra(candidate, plugin.extra)
@@ -219,11 +225,13 @@ def load(candidate: Candidate) -> object:
 
 
 def _missing_extra(candidate: Candidate, extra: str) -> MissingExtraError:
+    """Return the error that names the extra to install for this extension."""
     described = f"{candidate.name!r} of the {candidate.kind.replace('_', ' ')}"
     return MissingExtraError(described, extra, candidate.distribution)
 
 
 def _load(candidate: Candidate) -> object:
+    """Load an extension. Every error becomes a PluginError, a missing package of its extra a MissingExtraError."""
     extra = None if candidate.plugin is None else candidate.plugin.extra
     try:
         return candidate.load()
@@ -247,6 +255,7 @@ def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
 
 
 def _plugin_candidates(kind: str) -> Iterator[Candidate]:
+    """Yield the extensions of a kind that the lists of installed plug-ins name."""
     for installed in installed_plugins():
         plugin = installed.plugin
         for name, each in plugin.brings(kind).items():
@@ -255,6 +264,7 @@ def _plugin_candidates(kind: str) -> Iterator[Candidate]:
 
 
 def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
+    """Yield the extensions of a kind that workspace files offer: Python files, and judges' prompt files."""
     own = any(kind in installed.plugin.own_kinds for installed in installed_plugins())
     if own or kind in _OFFERED_BY_FILES:
         for path in _files(workspace, f"{kind}/*.py"):
@@ -267,6 +277,7 @@ def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
 
 
 def _made_from(maker: Candidate, path: Path) -> object:
+    """Return the plug-in's class for such files, with the file's path as its first argument."""
     made = load(maker)
     assert callable(made)
     return partial(made, path)
@@ -284,7 +295,7 @@ def _is_prompt_of(candidate: Candidate, judge: Candidate) -> bool:
 
 
 def _all(kind: str) -> list[Any]:
-    """Return all extensions of a kind that can be loaded; skip extensions with a missing package."""
+    """Return all extensions of a kind; those with a missing package are left out."""
     loaded = []
     for candidate in discover(kind):
         with suppress(MissingExtraError):
@@ -358,7 +369,7 @@ _LOADED_FROM = "__tunecheck_loaded_from__"
 
 
 def load_file(path: Path, module_name: str) -> ModuleType:
-    """Run a workspace file as a module and register it under the name, so that its classes can be pickled.
+    """Run a workspace file as a module and register it under the name, so that pickle finds its classes.
 
     A file that has changed since it was loaded is loaded again.
 
@@ -393,6 +404,11 @@ def _register_packages(module_name: str) -> None:
 
 
 def _file_state(path: Path) -> tuple[str, int, int]:
+    """Return the path, modification time and size of a file, which show whether it changed.
+
+    Raises:
+        PluginError: the file cannot be read.
+    """
     try:
         status = path.stat()
     except OSError as error:
@@ -401,7 +417,7 @@ def _file_state(path: Path) -> tuple[str, int, int]:
 
 
 def load_offer(path: Path) -> object:
-    """Load a workspace file and return the extension that it defines.
+    """Load a workspace file and return its extension: an object with the file's name, or the only class or function.
 
     Raises:
         PluginError: the file defines none, or several.
@@ -429,7 +445,7 @@ def load_offer(path: Path) -> object:
 
 
 def _plugins_among(own: Sequence[_Named]) -> list[_Named]:
-    """Return the classes and functions that can be an extension; if just one subclasses our classes, only that one."""
+    """Return the classes and functions that can be extensions; only the subclass of a Tunecheck class if one exists."""
     able = [each for each in own if not typing.is_typeddict(each)]
     able = [each for each in able if not (isinstance(each, type) and issubclass(each, (Enum, BaseException, tuple)))]
     ours: list[_Named] = [

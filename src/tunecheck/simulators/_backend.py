@@ -41,14 +41,14 @@ class OperationResult:
 
 
 def success(value: object) -> OperationResult:
-    """Return the result of an operation; a dict with an `error` other than None or False counts as failed."""
+    """Return the result of an operation that returned `value`; a dict with an `error` (not None or False) failed."""
     return OperationResult(
         result_text(value), isinstance(value, dict) and value.get("error") not in (None, False), value
     )
 
 
 def failure(message: str) -> OperationResult:
-    """Return the result of a failed call."""
+    """Return the result of a failed call; the model sees the message as `{"error": message}`."""
     value = {"error": message}
     return OperationResult(result_text(value), True, value)
 
@@ -80,6 +80,11 @@ class Backend:
     """
 
     def __init__(self, simulators: Mapping[str, Simulator], *, time_limit_s: float = 10) -> None:
+        """List the operations of all simulators by name.
+
+        Raises:
+            PluginError: two simulators have an operation of the same name.
+        """
         self.simulators = dict(simulators)
         self.time_limit_s = time_limit_s
         self._stuck: dict[str, str] = {}
@@ -99,7 +104,11 @@ class Backend:
         long_context: Mapping[str, JSON] | None = None,
         time_limit_s: float = 10,
     ) -> Backend:
-        """Return a backend of new instances, each loaded from its part of the configuration."""
+        """Return a backend of new instances, each loaded from its part of the configuration.
+
+        Raises:
+            DataError: a part of the configuration is invalid.
+        """
         simulators = {name: simulator() for name, simulator in classes.items()}
         backend = cls(simulators, time_limit_s=time_limit_s)
         for name, simulator in simulators.items():
@@ -138,6 +147,7 @@ class Backend:
             return failure(f"{operation.name} failed: {type(error).__name__}{': ' if text else ''}{text}")
 
     def _perform(self, owner: str, operation: Operation, arguments: Mapping[str, JSON]) -> object:
+        """Run an operation: at once if it is bounded and sync, else in a thread with the time limit."""
         simulator = self.simulators[owner]
         work = partial(operation.method, simulator, **arguments)
         if simulator.bounded and not operation.waits:
@@ -147,7 +157,11 @@ class Backend:
         return _run_with_time_limit(work, self.time_limit_s)
 
     def _make_argument(self, value: JSON) -> JSON:
-        """Return an argument with the calls in it replaced by their results."""
+        """Return an argument with the calls in it replaced by their results.
+
+        Raises:
+            _ArgumentFailedError: one of the calls failed.
+        """
         if isinstance(value, FunctionCall):
             result = self.call(value)
             if result.error:
@@ -196,6 +210,7 @@ class Backends:
         time_limit_s: float = 10,
         trust: Trust | None = None,
     ) -> None:
+        """Keep the settings; simulators are looked up when rows name them."""
         self._classes = dict(classes or {})
         self._read_constants = long_context
         self._workspace = (workspace or Path()).absolute()
@@ -215,13 +230,17 @@ class Backends:
 
     @cached_property
     def constants(self) -> Mapping[str, JSON]:
-        """Return the constants that extend the data of rows with long context."""
+        """The constants that extend rows with long context.
+
+        Raises:
+            DataError: no benchmark here provides them.
+        """
         if self._read_constants is None:
             raise DataError("a row needs long context, and no benchmark here has its texts")
         return self._read_constants()
 
     def find(self, name: str) -> type[Simulator]:
-        """Return the class of a simulator."""
+        """Return the class of a simulator by its name; raises the errors of `find_simulator`."""
         if name not in self._classes:
             self._classes[name] = find_simulator(name, among=self._plugins, trust=self._trust)
         return self._classes[name]
@@ -255,6 +274,11 @@ def find_simulator(
 
 
 def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
+    """Return a simulator's part of the configuration, empty if there is none.
+
+    Raises:
+        DataError: the part is not an object.
+    """
     part = config.get(name)
     if part is None:
         return {}
@@ -288,7 +312,7 @@ def holds_calls(value: object) -> bool:
 
 
 def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> object:
-    """Return what `work` returns, or raise what it raises, within the time limit.
+    """Return what `work` returns, or raise what it raises; raise _OverdueError after the time limit.
 
     After the limit, the thread is abandoned. Code that holds the interpreter's lock (`10**10**9`) cannot be abandoned,
     so a simulator must limit such arguments itself.

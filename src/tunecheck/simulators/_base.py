@@ -163,7 +163,7 @@ class Operation:
     waits: bool = False
 
     def bind(self, positional: Sequence[JSON], named: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return all arguments by parameter name.
+        """Return a call's arguments by parameter name, without defaults.
 
         Raises:
             ArgumentError: too many arguments, an unknown or repeated one, or a missing required one.
@@ -186,7 +186,7 @@ class Operation:
 
 @functools.cache
 def operations_of(simulator: type) -> Mapping[str, Operation]:
-    """Return the operations of a simulator's class by name."""
+    """Return the methods of a class that are marked as tools, as operations by name; overridden ones once."""
     operations: dict[str, Operation] = {}
     for owner in simulator.__mro__:
         for name, method in vars(owner).items():
@@ -196,6 +196,11 @@ def operations_of(simulator: type) -> Mapping[str, Operation]:
 
 
 def _operation(name: str, method: Callable[..., object]) -> Operation:
+    """Return a marked method as an operation.
+
+    Raises:
+        PluginError: it has *args, **kwargs or positional-only parameters.
+    """
     parameters = list(inspect.signature(method).parameters.values())[1:]  # without self
     by_position = [each for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     by_name = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
@@ -217,6 +222,11 @@ def tool_definition(operation: Operation) -> dict[str, JSON]:
 
 @functools.cache
 def _definition(operation: Operation) -> dict[str, JSON]:
+    """Return the OpenAI tool of an operation; cached, so callers must not change it.
+
+    Raises:
+        PluginError: a type annotation cannot be resolved.
+    """
     try:
         hints = typing.get_type_hints(operation.method)
     except (NameError, TypeError, AttributeError) as error:
@@ -238,7 +248,7 @@ def _definition(operation: Operation) -> dict[str, JSON]:
 
 
 def type_schema(hint: object) -> dict[str, JSON]:
-    """Return the JSON Schema of a parameter's type; for `object`, which allows anything, `{}`."""
+    """Return the JSON Schema of a type annotation; `{}` (any value) for `object` and unknown types."""
     if isinstance(hint, typing.TypeAliasType if hasattr(typing, "TypeAliasType") else ()):
         return type_schema(hint.__value__)
     if hint in _SCALARS:
@@ -260,6 +270,7 @@ def type_schema(hint: object) -> dict[str, JSON]:
 
 
 def _typed_dict_schema(hint: type) -> dict[str, JSON]:
+    """Return the JSON Schema of a TypedDict."""
     properties: dict[str, JSON] = {name: type_schema(each) for name, each in typing.get_type_hints(hint).items()}
     required: list[JSON] = [name for name in properties if name in hint.__required_keys__]  # type: ignore[attr-defined]
     return {"type": "object", "properties": properties, "required": required}

@@ -21,7 +21,7 @@ _LONGEST = 2_000
 
 
 def code(value: object, most: int = _LONGEST) -> str:
-    """Return a value as a code span on one line, safe in tables: markup, links and mentions in it have no effect."""
+    """Return a value as a Markdown code span on one line, safe in tables: markup and mentions in it have no effect."""
     text = clean(value, most)
     longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
     fence = "`" * (longest + 1)
@@ -41,6 +41,7 @@ def _write_sentence(sentence: Sentence) -> str:
 
 
 def _piece(text: str, style: Style, *, foreign: bool) -> str:
+    """Return a piece of a sentence as Markdown: a mark for its style, bold if strong, a code span if foreign."""
     if not text.strip():
         return " " if text else ""
     start, end = (" " if text[:1] == " " else ""), (" " if text[-1:] == " " else "")
@@ -50,6 +51,7 @@ def _piece(text: str, style: Style, *, foreign: bool) -> str:
 
 
 def _part(part: Text | Table) -> Iterator[str]:
+    """Yield the lines of a paragraph or table; several lines of a paragraph become a list."""
     if isinstance(part, Table):
         yield from _table(part)
         return
@@ -58,6 +60,7 @@ def _part(part: Text | Table) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
+    """Yield a table's lines in Markdown; a folded table is wrapped in `<details>`."""
     title = _write_sentence(table.title)
     if table.folded:
         yield f"<details><summary>{title}</summary>\n"
@@ -74,6 +77,7 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _row(cells: Sequence[Sentence], count: int) -> str:
+    """Return a row of a Markdown table, filled up with empty cells."""
     return f"| {' | '.join([*map(_write_sentence, cells), *[''] * (count - len(cells))])} |"
 
 
@@ -112,6 +116,7 @@ def junit(view: View, seconds: float) -> bytes:
 
 
 def _text(value: str) -> str:
+    """Return a text for XML: without invalid characters and log commands, cut at _LONGEST characters."""
     text = without_log_commands(_NO_XML.sub("", value.replace("\r\n", "\n").replace("\r", "\n")))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
@@ -130,6 +135,7 @@ def html(view: View) -> str:
 
 
 def _write_view(view: View) -> Iterator[str]:
+    """Yield the parts and notes as HTML."""
     for part in view.parts:
         if isinstance(part, Chart):
             yield _chart(part.intervals)
@@ -147,7 +153,10 @@ def _escape_sentence(sentence: Sentence, most: int = 200) -> str:
 
 
 def _html_table(table: Table) -> str:
+    """Return a table as HTML, with at most _MOST_ROWS rows."""
+
     def line(tag: str, cells: Sequence[Sentence]) -> str:
+        """Return one row of cells, as `td` or `th`."""
         return "<tr>" + "".join(f'<{tag} style="{_STYLE}">{_escape_sentence(cell)}</{tag}>' for cell in cells) + "</tr>"
 
     title, below = (f"<p>{_escape_sentence(said)}</p>" if said else "" for said in (table.title, table.below))
@@ -158,7 +167,7 @@ def _html_table(table: Table) -> str:
 
 
 def _chart(intervals: Sequence[Interval]) -> str:
-    """Return an SVG of the intervals on one axis, with a line at 0."""
+    """Return an SVG of at most 30 intervals on one axis with a line at 0; "" if no interval has a value."""
     drawn = [each for each in intervals if each.value is not None][:_MOST_INTERVALS]
     if not drawn:
         return ""
@@ -179,6 +188,7 @@ def _chart(intervals: Sequence[Interval]) -> str:
 
 
 def _lines(intervals: Sequence[Interval], at: Callable[[float], str]) -> Iterator[str]:
+    """Yield each interval's label, line and dot in SVG; `at` converts a value to an x-coordinate."""
     for number, each in enumerate(intervals):
         y = _LINE * number + _LINE // 2 + 2
         yield f'<text x="0" y="{y + 4}" fill="currentColor">{_escape_sentence(each.label, 32)}</text>'

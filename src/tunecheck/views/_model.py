@@ -169,6 +169,7 @@ def _line(sentence: Sentence) -> Line:
 
 
 def _tables(table: Table, width: int) -> Iterator[RenderableType]:
+    """Yield what a terminal shows of a table: its title, the table in one or several pieces, the text below."""
     from rich.padding import Padding
 
     if table.title:
@@ -201,11 +202,12 @@ def _sizes(table: Table) -> list[int]:
 
 
 def _is_list_of_identifiers(table: Table) -> bool:
+    """Return whether the table has no headings and its first column only single words."""
     return not any(map(text_of, table.heads)) and not any(" " in text_of(row[0]).strip() for row in table.rows)
 
 
 def _columns_that_fit(sizes: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield the columns of each table into which a wide table is split: the first column, and as many as fit."""
+    """Yield the columns of each piece of a table that is too wide: the first column, then as many as fit."""
     first = min(sizes[0], max(_NARROW, width + _BETWEEN - sum(sizes[1:])))
     shown, used = [0], first
     for at in range(1, len(sizes)):
@@ -218,6 +220,7 @@ def _columns_that_fit(sizes: Sequence[int], width: int) -> Iterator[list[int]]:
 
 
 def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) -> Grid:
+    """Return the table of these columns, in the widths that fit the terminal."""
     from rich.table import Table as Grid
 
     grid = Grid.grid(padding=(0, _BETWEEN))
@@ -233,7 +236,7 @@ def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) ->
 
 
 def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) -> list[int]:
-    """Return widths that fit: columns of text shrink to their longest word, and if that is not enough, any column."""
+    """Return widths that fit the terminal: text columns shrink to their longest word, then any column to _LEAST."""
     widths = [sizes[at] - _BETWEEN for at in columns]
     words = [
         widths[place]
@@ -257,7 +260,7 @@ def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) 
 
 
 def _cut(cell: Sentence, most: int) -> Line:
-    """Return a cell; an identifier longer than `most` loses its middle."""
+    """Return a cell for a terminal; an identifier longer than `most` loses its middle."""
     if len(text_of(cell)) <= most or " " in text_of(cell).strip():
         return _line(cell)
     return _line(Words(cut_middle(text_of(cell), most), next(words_of(cell)).style))
