@@ -155,6 +155,7 @@ def calibrate(
 
 
 def _name_of(evaluator: object) -> str:
+    """Return an evaluator's name in the run: its own name, else its main metric's or function's, else "evaluator"."""
     if isinstance(evaluator, str):
         return evaluator
     own = getattr(evaluator, "primary", None) or getattr(evaluator, "__name__", None)
@@ -162,7 +163,10 @@ def _name_of(evaluator: object) -> str:
 
 
 def _rereadable(labels: Data, limit: int | None) -> Dataset:
-    """Return a data set that can be read repeatedly and names no target; an iterable is read into memory."""
+    """Return the labels as a data set that can be read repeatedly and names no target.
+
+    An iterable is read into memory.
+    """
     dataset = open_dataset(labels, limit=limit)
     if dataset.scan().rows is None:
         return open_dataset([dict(row.values) for row in dataset.rows()])
@@ -197,7 +201,7 @@ def _is_empty(label: JSON) -> bool:
 
 
 def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> LabelKind:
-    """Return the first kind that all labels fit; each label is given with its row's id.
+    """Return the first kind that all labels fit, or check that they fit `wanted`; each label comes with its row's id.
 
     Raises:
         ConfigurationError: A label does not fit; the message names the row.
@@ -216,7 +220,7 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
 
 
 def as_pass_or_fail(label: JSON) -> str | None:
-    """Return `pass` or `fail` for a label with that meaning (true, yes, 1, …), else None."""
+    """Return `pass` or `fail` for a label or verdict with that meaning (true, yes, 1, …), else None."""
     number = as_number(label)
     if number is not None:
         return {1.0: PASS, 0.0: FAIL}.get(number)
@@ -224,7 +228,7 @@ def as_pass_or_fail(label: JSON) -> str | None:
 
 
 def as_number(label: JSON) -> float | None:
-    """Return a label as a finite number, also if it is a text; None if it is not a number."""
+    """Return a label as a finite number, also if it is a text; None for anything else, such as true or "1_000"."""
     if isinstance(label, bool) or not isinstance(label, (int, float, str)):
         return None
     try:
@@ -331,14 +335,18 @@ class _LabelledRun:
         return save_calibration(self._run.folder.parent, kept)
 
     def _outputs(self) -> Iterator[tuple[ResultRow, dict[str, JSON] | None]]:
-        """Yield each row with the evaluator's output; the output is None if the evaluator failed."""
+        """Yield each row with the evaluator's output by key; None as output if the evaluator failed."""
         prefix = f"outputs.{self._evaluator}."
         for row in self._rows:
             output = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
             yield row, output if output and f"error.{self._evaluator}" not in row else None
 
     def _chosen_metric(self, wanted: str | None, primary: str | None) -> str | None:
-        """Return the requested metric, else the evaluator's main metric."""
+        """Return the requested metric, else the evaluator's main one; None if it gave no output at all.
+
+        Raises:
+            ConfigurationError: There is no such metric, or the evaluator has several and declares no main one.
+        """
         keys = next((list(output) for _, output in self._outputs() if output is not None), [])
         results = [key.removesuffix(RESULT) for key in keys if key.endswith(RESULT)]
         if wanted is not None:
@@ -358,6 +366,11 @@ class _LabelledRun:
         return keys[0] if keys else None
 
     def _comparisons(self) -> Iterator[_Compared]:
+        """Yield each row with a verdict beside its label; count the rows that failed or are not applicable.
+
+        Raises:
+            ConfigurationError: A verdict is neither pass nor fail, or a numeric label has no threshold.
+        """
         for index, (row, output) in enumerate(self._outputs()):
             if output is None or output.get(f"{self._metric}_status") == "error":
                 self._counts["error"] += 1
@@ -371,13 +384,18 @@ class _LabelledRun:
                 yield _Compared(index, row, output, given, label, verdict, score)
 
     def _raw_verdict(self, output: Mapping[str, JSON]) -> JSON:
-        """Return the evaluator's verdict or score; None if the row is not applicable."""
+        """Return the metric's result or, without one, its value; None if the row is not applicable or has neither."""
         own, result = output.get(f"{self._metric}"), output.get(f"{self._metric}_result")
         if any(isinstance(value, str) and WORDS.get(value) == "not_applicable" for value in (result, own)):
             return None
         return own if result is None else result
 
     def _label(self, given: JSON, output: Mapping[str, JSON]) -> str:
+        """Return a label as `pass` or `fail`; a number is compared with the label threshold or the metric's own.
+
+        Raises:
+            ConfigurationError: The label is a number and there is no threshold.
+        """
         if self._kind == "pass_fail":
             return as_pass_or_fail(given) or ""
         threshold = as_number(output.get(f"{self._metric}_threshold")) if self._threshold is None else self._threshold
@@ -389,6 +407,11 @@ class _LabelledRun:
         return self._result(as_number(given) or 0.0, threshold)
 
     def _verdict(self, row: ResultRow, output: Mapping[str, JSON], raw: JSON) -> str:
+        """Return the evaluator's verdict as `pass` or `fail`; a number is compared with the metric's threshold.
+
+        Raises:
+            ConfigurationError: The verdict has no such meaning; the text names the row.
+        """
         threshold = as_number(output.get(f"{self._metric}_threshold"))
         number = None if isinstance(raw, str) else as_number(raw)
         if number is not None and threshold is not None:
@@ -401,16 +424,21 @@ class _LabelledRun:
         return verdict
 
     def _result(self, score: float, threshold: float) -> str:
+        """Return `pass` if the score reaches the threshold, in the metric's direction, else `fail`."""
         return PASS if (score >= threshold if self._higher_is_better else score <= threshold) else FAIL
 
     def _difference(self, found: _Compared) -> Disagreement:
+        """Return a row whose verdict differs from the label, with the evaluator's score and reason."""
         own, output = found.output.get(f"{self._metric}"), found.output
         score = output.get(f"{self._metric}_score", own if isinstance(own, (int, float)) else None)
         reason = output.get(f"{self._metric}_reason", output.get("reason"))
         return Disagreement(str(found.row["row_id"]), found.given, found.label, found.verdict, score, reason)
 
     def _fitted_threshold(self, confidence: float) -> FittedThreshold | None:
-        """Return the threshold that fits the labels best; None if verdicts do not come from a threshold."""
+        """Return the threshold with which verdicts would agree best with the labels.
+
+        None if a score is missing or the metric has no threshold.
+        """
         scores = [(each.label == PASS, each.score) for each in self._compared if each.score is not None]
         if not scores or len(scores) < len(self._compared):
             return None

@@ -102,7 +102,7 @@ class EvaluationResult(dict[str, object]):
 
 
 def _result_html(result: EvaluationResult) -> str:
-    """Return each evaluator's pass rate or mean as HTML; a calibrated judge's rate is corrected."""
+    """Return the notebook's HTML of a result: each evaluator's pass rate or mean; a calibrated judge's is corrected."""
     from tunecheck.comparison._judged import corrections
     from tunecheck.comparison._wording import value_text
     from tunecheck.results import PASS_RATE
@@ -133,6 +133,7 @@ def _result_html(result: EvaluationResult) -> str:
 def _figures(
     evaluators: Mapping[str, EvaluatorEntry], metrics: Mapping[str, JSON], judges: Mapping[str, Correction]
 ) -> Iterator[tuple[str, Interval]]:
+    """Yield each evaluator's name with its pass rate or mean and interval; a calibrated judge's rate is corrected."""
     from tunecheck.results import main_figure_of
     from tunecheck.views import Interval
 
@@ -148,6 +149,7 @@ def _figures(
 
 
 def _count(value: object) -> str:
+    """Return a count as text, or "" if there is none."""
     return f"{value:,}" if isinstance(value, int) else ""
 
 
@@ -163,7 +165,7 @@ class UnansweredError(RunError):
 
 
 def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseException:
-    """Record in the manifest that a run ended early, and return the error to raise."""
+    """Record in the manifest that a run ended early and why; return the error to raise, with advice to go on."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     interrupted = isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError))
@@ -228,7 +230,7 @@ class EndpointFacts:
         return {name: to_builtins(facts) for name, facts in found.items()}
 
     def added_to(self, manifest: RunFile) -> RunFile:
-        """Return the manifest with the facts known now, so that a resumed run has them."""
+        """Return the manifest with the facts known now, so that a resumed run has them; it is signed if it is ours."""
         found = replace(manifest, api=self.known())
         return sign_manifest(found) if began_here(manifest) else found
 
@@ -240,7 +242,7 @@ class EndpointFacts:
         self.recall(manifest.api if began_here(manifest) else {})
 
     def recall(self, found: Mapping[str, JSON]) -> None:
-        """Restore facts by endpoint."""
+        """Restore facts about endpoints' APIs, by evaluator or `target`; facts that cannot be read are ignored."""
         for name, endpoint in self.endpoints.items():
             with contextlib.suppress(ValidationError):  # written by another version: the run learns the facts again
                 endpoint.facts = convert_value(found[name], ApiFacts) if name in found else endpoint.facts
@@ -298,16 +300,17 @@ _PROGRESS_EVERY_S = 0.1
 def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None) -> None:
     """Run the engine in a new event loop; if this thread already runs a loop (a notebook), in another thread.
 
-    At the end, close all of `closing` in that loop and restore the working folder.
+    At the end, close all of `closing` in that loop and restore the working folder. `show` is called with the progress.
 
     Raises:
-        RunError: The run was stopped.
+        RunError: The run was stopped, by an error or by Ctrl-C.
     """
     stopper = _Stopper(engine)
     _run_in_loop(lambda: _run(engine, closing, show, stopper), stopper)
 
 
 def _run_in_loop(run: Callable[[], Coroutine[object, object, None]], stopper: _Stopper) -> None:
+    """Run the coroutine in a new event loop, in another thread if this one has a loop; restore the working folder."""
     here = Path.cwd()
     try:
         asyncio.get_running_loop()
@@ -325,6 +328,7 @@ def _run_in_loop(run: Callable[[], Coroutine[object, object, None]], stopper: _S
 
 
 def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
+    """Do the work in another thread and wait for it, stopping in order on Ctrl-C; raise the error that it raises."""
     failure: list[BaseException] = []
     ended = threading.Event()
 
@@ -360,7 +364,7 @@ class _Stopper:
         return self._pending or self.stopping
 
     def bind(self) -> None:
-        """Remember the current task as the one to stop."""
+        """Remember the current task as the one to stop; stop it at once if that was requested before."""
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         if self._pending:
             self._stop()
@@ -378,6 +382,7 @@ class _Stopper:
         return True
 
     def _stop(self) -> None:
+        """Stop the engine and cancel the task after 10 seconds; if it is stopping already, cancel it now."""
         assert self._loop is not None
         assert self._task is not None
         self._pending = False
@@ -397,6 +402,7 @@ class _Stopper:
 async def _run(
     engine: RunsPlan, closing: Mapping[str, Closable], show: ProgressCallback | None, stopper: _Stopper
 ) -> None:
+    """Run the engine with progress and an orderly stop; then close connections and note what the service refused."""
     stopper.bind()
     ticker = asyncio.create_task(_tick(engine, show))
     try:
@@ -415,6 +421,7 @@ async def _run(
 
 
 async def _tick(engine: RunsPlan, show: ProgressCallback | None) -> None:
+    """Show the progress ten times a second, until cancelled or until showing fails."""
     while True:  # also without `show`, because a signal to another thread does not wake the loop
         if show is not None and not _show(engine, show):
             show = None
@@ -436,6 +443,7 @@ def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
 
 
 async def _close(name: str, each: Closable, notes: list[str]) -> None:
+    """Close a target or evaluator; an error becomes a note, because the answers are complete."""
     try:
         await each.close()
     except Exception as error:  # noqa: BLE001 - all answers are complete: an error of closing must not lose them
@@ -444,7 +452,9 @@ async def _close(name: str, each: Closable, notes: list[str]) -> None:
 
 @contextlib.contextmanager
 def _interruptible(stopper: _Stopper) -> Iterator[None]:
-    """Within this block, stop in an orderly way on Ctrl-C and SIGTERM; a second Ctrl-C ends calls in flight at once.
+    """Within this block, Ctrl-C and SIGTERM stop the run in order; a second Ctrl-C ends calls in flight at once.
+
+    If code blocks the loop, a second Ctrl-C raises LeftAtOnceError. Nothing changes outside the main thread.
 
     On a shutdown, SIGTERM may arrive twice, from the scheduler and from the process that started the run; only the
     first counts. The loop's own signal handlers would wait until code that blocks the loop returns.

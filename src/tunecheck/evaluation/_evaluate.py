@@ -96,7 +96,7 @@ def prepare_run(
     evaluation_name: str | None,
     **arguments: Unpack[EvaluateArguments],
 ) -> Execution:
-    """Return the checked execution of `evaluate()` with these arguments.
+    """Check the arguments of an `evaluate()` and return the execution that would run them; nothing runs yet.
 
     Raises:
         ConfigurationError: An argument is wrong.
@@ -111,7 +111,7 @@ _P = ParamSpec("_P")
 def result_or_unanswered(
     run: Callable[_P, EvaluationResult], *args: _P.args, **arguments: _P.kwargs
 ) -> EvaluationResult:
-    """Return the result of `run`, also if the target failed on every row."""
+    """Call `run` and return its result, also if it raises because the target failed on every row."""
     try:
         return run(*args, **arguments)
     except UnansweredError as error:
@@ -161,7 +161,13 @@ def _prepare(
     settings: RunSettings,
     user_agent: str | None,
 ) -> Execution:
-    """Choose the target and the evaluators, with the data set's defaults for missing arguments."""
+    """Return the execution of an `evaluate()`: open the data, load the target and evaluators, and bind columns.
+
+    The data set's own target, evaluators and mapping stand in for arguments that are None.
+
+    Raises:
+        ConfigurationError: An argument is wrong.
+    """
     if data is None:
         raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
     dataset = open_dataset(data, limit=settings.limit, number_ids=settings.number_ids)
@@ -187,7 +193,10 @@ def _prepare(
 
 
 def _limit(target: Target | None, settings: RunSettings) -> None:
-    """Apply the run's concurrency, isolation and time limit to a target and its endpoint."""
+    """Apply the run's concurrency, isolation and time limit to a target and its endpoint.
+
+    If the endpoint's own limit of concurrency is lower, that limit holds and a note of the target says so.
+    """
     endpoint = getattr(target, "endpoint", None)
     asked = settings.concurrency
     if isinstance(endpoint, Endpoint):
@@ -226,6 +235,11 @@ def run_execution(
 
 
 def _write_output(path: Path | None, result: EvaluationResult) -> None:
+    """Write Azure's results file to `path`, if there is one.
+
+    Raises:
+        RunError: The file cannot be written.
+    """
     if path is None:
         return
     url = result["studio_url"]
@@ -236,6 +250,11 @@ def _write_output(path: Path | None, result: EvaluationResult) -> None:
 
 
 def _refuse_unknown(arguments: Mapping[str, object], function: Callable[..., object] | None = None) -> None:
+    """Refuse keyword arguments that `function` (by default `evaluate`) does not have.
+
+    Raises:
+        ConfigurationError: The first unknown argument, with the most similar known name.
+    """
     declared = EvaluateArguments if function is None else ScoreArguments
     called = evaluate if function is None else function
     known = declared.__annotations__.keys()
@@ -248,7 +267,13 @@ def _refuse_unknown(arguments: Mapping[str, object], function: Callable[..., obj
 def uploader_to(
     project: object, credential: object, user_agent: str | None, *, allow_simulated: bool
 ) -> UploaderLike | None:
-    """Return the uploader of the results, or None without a project; called before the run to find wrong arguments."""
+    """Return the uploader of the results to a Foundry project; None without a project.
+
+    Called before the run, so that wrong arguments are found before any call.
+
+    Raises:
+        ConfigurationError: A credential is given without a project, or the project is wrong.
+    """
     if project is None:
         if credential is not None:
             raise ConfigurationError("credential is for an upload: give its destination, azure_ai_project=…")
@@ -258,7 +283,11 @@ def uploader_to(
 
 
 def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | None:
-    """Return the caller's target, else the target that the data set names."""
+    """Return the caller's target, else the one that the data set names, or None for recorded answers.
+
+    Raises:
+        ConfigurationError: The rows need several requests each, so they need an endpoint, and none is given.
+    """
     named = dataset.defaults.target
     if target is None and is_driver(named):
         raise ConfigurationError(f"{dataset.name}: its rows need an endpoint for {named}: give target=…")
@@ -273,6 +302,13 @@ def _make_target(
     user_agent: str | None,
     trust: Trust,
 ) -> Target | None:
+    """Return the target of a run: an endpoint for one request or several per row, or a function; None stays None.
+
+    `own` columns are mapped for functions and for endpoints with one request per row only.
+
+    Raises:
+        ConfigurationError: The target is of another kind, or an argument does not go with it.
+    """
     own = _own_mapping(config, "target")
     if isinstance(target, Endpoint):
         if user_agent is not None:
@@ -300,6 +336,11 @@ def _make_target(
 
 
 def _endpoint_mapping(own: Mapping[str, object]) -> dict[str, str]:
+    """Check that the mapping for an endpoint has only references as texts, and return it.
+
+    Raises:
+        ConfigurationError: A value is not a text.
+    """
     for name, value in own.items():
         if not isinstance(value, str):
             raise ConfigurationError(f"evaluator_config['target'], {name!r}: {value!r} is not a reference to a column")
@@ -307,6 +348,7 @@ def _endpoint_mapping(own: Mapping[str, object]) -> dict[str, str]:
 
 
 def _own_mapping(config: Mapping[str, object] | None, name: str) -> dict[str, object]:
+    """Return the column mapping in the entry of `config` for this evaluator or `target`; empty without one."""
     entry = (config or {}).get(name, {})
     mapping = entry.get("column_mapping", entry) if isinstance(entry, Mapping) else {}
     return dict(mapping or {})
@@ -319,6 +361,11 @@ def _bind_evaluators(
     target: Target | None,
     trust: Trust,
 ) -> list[BoundEvaluator]:
+    """Return the evaluators ready to run: found by name if they are texts, and bound to their columns.
+
+    Raises:
+        ConfigurationError: An evaluator does not exist, cannot be called, or lacks a parameter that `config` maps.
+    """
     bound = []
     columns = frozenset[str]() if target is None else target.columns
     for name, evaluator in evaluators.items():
@@ -330,6 +377,11 @@ def _bind_evaluators(
 
 
 def _check_names(evaluators: object) -> None:
+    """Check that evaluators are given by name and that their result columns can be told apart.
+
+    Raises:
+        ConfigurationError: There is no evaluator, or a name is empty, reserved, or the prefix of another.
+    """
     if not isinstance(evaluators, Mapping) or not evaluators:
         raise ConfigurationError("evaluators must be a dict of at least one evaluator by name")
     for name in evaluators:
@@ -346,6 +398,11 @@ def _check_names(evaluators: object) -> None:
 
 
 def _check_own_parameters(evaluator: BoundEvaluator, own: Mapping[str, object]) -> None:
+    """Check that the evaluator has every parameter that `own`, its mapping in evaluator_config, names.
+
+    Raises:
+        ConfigurationError: It lacks one.
+    """
     known = {parameter for choice in evaluator.signature.choices for parameter in choice}
     for parameter in own:
         if parameter not in known and not evaluator.signature.takes_any:
@@ -360,12 +417,12 @@ _TARGETS = "targets"
 
 
 def is_driver(name: str | None) -> bool:
-    """Return whether a target's name is that of a driver and not of an endpoint."""
+    """Return True if a data set's target is a driver, which makes several requests for each row, not an endpoint."""
     return name is not None and any(plugin.name == name for plugin in plugins.discover(_TARGETS))
 
 
 def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: Iterable[BoundEvaluator]) -> None:
-    """Pass the trust in the rows to the target and the evaluators that load simulators by name.
+    """Tell the target and the evaluators that load simulators named by rows how far these rows are trusted.
 
     Raises:
         ConfigurationError: The first row names a simulator that is not trusted.
@@ -383,7 +440,10 @@ def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: I
 
 
 def in_format_of(target: Target | None, evaluator: object) -> object:
-    """Return the evaluator, set to read calls in the format that the endpoint's definition names, if any."""
+    """Return the evaluator, set to read calls in the format that the target's endpoint declares, if both have one.
+
+    An evaluator class is instantiated for that.
+    """
     profile = getattr(getattr(target, "endpoint", None), "profile", None)
     if profile is None or not isinstance(evaluator, _ReadsCalls):
         return evaluator

@@ -84,7 +84,7 @@ class Execution:
 
     @rare_collections()
     def run(self) -> EvaluationResult:
-        """Check everything, run, and write the files.
+        """Check everything, run, write the files, and return the result; a run to resume goes on in its folder.
 
         Raises:
             ConfigurationError: A check failed; no call was made and nothing was written.
@@ -103,7 +103,11 @@ class Execution:
         return _Work(self, run, self._resumed_manifest(run, described), scan, notes).finish(None, resumed=True)
 
     def _begin_run(self, described: RunFile, scan: Scan, notes: list[str]) -> EvaluationResult:
-        """Run in a new folder."""
+        """Create the run's folder and run in it, with the answers and verdicts of the run to reuse, if any.
+
+        Raises:
+            RunError: The run to reuse is damaged, or the new run was stopped.
+        """
         settings, earlier, source = self.settings, None, None
         if settings.reuse is not None:  # a damaged run must be refused before the new folder is created
             parent = find_run(settings.reuse, settings.folder)
@@ -115,7 +119,11 @@ class Execution:
         return _Work(self, run, sign_manifest(begun), scan, notes).finish(earlier, resumed=False)
 
     def _resumed_manifest(self, run: Run, described: RunFile) -> RunFile:
-        """Return the manifest of a run that is resumed."""
+        """Return the manifest of a run that is resumed: its own, with the settings that may change.
+
+        Raises:
+            ConfigurationError: Data, target, evaluators or another setting have changed since.
+        """
         before, target = run.manifest(), self.target
         manifest = resume_manifest(
             run.id,
@@ -132,7 +140,11 @@ class Execution:
     # -- checks before the run
 
     def check(self, scan: Scan) -> None:
-        """Check columns, prices and grouping against the data set."""
+        """Check columns, prices, metric names and grouping against the data set.
+
+        Raises:
+            ConfigurationError: A check failed; the text names the option.
+        """
         if self.settings.on is not None and scan.rows is None:
             raise ConfigurationError(
                 "--on reads the data more than once, and this data can be read once: write it to a file"
@@ -153,7 +165,11 @@ class Execution:
                 raise ConfigurationError(f"{option}: there is no column {column!r}{did_you_mean(column, scan.columns)}")
 
     def _check_columns(self, columns: frozenset[str]) -> None:
-        """Check that every parameter of the evaluators and the target can be bound."""
+        """Check that columns can be bound to every parameter of the evaluators and of the target.
+
+        Raises:
+            ConfigurationError: A required parameter has no column, or a mapping names an unknown one.
+        """
         target, layers = self.target, self.layers
         answered = None if target is None else target.columns
         for each in self.evaluators if self.gaps_are_errors else ():
@@ -171,7 +187,7 @@ class Execution:
             )
 
     def _tools_remark(self, columns: frozenset[str]) -> Iterator[str]:
-        """Yield notes if the data's tools are never sent to the endpoint, or are not mapped for evaluators."""
+        """Yield notes for the user if tool definitions in the data are not sent, or evaluators do not get them."""
         if isinstance(self.target, EndpointTargetBase) and not columns.isdisjoint(TOOL_COLUMNS):
             yield from filter(None, [self.target.endpoint.tools_note])
         if self.target is not None and "tool_definitions" in (self.target.columns or ()):
@@ -184,7 +200,7 @@ class Execution:
             )
 
     def _read_base(self) -> Deciding | None:
-        """Read the base to decide against and pair it with this run's rows; None if the run does not stop early."""
+        """Return what decides when the run may stop: its base run, paired with these rows; None if it never does."""
         question = self.settings.question
         if question is None:
             return None
@@ -196,6 +212,7 @@ class Execution:
         return Deciding(question, rows, [each.name for each in self.evaluators], self.settings.folder)
 
     def _describe(self, scan: Scan) -> RunFile:
+        """Return the manifest of a new run: data set, target, evaluators, mapping, settings and versions."""
         dataset, declared, settings = self.dataset, self.dataset.defaults, self.settings
         return RunFile(
             name=self.name,
@@ -238,6 +255,7 @@ class Execution:
         return self._plan_of(run_id, None, workers=self.settings.workers or 0)
 
     def _plan_of(self, run_id: str, folder: Path | None, *, workers: int, row_count: int | None = None) -> Plan:
+        """Return the plan of this execution; a run's folder and row count are None in a task."""
         settings = self.settings
         at_once = settings.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY
         return Plan(
@@ -267,13 +285,16 @@ class Execution:
 
 
 def _cores() -> int:
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def recorded_results(
     source: Run, now: RunFile, notes: list[str], *, accept_damage: bool, by_row: bool, since: int = sys.maxsize
 ) -> JournalReader:
-    """Return the recorded results of a run that are still valid for the run that `now` describes.
+    """Open the recorded results of `source` that are still valid for the run that `now` describes.
+
+    `by_row` finds them by row index, else by content. Remarks are added to `notes`. `since`: see `JournalReader`.
 
     Raises:
         RunError: Records are damaged, and damage is not accepted.
@@ -313,7 +334,10 @@ class _Work:
         return self.execution.settings
 
     def finish(self, earlier: JournalReader | None, *, resumed: bool) -> EvaluationResult:
-        """Process all rows and return the result; `earlier` has the recorded results of a run that this one reuses."""
+        """Process all rows in the run's folder, which is locked meanwhile, and return the result.
+
+        `earlier` has the recorded results of a run that this one reuses. An error is recorded in the manifest.
+        """
         self.execution.facts.recall_from(self.manifest)
         path = self.run.journal.absolute()  # evaluators may change the working folder
         with contextlib.ExitStack() as opened:
@@ -333,7 +357,7 @@ class _Work:
 
     @contextlib.contextmanager
     def _ending(self, journal: Journal) -> Iterator[None]:
-        """Record in the manifest any error that ends the run early, including Ctrl-C."""
+        """Record in the manifest any error that ends the run early, also Ctrl-C, and raise it with advice to resume."""
         try:
             yield
         except BaseException as error:  # noqa: BLE001 - it is raised again, or an error that explains it is
@@ -346,7 +370,10 @@ class _Work:
     def _cached_results(
         self, journal: Journal, since: int = sys.maxsize, notes: list[str] | None = None
     ) -> CachedResults:
-        """Return the results that a resumed run may reuse, from its own journal and from its parent's."""
+        """Return the results that a resumed run may reuse, from its own journal and from its parent's.
+
+        Records from the offset `since` on count as new. Remarks go to `notes`, by default the run's own.
+        """
         notes = self.notes if notes is None else notes
         accept = self.settings.accept_damage
         own = recorded_results(self.run, self.manifest, notes, accept_damage=accept, by_row=True, since=since)
@@ -356,7 +383,10 @@ class _Work:
         return CachedResults(own, parent)
 
     def _parent(self, notes: list[str]) -> JournalReader | None:
-        """Return the recorded results of the run that this run reuses; if they cannot be read, add a note."""
+        """Return the recorded results of the run that this run reuses; None without one, or if it cannot be read.
+
+        A note says why it cannot be read.
+        """
         manifest = self.manifest
         if not manifest.parent:
             return None
@@ -372,7 +402,7 @@ class _Work:
         return None
 
     def _run_elsewhere(self, on: RunsElsewhere, journal: Journal, cached: CachedResults) -> list[str]:
-        """Let tasks on other machines process the unfinished rows; return their notes.
+        """Let tasks on other machines process the unfinished rows; return their notes for the user.
 
         Raises:
             RunError: The run was stopped; the journal has the work that the tasks finished.
@@ -385,6 +415,7 @@ class _Work:
         return progress_of(self.settings.progress, self.execution.name)
 
     def _run_here(self, journal: Journal, cached: CachedResults, opened: contextlib.ExitStack) -> EvaluationResult:
+        """Process all rows in this process, write the result files, and return the result."""
         execution = self.execution
         results = ResultsWriter(self.run.results.absolute())
         opened.callback(results.abandon)
@@ -408,6 +439,7 @@ class _Work:
         return EvaluationResult(self.run, summary, loaded, tally)
 
     def _notes_before(self) -> Iterable[str]:
+        """Return the notes that are known before the run: those of the data, the evaluators and the target."""
         remarks = (note for each in self.execution.evaluators for note in each.notes)
         target = self.execution.target
         return [*dict.fromkeys((*self.notes, *remarks)), *(target.notes if target is not None else ())]
@@ -415,6 +447,7 @@ class _Work:
     # -- files and notes after the run
 
     def _notes_after(self, tally: Tally, decision: EarlyStop | None) -> Iterator[str]:
+        """Yield the notes that the run itself gives: remarks, learned facts, and the early decision if any."""
         yield from tally.sentences(self.settings.evaluator_timeout)
         yield from dict.fromkeys(self.execution.facts.sentences())
         if decision is not None:
@@ -426,6 +459,7 @@ class _Work:
     def _summary(
         self, rows: RowsView, aggregator: Aggregator, calls: RunCalls, tally: Tally, decision: EarlyStop | None
     ) -> Summary:
+        """Return the content of metrics.json: metrics overall and by group, costs, notes and the early decision."""
         metrics, by_group = aggregator.metrics(rows)
         if self.settings.repeat > 1:
             from tunecheck.datasets._reading import SOURCE_ID
@@ -448,6 +482,7 @@ class _Work:
         )
 
     def _write_files(self, summary: Summary, rows: Sequence[ResultRow], columns: list[str], journal: Journal) -> None:
+        """Write the table and metrics.json, then mark the run as finished in the manifest, with checksums."""
         run = self.run
         write_table(run.table, columns, rows)
         if len(columns) > MAX_COLUMNS:

@@ -42,7 +42,10 @@ class RecordedRun:
         return str(self._manifest.name)
 
     def mapping(self, name: str) -> dict[str, object]:
-        """Return the column mapping of one evaluator, without entries that equal those of `default`."""
+        """Return the column mapping of one evaluator, or `default`, without entries that equal those of `default`.
+
+        The target's is empty, because its answers are recorded.
+        """
         if name == "target":
             return {}
         default, own = self._manifest.mapping.get("default", {}), self._manifest.mapping.get(name, {})
@@ -105,14 +108,14 @@ class _RecordedAnswers(Target):
         self._indices = self._answers.indices(len(rows))
 
     def input_hash(self, row: Row) -> str | None:
-        """Return the hash that the answer was recorded under, so that later runs can still reuse it."""
+        """Return the hash that the answer was recorded under, so that later runs can still reuse it, or None."""
         return self._answers.answer_hash(self._indices[row.index])
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Return the recorded answer.
 
         Raises:
-            EndpointError: The run has no answer, because the call failed.
+            EndpointError: The run has no answer to this row; the recorded error is given as the reason.
         """
         recorded = self._answers.answer(self._indices[row.index], self.input_hash(row))
         if recorded is None:
@@ -125,7 +128,7 @@ class _RecordedAnswers(Target):
         return recorded
 
     def fingerprint(self) -> str | None:
-        """Return the fingerprint of the target that gave the answers."""
+        """Return the fingerprint of the target that gave the answers, or None if it had none."""
         fingerprint = self._recorded_target.get("fingerprint")
         return fingerprint if isinstance(fingerprint, str) else None
 
@@ -143,8 +146,8 @@ def rows_in_flight(
 ) -> list[str]:
     """Return the ids of rows that may have been in flight when a run's process died.
 
-    Rows are answered in order. So these are the first `concurrency` rows without an answer (if a target answers, as
-    `asked` says), and answered rows on which an evaluator has given no verdict.
+    Rows are answered in order. So these are the first `concurrency` rows without an answer (if `asked`: the run has a
+    target), and answered rows without a verdict of some evaluator.
     """
     with closing(
         JournalReader(run.journal, by_row=True, evaluators=frozenset(evaluators), answers=True, since=0)
@@ -154,6 +157,7 @@ def rows_in_flight(
 
 
 def _indices(known: JournalReader, evaluators: Collection[str], concurrency: int, asked: bool) -> Iterator[int]:
+    """Yield the indices of rows that may have been in flight; see `rows_in_flight`."""
     answered = {*known.answered()}
     failed = {row for row in range(max(answered, default=0) + concurrency) if known.failure(row, "target")}
     done = answered | failed

@@ -172,6 +172,11 @@ class RunSettings:
         self._check_decision()
 
     def _check_numbers(self) -> None:
+        """Check the range of counts, cost and time limits.
+
+        Raises:
+            ConfigurationError: A value is out of its range; the text names the argument.
+        """
         counts = ((1, "concurrency", self.concurrency), (0, "workers", self.workers), (1, "repeat", self.repeat))
         for least, name, count in counts:
             if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < least):
@@ -186,6 +191,11 @@ class RunSettings:
                 raise ConfigurationError(f"{name} must be a number of seconds above 0, not {limit!r}")
 
     def _check_decision(self) -> None:
+        """Check the settings of a run that may stop early, and that other runs have none of them.
+
+        Raises:
+            ConfigurationError: A setting is missing, out of its range, or does not go with the others.
+        """
         base, better, margin = self.no_worse_than, self.better_than, self.margin
         if not self.until_decided:
             names = "no_worse_than", "better_than", "margin", "decide_on"
@@ -219,7 +229,7 @@ class RunSettings:
 
     @property
     def question(self) -> Question | None:
-        """The question that the run decides, if it may stop early."""
+        """The question that the run decides, against its base run; None if the run does not stop early."""
         base = self.no_worse_than if self.better_than is None else self.better_than
         if base is None:
             return None
@@ -236,4 +246,5 @@ class RunSettings:
 
 
 def _is_number(value: object) -> bool:
+    """Return True for an int or float; False for a bool, which Python counts as an int."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)

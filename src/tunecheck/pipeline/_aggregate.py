@@ -55,6 +55,7 @@ class EvaluatorRow(dict[str, JSON]):
     """One output of an evaluator; its keys are also attributes, as in Azure AI Evaluation."""
 
     def __getattr__(self, name: str) -> JSON:
+        """Return the value of the key with this name; raise AttributeError without one."""
         try:
             return self[name]
         except KeyError:
@@ -79,6 +80,7 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         return self._read()
 
     def _read(self) -> Iterator[EvaluatorRow]:
+        """Yield the evaluator's output of each row from the file, without rows on which it failed or gave nothing."""
         for row in self._rows.read(self._columns):
             if self._error not in row:
                 output = {key: row[column] for column, key in self._columns.items() if column in row}
@@ -105,6 +107,7 @@ class _Aggregation:
     evaluator: Callable[..., object]
 
     def __call__(self, *, rows: RowsView, keys: Iterable[str]) -> Output | Partial:
+        """Return the evaluator's `__aggregate__` of all its outputs, as plain data."""
         aggregate = self.evaluator.__aggregate__  # type: ignore[attr-defined]
         return as_output(aggregate(EvaluatorRows(self.name, rows, keys)), "aggregate")
 
@@ -122,7 +125,10 @@ class OwnAggregates:
         """The first error of each evaluator's aggregation: an exception, or dropped keys."""
 
     def metrics(self, evaluator: BoundEvaluator, rows: RowsView, keys: Sequence[str]) -> Metrics:
-        """Return the metrics from the evaluator's own aggregation of these rows; empty if it has none."""
+        """Return the metrics from the evaluator's `__aggregate__` of these rows, as `<evaluator>.<key>`.
+
+        `keys` are the keys of its outputs. Empty if it has no `__aggregate__` or failed; the error is kept in `errors`.
+        """
         name = evaluator.name
         if evaluator.aggregate is None or name in self._given_up:
             return {}
@@ -141,6 +147,7 @@ class OwnAggregates:
         return {f"{name}.{key}": value for key, value in output.items()}
 
     def _open(self, evaluator: BoundEvaluator) -> Executor:
+        """Return a new executor for the evaluator's `__aggregate__`: a process if it is isolated, else a thread."""
         call = replace(evaluator, function=_Aggregation(evaluator.name, evaluator.function), pure=True, awaited=None)
         if evaluator.name in self.isolated:
             executor: Executor = ProcessExecutor([call], _AGGREGATE_S, workers=1)
@@ -154,7 +161,7 @@ class OwnAggregates:
             await executor.close()
 
     def close(self) -> None:
-        """End the worker processes."""
+        """End the threads and worker processes; wait up to 5 seconds for them."""
         if self._loop is not None:
             self._loop.end(self._close)
             wait([self._loop.ended], _CLOSING_S)
@@ -176,6 +183,7 @@ class _Tally:
     without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def add(self, index: int, output: Output) -> None:
+        """Count the output of the row with this index: its keys, `_result` values, and numbers for the means."""
         shape = tuple(output)
         if index < self.shapes.setdefault(shape, index):
             self.shapes[shape] = index
@@ -224,14 +232,16 @@ class Aggregator:
         self._own.isolated |= {evaluator.name for evaluator in evaluators}
 
     def close(self) -> None:
-        """End the worker processes."""
+        """End the threads and worker processes of evaluators' own aggregations."""
         self._own.close()
 
     def add(self, state: RowState) -> None:
         """Count one finished row.
 
+        An output counts for the means even if its evaluator also failed; the row then counts as an error.
+
         Raises:
-            ConfigurationError: there are too many groups.
+            ConfigurationError: the grouping columns have too many values.
         """
         self.rows += 1
         self.failed_rows += bool(state.errors)
@@ -262,11 +272,21 @@ class Aggregator:
                     each.condense(SHORT // 4)
 
     def _new_cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
+        """Return a new, empty cell for this combination of values of the grouping columns.
+
+        Raises:
+            ConfigurationError: there are too many groups.
+        """
         self._check_groups(group)
         cell = self._cells[group] = _Cell(index, [_Tally() for _ in self._evaluators])
         return cell
 
     def _check_groups(self, group: tuple[str | None, ...]) -> None:
+        """Note the group's value of each grouping column, and limit the number of values and combinations.
+
+        Raises:
+            ConfigurationError: there are too many; the text names the column.
+        """
         for column, values, value in zip(self._columns, self._values, group, strict=True):
             values.add(value)
             if len(values) > MAX_GROUPS:
@@ -294,7 +314,10 @@ class Aggregator:
     def _metrics_by_column(
         self, position: int, rows: RowsView, counted: Sequence[str | None], overall: Metrics
     ) -> dict[str, Metrics]:
-        """Return the metrics for each value of the grouping column at this position."""
+        """Return the metrics for each value (as text) of the grouping column at this position.
+
+        Rows without a value belong to no group. `counted` has each evaluator's metric that decides pass or fail.
+        """
         by_value: dict[str, list[_Cell]] = {}
         for group, cell in sorted(self._cells.items(), key=lambda item: item[1].first):
             value = group[position]
@@ -308,9 +331,11 @@ class Aggregator:
         }
 
     def _group_metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
+        """Return the metrics over the rows of these cells; `rows` are all rows of the run."""
         return self._metrics(cells, rows.only(sorted(chain.from_iterable(cell.rows for cell in cells))), counted)
 
     def _metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
+        """Return all evaluators' metrics over the rows of these cells, with the share of each failure cause."""
         metrics: Metrics = {}
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in cells]
@@ -321,7 +346,7 @@ class Aggregator:
         return metrics | _shares_of_causes(cells)
 
     def _counted_metrics(self) -> list[str | None]:
-        """Return each evaluator's metric that decides pass or fail; it is the same in every group."""
+        """Return for each evaluator the metric that decides pass or fail, over all groups; None without any."""
         counted = []
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in self._cells.values()]
@@ -332,7 +357,11 @@ class Aggregator:
 
 
 def _group_value(state: RowState, column: str) -> str | None:
-    """Return a grouping column's value as text: a string unchanged, any other value as JSON."""
+    """Return a row's value of a grouping column as text: a string unchanged, any other value as JSON.
+
+    None without a value. The text is cut after 200 characters; a value without a JSON form becomes the name of its
+    type.
+    """
     value = state.kind if column == "row_kind" else state.row.values.get(column)
     if value is None or isinstance(value, str):
         return value and value[:_LONGEST_VALUE]
@@ -343,6 +372,7 @@ def _group_value(state: RowState, column: str) -> str | None:
 
 
 def _as_float(value: float) -> float:
+    """Return a number as a float; infinity for an integer outside the range of a float."""
     try:
         return float(value)
     except OverflowError:  # an integer outside the range of a float: the mean is None
@@ -350,6 +380,7 @@ def _as_float(value: float) -> float:
 
 
 def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None) -> Metrics:
+    """Return an evaluator's means, pass rate and counts; `counted` is the metric that decides pass or fail."""
     metrics: Metrics = {
         f"{name}.{key}": _mean(tallies, key) for key in _keys(tallies) if any(key in tally.numbers for tally in tallies)
     }
@@ -369,7 +400,7 @@ def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None
 
 
 def _shares_of_causes(cells: Sequence[_Cell]) -> Metrics:
-    """Return `cause.<code>` for each cause found: its share of all rows."""
+    """Return `cause.<code>` for each cause of failures in these cells: its share of all their rows."""
     rows = sum(cell.count for cell in cells)
     counts = sum((cell.causes for cell in cells), Counter[str]())
     return {f"{CAUSE_METRIC}{code}": counts[code] / rows for code in order_causes(counts)}
@@ -382,7 +413,7 @@ def _keys(tallies: Iterable[_Tally]) -> list[str]:
 
 
 def _mean(tallies: Sequence[_Tally], key: str) -> float | None:
-    """Return the mean of a key over all tallies; None if it is not a finite number."""
+    """Return the mean of a key's numbers over all tallies; None if it is not a finite number."""
     columns = [tally.numbers[key] for tally in tallies if key in tally.numbers]
     try:
         mean = math.fsum(chain.from_iterable(each.numbers for each in columns)) / sum(each.count for each in columns)
@@ -399,8 +430,8 @@ def trial_metrics(
 ) -> Metrics:
     """Return `<evaluator>.pass_at_<k>` and `<evaluator>.pass_hat_<k>` for some k up to the number of trials.
 
-    Items with fewer than k judged trials are excluded from the figures for k; without any item the figures are null.
-    `source_column` identifies the item of a trial.
+    A row is one trial; `source_column` identifies its item, and `times` is the number of trials of each item. Items
+    with fewer than k judged trials are excluded from the figures for k; without any item the figures are null.
     """
     from tunecheck.statistics._estimates import pass_at_k, pass_hat_k
 

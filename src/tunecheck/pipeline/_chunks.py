@@ -52,7 +52,7 @@ _SURELY_BEGUN_S = 60.0
 
 
 def _remove_left_behind() -> None:
-    """Remove the folders that this user's killed tasks left behind."""
+    """Remove temporary folders that killed tasks of this user left behind; errors are ignored."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             found = folder.lstat()
@@ -114,20 +114,23 @@ class _Outbox:
 
     @contextlib.contextmanager
     def adding(self) -> Iterator[Portion]:
-        """Hold the next portion, so that the caller can add to it."""
+        """Yield the portion under construction, locked, so that the caller can add to it; then wake the sender."""
         with self._news:
             yield self._portion
             self._news.notify()
 
     async def begin(self, call: _Call) -> None:
-        """Wait until a call may be made."""
+        """Wait until another call to the target or to judges may be in flight, and count it.
+
+        It does not wait any more once the chunk has ended.
+        """
         while self._in_flight[call] >= self._room and not self._end_work:  # noqa: ASYNC110 - another thread makes room
             await asyncio.sleep(_LOOKED_EVERY_S)
         with self._news:
             self._in_flight[call] += 1
 
     def end(self) -> None:
-        """Send no portions after the current one."""
+        """Let `portions` end after the current portion."""
         with self._news:
             self._end_work = True
             self._news.notify()
@@ -155,6 +158,7 @@ class _StreamedJournal(Journal):
         self._outbox = outbox
 
     def _append(self, record: object, *rows: int) -> int:
+        """Write a record to the file and to the next portion; return its offset. `rows` are its rows' indices."""
         body = dumps(record)
         offset = self._records.append_encoded(body)
         with self._outbox.adding() as portion:
@@ -179,16 +183,19 @@ class _ChunkEngine(Engine):
         self._outbox = out
 
     async def _answer(self, state: RowState) -> None:
+        """Answer a row once fewer than the allowed number of answers are in flight."""
         await self._outbox.begin("answered")
         await super()._answer(state)
 
     def _evaluate(self, state: RowState) -> None:
+        """Tell the driver that the target's call has ended, and evaluate the row."""
         if self.plan.target is not None:
             with self._outbox.adding() as portion:
                 portion.answered += 1
         super()._evaluate(state)
 
     def _add(self, state: RowState) -> None:
+        """Tell the driver that a row is finished; the driver builds its result and counts it."""
         with self._outbox.adding() as portion:
             portion.finished.append(state.row.index)
             portion.failed += bool(state.errors)
@@ -201,6 +208,7 @@ class _CallsInStep:
         self._shared, self._outbox = shared, outbox
 
     async def answer(self, key: str) -> dict[str, JSON] | None:
+        """Wait until a judge call may be in flight; return another task's answer, or None if the caller must call."""
         await self._outbox.begin("asked")
         found = None if self._shared is None else await self._shared.answer(key)
         if found is not None:
@@ -208,11 +216,13 @@ class _CallsInStep:
         return found
 
     async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
+        """Tell the driver that the call has ended, and share its answer (None: it failed) with other tasks."""
         self._end()
         if self._shared is not None:
             await self._shared.settle(key, answer)
 
     def _end(self) -> None:
+        """Count a judge call as ended in the next portion."""
         with self._outbox.adding() as portion:
             portion.asked += 1
 
@@ -257,7 +267,10 @@ class ChunkRunner:
             yield from self._stages(row, [*chunk.known.get(row.index, ())])
 
     def _stages(self, row: Row, known: list[bytes]) -> Iterator[Portion]:
-        """Run the target and then each evaluator separately on one row; announce each stage before it starts."""
+        """Run the target and each evaluator on one row, one at a time; announce each stage before it starts.
+
+        If a stage ends the process, the driver knows from the announcement which one it was.
+        """
         evaluators = self._plan.evaluators
         for count in range(self._plan.target is None, len(evaluators) + 1):
             yield Portion(stage=evaluators[count - 1].name if count else "target")
@@ -269,7 +282,7 @@ class ChunkRunner:
                 yield portion
 
     def _portions(self, chunk: Chunk, plan: Plan) -> Iterator[Portion]:
-        """Run a chunk in the event loop and yield its portions."""
+        """Run a chunk in the event loop and yield its portions; then raise the error that ended it, if any."""
         outbox = _Outbox(UNREAD * plan.concurrency)
         plan = replace(plan, rows=lambda: iter(chunk.rows), row_count=len(chunk.rows))
         running = self._loop.submit(self._run_and_end(outbox, self._run(plan, chunk.known, outbox)))
@@ -277,6 +290,7 @@ class ChunkRunner:
         running.result()
 
     async def _run_and_end(self, outbox: _Outbox, work: Coroutine[object, object, None]) -> None:
+        """Await the work; end the outbox in any case, so that its reader does not wait forever."""
         try:
             await work
         finally:
@@ -305,6 +319,7 @@ class ChunkRunner:
                 portion.facts = dict(self._facts())
 
     def _stop(self, engine: Engine, asked: asyncio.Future[object]) -> None:
+        """Stop the engine because the run must stop; do nothing if the chunk ended first and cancelled the watch."""
         if not asked.cancelled():
             engine.stop(RunInterruptedError(None))
 

@@ -48,7 +48,10 @@ def is_counted(usage: Usage) -> bool:
 
 
 def expected_usage(asked: int, limit: int | None, answered: int | None = None) -> Usage:
-    """Return the expected tokens of a call from the characters of its request (`asked`) and answer (`answered`)."""
+    """Return the expected tokens of a call from the characters of its request (`asked`) and answer (`answered`).
+
+    An unknown answer (None) counts as 500 tokens; `limit` is the largest number of output tokens, if there is one.
+    """
     usual = _USUAL.output_tokens or 0
     answer = usual if answered is None else tokens_in(answered)
     return Usage(tokens_in(asked), answer if limit is None else min(answer, limit))
@@ -60,7 +63,7 @@ def tokens_in(characters: int) -> int:
 
 
 def charge_of(usage: Usage, price: Price, estimate: Usage = _USUAL) -> float:
-    """Return the cost to charge for a call: by reported token counts, else by the estimate."""
+    """Return the cost to charge for a call: reported token counts first, the estimate for counts that are missing."""
     given = estimate.input_tokens if usage.input_tokens is None else usage.input_tokens
     answered = estimate.output_tokens if usage.output_tokens is None else usage.output_tokens
     return cost_of(Usage(given, answered, usage.cached_input_tokens), price)
@@ -119,7 +122,11 @@ class Spending:
 
 
 def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
-    """Return the cost as text: `0.0103 USD`, `0.01 + about 0.02 USD` if a part is estimated, None without a price."""
+    """Return the cost in an entry of metrics.json as text: `0.0103 USD`.
+
+    `0.01 + about 0.02 USD` if a part is estimated, `unknown` if token counts are missing, None without a price. `form`
+    is the format of a number.
+    """
     cost = spent.get("cost")
     if isinstance(cost, (int, float)):
         return f"{cost:{form}} {spent.get('currency')}"
@@ -148,9 +155,11 @@ class _Learned:
     cost: float = 0.0
 
     def estimate(self, expected: float) -> float:
+        """Return the expected cost, corrected by the actual costs of earlier calls, if there were any."""
         return (expected or 1.0) * self.cost / self.expected if self.expected else expected
 
     def learn(self, expected: float, cost: float) -> None:
+        """Add a call's expected and actual cost to the moving average."""
         if (
             expected and not self.expected
         ):  # one call alone says little: where more was expected, that counts as another one
@@ -178,7 +187,9 @@ class Budget:
 
     @contextlib.asynccontextmanager
     async def reserved(self, name: str, expected: float) -> AsyncIterator[Reservation]:
-        """Reserve the expected cost around a call; the caller sets the actual cost.
+        """Reserve a call's expected cost while it runs; the caller sets `cost` of the yielded reservation.
+
+        Waits until the budget allows the call. The actual cost corrects later estimates for the same `name`.
 
         Raises:
             StopRunError: the call would exceed the limit.
@@ -199,7 +210,7 @@ class Budget:
             self._settled.set()
 
     async def _set_aside(self, learned: _Learned, expected: float) -> float:
-        """Wait until the budget allows a call; return the amount to reserve.
+        """Wait until the budget allows a call; return the amount to reserve, corrected by what earlier calls cost.
 
         Raises:
             StopRunError: the budget does not allow the call, and no call in flight can release any amount.
@@ -238,7 +249,10 @@ class Budget:
 
 @contextlib.contextmanager
 def charge_unanswered(charge: Callable[[Usage], object]) -> Iterator[None]:
-    """Pass the usage of each attempt without an answer to `charge`."""
+    """Call `charge` with the usage of each attempt that gets no answer inside the `with` block.
+
+    Attempts in other threads are charged at the end of the block. An unreadable reply counts as an attempt, too.
+    """
     loop, waiting, counted = asyncio.get_running_loop(), list[Usage](), False
 
     def count(usage: Usage) -> None:
@@ -286,6 +300,10 @@ class ReportedUsage:
         return self._add(self._by_answer, made)
 
     def _add(self, side: list[int], made: CallsMade) -> CallsMade:
+        """Add usage to one of the two sums; return by how much this raises the larger sum, for each count.
+
+        Counts that `made` does not report stay None.
+        """
         before = [*map(max, self._by_call, self._by_answer)]
         told = [getattr(made, name) for name in _COUNTS]
         for at, more in enumerate(told):
@@ -332,7 +350,10 @@ class ExactSum:
 
 
 def _condensed(numbers: Sequence[float]) -> list[float]:
-    """Return the rounded sum, its rounding error, and so on; their exact sum equals that of the numbers."""
+    """Return a few floats with the same exact sum as the numbers: the rounded sum, its rounding error, and so on.
+
+    A sum that is not finite is returned as that single value.
+    """
     found: list[float] = []
     try:
         while rest := math.fsum(chain(numbers, map(neg, found))):

@@ -70,7 +70,7 @@ class AnswerQueue:
         """The waiting rows of each group that has started."""
 
     def put(self, state: RowState) -> None:
-        """Add a row."""
+        """Queue a row for the target; hold it back while an earlier row of its group is unanswered."""
         if state.group in self._behind:
             self._behind[state.group].append(state)
             return
@@ -79,14 +79,17 @@ class AnswerQueue:
         self._ready.put_nowait(state)
 
     async def next(self) -> RowState | None:
-        """Return the next row that can be answered, or None after the last one."""
+        """Wait for the next row that can be answered and return it; return None once the queue is closed and empty.
+
+        Each None puts the end marker back, so that every waiting task sees it.
+        """
         state = await self._ready.get()
         if state is None:
             self.close()
         return state
 
     def next_of_group(self, state: RowState) -> RowState | None:
-        """Return the next row of an answered row's group, or None."""
+        """Return the group's next waiting row after this one was answered; None without a group or waiting row."""
         if state.group is None:
             return None
         behind = self._behind[state.group]
@@ -96,7 +99,7 @@ class AnswerQueue:
         return None
 
     def close(self) -> None:
-        """Announce that no more rows will be added."""
+        """Add the end marker: no more rows will be added."""
         self._ready.put_nowait(None)
 
     def clear(self) -> int:
@@ -143,10 +146,12 @@ class Engine:
     # -- the run
 
     async def run(self) -> None:
-        """Process every row.
+        """Process every row, then close the worker queues and the loop of user code.
+
+        Nothing is raised if the run stopped because enough rows decide the comparison.
 
         Raises:
-            RunError: the run was stopped; finished work is in the journal.
+            RunError: `stop` was called, also because of an error; finished work is in the journal.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -167,7 +172,10 @@ class Engine:
             raise self._stop
 
     def stop(self, reason: BaseException) -> None:
-        """Start no further calls; calls in flight may finish and are recorded. `run` then raises the reason."""
+        """Stop the run: drop waiting rows, finish calls in flight, tell the target. Later calls of `stop` do nothing.
+
+        `run` raises `reason` at its end. Dropped rows have no result; a resumed run processes them.
+        """
         if self._stop is not None:
             return
         self._stop = reason
@@ -187,7 +195,10 @@ class Engine:
         return self.plan.target.load() if self.plan.target is not None else None
 
     async def _open_queues(self, group: asyncio.TaskGroup) -> None:
-        """Open the worker queues; worker processes start while the target already answers rows."""
+        """Open the worker queues and start serving them, while the target already answers rows.
+
+        An error stops the run. `_ready` is set in any case, because answered rows wait for it.
+        """
         try:
             opened = open_executors(self.plan, self._calls, self._user_loop, self.tally, self._aggregator)
             async for evaluators, executor in opened:
@@ -199,7 +210,7 @@ class Engine:
         self._ready.set()
 
     def waiting_for(self) -> str:
-        """Return a remark on the slowest evaluator call in progress, or an empty text if none is slow."""
+        """Return a remark for the progress line on the longest evaluator call, or "" if all took at most 3 seconds."""
         slow = min((queue for queue in self._queues if queue.begun), key=lambda queue: min(queue.begun), default=None)
         took = 0 if slow is None else time.monotonic() - min(slow.begun)
         if slow is None or took <= _LONG_S:
@@ -210,7 +221,7 @@ class Engine:
     # -- reading
 
     async def _feed(self) -> None:
-        """Read all rows and wait until each is finished."""
+        """Read all rows, start their work, and wait until each has finished or the stopped run has dropped it."""
         try:
             if self.plan.target is None:
                 await self._ready.wait()
@@ -221,6 +232,7 @@ class Engine:
         await self._until(lambda: self._under_way == 0)
 
     async def _feed_rows(self) -> None:
+        """Start each row, and pause while too many rows are in progress; return early if the run stops."""
         limit, order = max(_WINDOW, 4 * self.plan.concurrency), self.plan.order
         turn = time.monotonic()
         for row in self.plan.rows() if order is None else order.rows():
@@ -239,7 +251,10 @@ class Engine:
                 turn = time.monotonic()
 
     def _start(self, row: Row) -> bool:
-        """Start work on a row; return True if it belongs to a group."""
+        """Start work on a row: queue it for the target, or evaluate it at once without a target.
+
+        Return True if the row belongs to a group, whose rows are answered in order.
+        """
         target = self.plan.target
         state = RowState(row, group=group_of(row, target, self.plan.group_column))
         self.tally.read += 1
@@ -251,6 +266,7 @@ class Engine:
         return state.group is not None
 
     async def _until(self, condition: Callable[[], bool]) -> None:
+        """Wait until the condition is true; it is checked again whenever a row leaves or the run stops."""
         while not condition():
             self._changed.clear()
             await self._changed.wait()
@@ -258,12 +274,17 @@ class Engine:
     # -- answering
 
     async def _answer_rows(self) -> None:
+        """Answer queued rows until there are no more; a group's rows are answered one after another by one task."""
         while (state := await self._queue.next()) is not None:
             while state is not None:
                 await self._answer(state)
                 state = self._queue.next_of_group(state)
 
     async def _answer(self, state: RowState) -> None:
+        """Get the target's answer to a row, or its recorded failure, store it in the state, and start the evaluators.
+
+        An error of the target is an error of the row and is journaled; a RunError stops the run.
+        """
         target = self.plan.target
         assert target is not None
         if self.plan.order is not None:
@@ -287,12 +308,16 @@ class Engine:
         await self._handle_answer(state)
 
     async def _handle_answer(self, state: RowState) -> None:
+        """Count a row as answered, also if the target failed, and evaluate it once the worker queues are open."""
         self.tally.answered += 1
         await self._ready.wait()
         self._evaluate(state)
 
     async def _recall_or_ask(self, target: Target, row: Row) -> dict[str, JSON]:
-        """Return a row's recorded answer; without one, call the target, record its answer and count its cost."""
+        """Return a row's answer: the recorded one, else a new one from the target, which is journaled and charged.
+
+        An answer recorded by the parent run only is copied into this run's journal.
+        """
         input_hash = target.input_hash(row)
         recorded = self._cached.answer(row.index, input_hash)
         if recorded is None:
@@ -320,6 +345,7 @@ class Engine:
     # -- evaluating
 
     def _evaluate(self, state: RowState) -> None:
+        """Give a row to the worker queues; finish it at once if none has work. If the run is stopping, drop it."""
         if self._stop is not None:  # the answer is recorded; a resumed run evaluates it
             self._leave()
             return
@@ -336,7 +362,11 @@ class Engine:
             queue.feed(job)
 
     def _job(self, queue: WorkerQueue, state: RowState) -> Job | None:
-        """Return a row's work in a worker queue, or None if nothing is left to do."""
+        """Return a row's work in a worker queue, without evaluators whose recorded verdicts are reused.
+
+        None if no call is left. Reused verdicts are stored in `state`, and journaled again if only the parent run has
+        them.
+        """
         bound: list[Arguments] = []
         row = RowCache(bound) if queue.evaluators[0].pure else None
         job = Job(state, Work(bound, row))
@@ -368,7 +398,12 @@ class Engine:
         return job
 
     def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:
-        """Return an evaluator's arguments and their hash, or None for both if the evaluator cannot be called."""
+        """Return an evaluator's arguments and their hash; None for both if the evaluator is not called on this row.
+
+        It is not called if it needs the target's failed answer, failed before in this session, or lacks a column: the
+        error is stored. The hash is None if an argument has no JSON form. A response whose calls do not count is marked
+        as unread.
+        """
         if "target" in state.errors and evaluator.needs_target:
             return None, None
         if (known := self._cached.failure(state.row.index, evaluator.name)) is not None:
@@ -387,23 +422,29 @@ class Engine:
         return arguments, input_hash
 
     def _batch_finished(self, queue: WorkerQueue, batch: list[Job]) -> None:
+        """Store and journal the outcomes of a batch; finish each row that no other queue still works on."""
         self._record_verdicts([(job.state.row.index, self._sort_out(queue, job)) for job in batch])
         for job in batch:
             self._count_down(job.state)
 
     def _batch_failed(self, batch: list[Job], error: Exception) -> None:
+        """Stop the run because a batch could not run, and drop the batch's rows."""
         self.stop(error)
         for job in batch:
             self._count_down(job.state, abandon=True)
 
     def _record_verdicts(self, rows: list[tuple[int, RowVerdicts]]) -> None:
+        """Journal verdicts by row index; stop the run if the journal cannot be written."""
         try:
             self._journal.verdicts(rows)
         except RunError as error:
             self.stop(error)
 
     def _count_down(self, state: RowState, *, abandon: bool = False) -> None:
-        """Note that a worker queue is done with a row, or has dropped it because the run is stopping."""
+        """Note that one worker queue is done with a row; after the last queue, finish the row.
+
+        `abandon`: the queue has dropped the row because the run is stopping. Such a row gets no result.
+        """
         state.abandoned |= abandon
         state.waiting -= 1
         if state.waiting == 0:
@@ -413,7 +454,10 @@ class Engine:
                 self._finish(state)
 
     def _sort_out(self, queue: WorkerQueue, job: Job) -> RowVerdicts:
-        """Store the outcomes of a row's evaluators; return the verdicts to record."""
+        """Store the outcomes of a row's evaluators in its state; return the verdicts to journal.
+
+        An outcome that is a failure is journaled as an error instead, so a resumed run calls the evaluator again.
+        """
         verdicts: RowVerdicts = {}
         for evaluator, input_hash, outcome in zip(queue.evaluators, job.hashes, job.outcomes, strict=True):
             if isinstance(outcome, Partial):
@@ -432,6 +476,10 @@ class Engine:
         return verdicts
 
     def _note_error(self, state: RowState, stage: str, error: Failure) -> None:
+        """Store and journal an error of a stage (`target`, or an evaluator's name) on a row, with secrets masked.
+
+        With --fail-on-evaluator-errors, an evaluator's error also stops the run.
+        """
         error = structs.replace(error, message=str(ALL_SECRETS.answer(error.message)))
         state.errors[stage] = error
         if error.type == UntrustedError.__name__:
@@ -446,6 +494,10 @@ class Engine:
     # -- finishing
 
     def _finish(self, state: RowState) -> None:
+        """Settle a row; a run with a random order settles it, and rows that waited for it, in that order.
+
+        Stop the run if the settled rows decide the comparison, or if a result cannot be written.
+        """
         order = self.plan.order
         try:
             for each in [state] if order is None else order.settle(state):
@@ -457,14 +509,17 @@ class Engine:
         self._leave()
 
     def _settle(self, state: RowState) -> None:
-        """Write a row's result and add it to the metrics."""
+        """Write a row's result, add it to the metrics, and count it as finished."""
         self._add(state)
         self.tally.finished += 1
         self.tally.failed += bool(state.errors)
         self.tally.unanswered += "target" in state.errors
 
     def _add(self, state: RowState) -> None:
-        """Set the row's kind and cause, write its result, and add it to the metrics."""
+        """Determine a row's kind and the cause of its failure, write its result row, and add it to the metrics.
+
+        Values without a JSON form are an error of the row.
+        """
         begin_row(state.readings)
         state.kind = self.plan.row_kind(state.row.values, state.target)
         if state.needs_cause:
@@ -479,6 +534,6 @@ class Engine:
         self._aggregator.add(state)
 
     def _leave(self) -> None:
-        """Count a row as no longer in progress, finished or not."""
+        """Count a row as no longer in progress, finished or dropped, and wake the tasks that wait for that."""
         self._under_way -= 1
         self._changed.set()

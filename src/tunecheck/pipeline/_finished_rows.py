@@ -59,6 +59,7 @@ class RowsView(Sequence[ResultRow]):
 
     @property
     def _starts(self) -> array[int]:
+        """The offset of each line of the file, found by reading the file if it is not known."""
         if self._known is None:
             self._known = _line_starts(self.path)
         return self._known
@@ -70,7 +71,7 @@ class RowsView(Sequence[ResultRow]):
         return self.read()
 
     def read(self, columns: Container[str] | None = None) -> Iterator[ResultRow]:
-        """Yield the rows; values of columns outside `columns` may be left out."""
+        """Yield the view's rows; only the values of `columns` are sure to be in them, all by default."""
         picked = self._positions
         with open_regular(self.path, buffering=_COPY_BLOCK if picked is None else _PICKED_BLOCK) as file:
             if picked is None:
@@ -91,17 +92,18 @@ class RowsView(Sequence[ResultRow]):
             return self._at(file, range(len(self))[index])
 
     def _at(self, file: BinaryIO, number: int) -> ResultRow:
+        """Read the row with this number in the view from the open file."""
         position = number if self._positions is None else self._positions[number]
         file.seek(self._starts[position])
         return read_row(file.readline(), self.path, position)
 
     def loaded(self) -> Sequence[ResultRow]:
-        """Return the rows as a list if they fit in memory; else return this view."""
+        """Return the rows as a list if they fit in memory (100,000 rows, 64 MiB); else return this view."""
         few = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
         return list(self) if few else self
 
     def only(self, indices: Sequence[int]) -> RowsView:
-        """Return a view of some rows, by their indices in the data set; each iteration reads them from the file."""
+        """Return a view of the rows with these indices in the data set, which must be sorted and in the run."""
         known = self._indices
         positions = indices if known is None else [bisect_left(known, index) for index in indices]
         return RowsView(self.path, self._starts, known, positions)
@@ -111,7 +113,13 @@ class RowsView(Sequence[ResultRow]):
 
 
 def read_row(line: bytes, path: Path, number: int, columns: Container[str] | None = None) -> ResultRow:
-    """Parse a line of a run's results, or only these columns; raise DataError with the line number if it is damaged."""
+    """Return the row in one line of a run's results file; `number` is the line's number from 0.
+
+    With `columns`, values of other columns may be left out.
+
+    Raises:
+        DataError: the line is damaged; the text names file and line.
+    """
     what = "not a JSON object"
     try:
         row = loads(line) if columns is None else loads_part(line, columns)
@@ -126,6 +134,7 @@ def read_row(line: bytes, path: Path, number: int, columns: Container[str] | Non
 
 
 def _line_starts(path: Path) -> array[int]:
+    """Return the offset of each line of a file."""
     starts, position = array("Q"), 0
     with open_regular(path, buffering=_COPY_BLOCK) as file:
         for line in lines(file):
@@ -160,15 +169,19 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def counted_metric(with_result: Iterable[str], name: str, primary: str | None) -> str | None:
-    """Return the metric that counts; `with_result` lists the metrics with a result, in the order of the rows."""
+    """Return the metric whose results count for an evaluator; None if it has no metric with a result.
+
+    `with_result` lists its metrics with a result, in the order of the rows; `name` is the evaluator's, `primary` its
+    declared metric.
+    """
     known = list(with_result)
     return next((metric for metric in (primary, name) if metric in known), known[0] if known else None)
 
 
 def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the metric that counts for each evaluator; `primaries` has the declared primary metrics.
+    """Return for each evaluator the metric whose results count, or None if it has no metric with a result.
 
-    Reads only as many rows as needed.
+    `primaries` maps each evaluator to its declared primary metric. Only as many rows are read as needed.
     """
     known: dict[str, dict[str, None]] = {name: {} for name in primaries}
     left = dict(primaries)
@@ -224,7 +237,7 @@ class VerdictReader:
         return Verdict(word, score, threshold, reason, faults)
 
     def word(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> Word:
-        """Return only the outcome of the row."""
+        """Return only the outcome of the row; `otherwise` is the outcome of a row without a result, if known."""
         if self._error in row:  # a failed evaluator may still have returned some keys
             return "error"
         result = row.get(self._result)
@@ -233,6 +246,10 @@ class VerdictReader:
         return otherwise or ("scored" if any(key.startswith(self._own) for key in row) else "error")
 
     def _faults(self, row: Mapping[str, JSON], threshold: float | None, reason: str) -> tuple[Fault, ...]:
+        """Return the faults of a failed row: those that the evaluator or judge listed, else a single general one.
+
+        The general one is `below_threshold`, or `own` if the evaluator gives a reason or no threshold.
+        """
         named = read_faults(row.get(self._properties))
         if not named and isinstance(differences := row.get(self._differences), list):
             named = _judge_faults(differences)
@@ -293,13 +310,16 @@ class Failures:
 
     @property
     def error_groups(self) -> list[FailureGroup]:
-        """Return the error groups of all stages, the most common first."""
+        """The error groups of all stages, the most common first."""
         groups = [group for of_stage in self.errors.values() for group in of_stage.values()]
         return sorted(groups, key=lambda group: -group.rows)
 
 
 def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, str | None]) -> Failures:
-    """Count failures and errors. `rows` may be read twice; `primaries` has the declared primary metrics."""
+    """Count a run's failures and errors by cause, reason, evaluator and stage, each with an example row.
+
+    `rows` may be read twice; `primaries` maps each evaluator to its declared primary metric.
+    """
     readers = [VerdictReader(name, metric) for name, metric in counted_metrics(rows, primaries).items()]
     failures = Failures()
     for row in rows:
@@ -322,14 +342,17 @@ def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, st
 
 
 def evidence_of(row: Mapping[str, JSON]) -> str:
-    """Return the evidence of a row's cause as a sentence, or an empty text."""
+    """Return a sentence on the evidence for the cause of a row's failure; empty without evidence."""
     evidence = row.get("cause_evidence")
     listed = [{**evidence, "code": row.get("cause")}] if isinstance(evidence, dict) else []
     return sentence(as_faults(listed)) or ""
 
 
 def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:
-    """Return the groups of a row's faults with their titles; an evaluator's own reason is grouped by its first line."""
+    """Return titles of the groups to which a failed row belongs, by key: one group for each fault code.
+
+    An evaluator's own reason is grouped by its first line.
+    """
     groups: dict[str, str] = {}
     for fault in faults:
         first_line = _first_line(reason) if fault.code == "own" else ""
@@ -339,11 +362,15 @@ def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:
 
 @lru_cache(maxsize=4_096)  # many rows and several evaluators have the same reason
 def _first_line(reason: str) -> str:
+    """Return a reason's first line, without control characters and at most 100 characters long."""
     return clean(reason.strip().partition("\n")[0], _LONGEST_TITLE)
 
 
 def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
-    """Yield each error's stage, its message without numbers and quotations (for grouping), and the whole message."""
+    """Yield for each of a row's errors: its stage, a text for grouping, and the whole message.
+
+    The text for grouping is the message without numbers, quotations and the row's id.
+    """
     for key, error in row.items():
         if key.startswith("error.") and isinstance(error, dict):
             words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ]
@@ -353,6 +380,10 @@ def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
 
 
 def _add_to_group(groups: dict[str, FailureGroup], key: str, heading: str, row_id: str, words: str) -> None:
+    """Count a row in its group; a new group gets the heading, and this row and its words as the example.
+
+    If there are 2,000 groups, further failures count together as "other reasons".
+    """
     if key not in groups and len(groups) >= MAX_FAILURE_GROUPS:
         key, heading = _OWN_WORDS, "other reasons"
     known = groups.get(key)

@@ -44,6 +44,7 @@ class _ByRow:
         self._added = 0
 
     def add(self, _: str | None, place: _Place) -> None:
+        """Note that this row's record is at this offset; a later record replaces an earlier one. No hash is needed."""
         self._added += 1
         if place.row > _FARTHEST_AHEAD + _ROOM_A_PLACE * self._added:
             # The index is far above the number of records: many rows before it failed, or the file is damaged. A list
@@ -60,6 +61,7 @@ class _ByRow:
         yield from self._far
 
     def find(self, _: str | None, index: int) -> _Place | None:
+        """Return the place of the record of the row with this index, or None. No hash is needed."""
         offset = self._far.get(index) or (self._offsets[index] if index < len(self._offsets) else 0)
         return _Place(offset - 1, index) if offset else None
 
@@ -76,6 +78,7 @@ class _ByContent:
         self._given: dict[tuple[int, int], _Place] = {}
 
     def add(self, input_hash: str | None, place: _Place) -> None:
+        """Note the place of a record with these inputs; without a hash it cannot be found and is skipped."""
         if input_hash is None:
             return
         key = hash(input_hash)
@@ -86,6 +89,10 @@ class _ByContent:
             self._places[key] = place if known is None else {known.row: known, place.row: place}
 
     def find(self, input_hash: str | None, index: int) -> _Place | None:
+        """Return the place of a record with these inputs for the row with this index, or None.
+
+        A record is given to one row only, as long as other records with these inputs are left.
+        """
         if input_hash is None:
             return None
         key = hash(input_hash)
@@ -171,6 +178,10 @@ class JournalReader:
             self._damage = self._index(answers, WholeRecords(path, self._file, at_least))
 
     def _index(self, answers: bool, records: WholeRecords) -> Damage:
+        """Read the whole journal once, note the offset of each record, and return what is damaged.
+
+        `answers`: also note the target's answers and their parts.
+        """
         decode = msgspec.json.Decoder(_Record).decode
         for offset, line in records:
             try:
@@ -194,6 +205,7 @@ class JournalReader:
         return records.damage
 
     def _index_row(self, record: _Record, index: int, offset: int, answers: bool) -> None:
+        """Note the offset of a row's answer, part of an answer, or error."""
         if record.k == "answer" and answers:
             self._answers.add(record.h, _Place(offset, index))
             self._steps.pop(index, None)  # the answer includes all its parts
@@ -206,7 +218,7 @@ class JournalReader:
                 self._failures.setdefault(record.stage, _ByRow()).add(None, _Place(offset, index))
 
     def answer(self, index: int, input_hash: str | None) -> dict[str, JSON] | None:
-        """Return the recorded answer to a row with these inputs, or None."""
+        """Return the recorded answer to a row with these inputs, as columns, or None."""
         place = self._answers.find(input_hash, index)
         if place is None:
             return None
@@ -223,35 +235,41 @@ class JournalReader:
         return msgspec.convert({key: record.get(key) for key in ("type", "message", "request_id", "cause")}, Failure)
 
     def calls_of(self, index: int) -> Iterator[bytes]:
-        """Yield the recorded calls that evaluators made for a row, as JSON."""
+        """Yield the journal records of the model calls that evaluators made for a row, as JSON."""
         yield from (dumps(self._read(offset)) for offset in self._calls_by_row.get(index, ()))
 
     def is_new(self, index: int, evaluator: str | None = None) -> bool:
-        """Return True if this session recorded the row's answer, or an evaluator's verdict on it."""
+        """Return True if this session recorded the row's answer, or with `evaluator` that evaluator's verdict on it.
+
+        Always False in a journal that is searched by content.
+        """
         places = self._answers if evaluator is None else self._verdicts.get(evaluator)
         place = places.find(None, index) if isinstance(places, _ByRow) else None
         return place is not None and place.offset >= self._since
 
     def indices(self, rows: int) -> Sequence[int]:
-        """Return the index in the data set of each row of a finished run; a run that stopped early lacks some rows."""
+        """Return the index in the data set of each of the `rows` result rows of a finished run.
+
+        A run that stopped early lists its rows in the journal; any other run has all rows.
+        """
         return self._settled if len(self._settled) == rows else range(rows)
 
     def answered(self) -> Iterator[int]:
-        """Yield the indices of the rows that have an answer."""
+        """Yield the indices of the rows that have an answer; nothing in a journal that is searched by content."""
         return self._answers.rows() if isinstance(self._answers, _ByRow) else iter(())
 
     def answer_hash(self, index: int) -> str | None:
-        """Return the hash of the inputs that a row's answer was recorded with."""
+        """Return the hash of the inputs that a row's answer was recorded with; None without an answer or hash."""
         place = self._answers.find(None, index)
         return cast("str | None", self._read(place.offset).get("h")) if place is not None else None
 
     def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
-        """Return the recorded parts of a row's incomplete answer, by name."""
+        """Return the recorded parts of a row's incomplete answer by name, such as a conversation's turns."""
         records = [self._read(offset) for offset in self._steps.get(index, ())]
         return {str(record.get("p")): record.get("out") for record in records if record.get("h") == input_hash}
 
     def call(self, key: str) -> dict[str, JSON] | None:
-        """Return the recorded answer to an evaluator's call, or None."""
+        """Return the recorded answer to a model call with this `call_key`, as columns, or None."""
         offset = self._calls.get(key)
         columns = self._read(offset).get("out") if offset is not None else None
         return columns if isinstance(columns, dict) else None
@@ -266,7 +284,7 @@ class JournalReader:
                 yield PaidCall(evaluator, columns, known, currency if isinstance(currency, str) else None)
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
-        """Return the recorded verdict of an evaluator on these inputs, or None."""
+        """Return the output of an evaluator that the journal records for these inputs, or None."""
         places = self._verdicts.get(name)
         place = places.find(input_hash, index) if places and input_hash is not None else None
         if place is None:
@@ -275,6 +293,7 @@ class JournalReader:
         return output if recorded_hash == input_hash else None
 
     def _chunk(self, offset: int) -> dict[int, RowVerdicts]:
+        """Return the verdicts of the rows in the record at this offset, from a cache of the last 64 records."""
         chunk = self._chunks.get(offset)
         if chunk is None:
             rows = cast("list[tuple[int, RowVerdicts]]", self._read(offset).get("rows", []))
@@ -289,7 +308,7 @@ class JournalReader:
         return self._damage.lost
 
     def told_loss(self, rows: int = 0) -> str | None:
-        """Return a sentence on damaged or missing records and the calls to repeat, or None if nothing is lost.
+        """Return a sentence on damaged or missing records, the calls to repeat and their rows; None if nothing is lost.
 
         `rows` is the number of rows that the run had when it finished.
         """
@@ -310,7 +329,10 @@ class JournalReader:
         return f"{damage}, which takes up to {plural(calls, 'call')} again{names}"
 
     def _rows_without_answer(self, rows: int) -> Iterator[int]:
-        """Yield the rows whose answer is lost: they have verdicts or belong to a finished run, but have no answer."""
+        """Yield the indices of rows whose answer is lost: verdicts or the finished run name them, but no answer does.
+
+        `rows` is the number of rows of the finished run. Rows on which the target failed have lost nothing.
+        """
         if not self._asked or not isinstance(self._answers, _ByRow):
             return
         known, settled = {*self.answered()} | self._failed, self.indices(rows)
@@ -319,6 +341,7 @@ class JournalReader:
         yield from sorted(judged - known - {*settled})
 
     def _read(self, offset: int) -> dict[str, JSON]:
+        """Return the record at this offset; an empty one if it is damaged, so that its work is repeated."""
         self._file.seek(offset)
         try:
             return cast("dict[str, JSON]", loads(self._file.readline()))
@@ -331,7 +354,7 @@ class JournalReader:
 
 
 def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output]]:
-    """Return one evaluator's recorded verdicts with the hash of their inputs, by row index.
+    """Return one evaluator's recorded verdicts by row index: the hash of their inputs, and the output.
 
     Raises:
         ConfigurationError: the journal does not exist or cannot be read.
@@ -373,7 +396,7 @@ class CachedResults:
         return self._own is not None or self._parent is not None
 
     def answer(self, index: int, input_hash: str | None) -> ReusableResult[dict[str, JSON]] | None:
-        """Return the answer to a row with these inputs, or None."""
+        """Return the answer to a row with these inputs: this run's, else the parent run's, or None."""
         # Search the parent in any case: the n-th row with equal inputs gets the parent's n-th answer.
         elsewhere = self._parent.answer(index, input_hash) if self._parent else None
         if self._own is None or (value := self._own.answer(index, input_hash)) is None:
@@ -385,7 +408,7 @@ class CachedResults:
         return self._own.failure(index, stage) if self._own else None
 
     def calls_of(self, index: int) -> Iterator[bytes]:
-        """Yield the records of the calls that this run's evaluators have made for a row."""
+        """Yield the journal records of the model calls that this run's evaluators made for a row, as JSON."""
         return self._own.calls_of(index) if self._own else iter(())
 
     def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
@@ -393,7 +416,7 @@ class CachedResults:
         return self._own.steps(index, input_hash) if self._own else {}
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> ReusableResult[Output] | None:
-        """Return the verdict of an evaluator on these inputs, or None."""
+        """Return the output of an evaluator on these inputs: this run's, else the parent run's, or None."""
         own = self._own.verdict(name, index, input_hash) if self._own else None
         is_new = own is not None and self._own is not None and self._own.is_new(index, name)
         elsewhere = self._parent.verdict(name, index, input_hash) if self._parent and (own is None or is_new) else None
@@ -402,14 +425,14 @@ class CachedResults:
         return ReusableResult(own, False, elsewhere is not None, elsewhere is not None or not is_new)
 
     def call(self, key: str) -> ReusableResult[dict[str, JSON]] | None:
-        """Return the answer to an evaluator's call with this key, or None."""
+        """Return the answer to a model call with this `call_key`: this run's, else the parent run's, or None."""
         if self._own is not None and (own := self._own.call(key)) is not None:
             return ReusableResult(own, False, False, True)
         elsewhere = self._parent.call(key) if self._parent else None
         return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
 
     def answered(self) -> Iterator[int]:
-        """Yield the rows that this run answered before it was interrupted."""
+        """Yield the indices of the rows that this run answered before it was interrupted."""
         return self._own.answered() if self._own else iter(())
 
     def paid_calls(self) -> Iterator[PaidCall]:
@@ -424,7 +447,7 @@ class CachedResults:
 
 
 def _read_leniently(line: bytes) -> _Record:
-    """Read a record that the fast decoder rejects (a lone surrogate, say); a damaged record counts as work not done."""
+    """Return a record that the fast decoder rejects (a lone surrogate, say); a damaged one has the kind "damaged"."""
     try:
         return msgspec.convert(loads(line), _SlowRecord)
     except (ValueError, msgspec.ValidationError):

@@ -43,7 +43,7 @@ class Reference:
         return find_value(data if self.source == "data" else target, self.steps)
 
     def value_in(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:
-        """Return the value at the path, or None."""
+        """Return the value at the path in a row's data or target columns, or None if there is none."""
         value = self.resolve(data, target)
         return None if value is MISSING else value
 
@@ -60,15 +60,21 @@ MappingLayers = Mapping[str, Mapping[str, Mapped]]
 
 
 def parse_mapping(mapping: Mapping[str, object], where: str) -> dict[str, Mapped]:
-    """Parse one layer of a mapping.
+    """Parse one layer of a column mapping; `where` names the layer in errors.
 
     Raises:
-        ConfigurationError: a value looks like a reference but is not valid; the text names the parameter.
+        ConfigurationError: a value looks like a reference but is not valid, or has no JSON form; the text names the
+        parameter.
     """
     return {name: _parse(value, f"{where}, parameter {name!r}") for name, value in mapping.items()}
 
 
 def _parse(value: object, where: str) -> Mapped:
+    """Return a mapping's value as a reference if it is written as `${…}`, else as a constant.
+
+    Raises:
+        ConfigurationError: a text looks like a reference but is not valid, or another value has no JSON form.
+    """
     if not isinstance(value, str) or "${" not in value:
         if isinstance(value, str) and value.startswith(("data.", "target.")):
             shown = value[:200]
@@ -89,6 +95,7 @@ def _parse(value: object, where: str) -> Mapped:
 
 
 def _read_reference(text: str) -> Reference | None:
+    """Return the reference that `${data.…}` or `${target.…}` writes; None for any other text."""
     if not (text.startswith("${") and text.endswith("}")):
         return None
     try:
@@ -136,6 +143,11 @@ def read_layers(
 
 
 def _column_mapping(name: str, entry: object) -> Mapping[str, object]:
+    """Return the column mapping in one entry of `evaluator_config`: the mapping itself, or under `column_mapping`.
+
+    Raises:
+        ConfigurationError: the entry is no mapping, or has other keys beside `column_mapping`.
+    """
     if not isinstance(entry, Mapping):
         raise ConfigurationError(f"evaluator_config[{name!r}] is a {type(entry).__name__}; expected a mapping")
     mapping = entry.get("column_mapping", entry)
@@ -189,7 +201,7 @@ class Binder:
 
 
 def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:
-    """Return the binder of one evaluator's parameters; `what` names the evaluator in errors.
+    """Return the binder that builds an evaluator's arguments for each row; `what` names the evaluator in errors.
 
     An evaluator with `**kwargs` gets every column. With `only_mapped`, optional parameters get a value only if the
     mapping names them.
@@ -210,7 +222,13 @@ def _bind(
     target: Mapping[str, object],
     what: str,
 ) -> dict[str, object]:
-    """Return the arguments of one call; optional parameters read from `optional` instead of `data`."""
+    """Return the arguments of one call by parameter name; parameters without a value are left out if they are optional.
+
+    Optional parameters without a mapping read their column from `optional` instead of `data`.
+
+    Raises:
+        ColumnMissingError: a required parameter has no value in this row.
+    """
     arguments: dict[str, object] = {}
     for binding in bindings:
         mapped, name = binding.mapped, binding.parameter
@@ -240,10 +258,13 @@ def check_binding(
     target_columns: frozenset[str] | None,
     has_target: bool,
 ) -> None:
-    """Check before the first row that every parameter can be bound; unknown `target_columns` are None.
+    """Check before the first row that the columns can supply every parameter of the evaluator `what`.
+
+    `target_columns` are None if only a call shows them; a parameter may then come from them.
 
     Raises:
-        ConfigurationError: names the evaluator, the parameter, and the most similar column.
+        ConfigurationError: a mapping names an unknown column, the name of a column stands as a constant text, or a
+        required parameter has no column.
     """
     for name, mapped in mapping.items():
         used = signature.takes_any or any(name in choice for choice in signature.choices)
@@ -271,7 +292,10 @@ def check_binding(
 
 
 def tools_left_out(signature: Signature, mapping: Mapping[str, Mapped], columns: frozenset[str]) -> str | None:
-    """Return the column of tool definitions that the evaluator could use but that is not mapped to it, or None."""
+    """Return the data's column of tool definitions that an optional parameter would need a mapping for, or None.
+
+    None if the evaluator takes no tool definitions, or gets them by mapping or by the column's name.
+    """
     takes = any(_TOOLS in choice for choice in signature.choices)
     if not takes or _TOOLS in mapping or _TOOLS in columns:
         return None
@@ -281,6 +305,11 @@ def tools_left_out(signature: Signature, mapping: Mapping[str, Mapped], columns:
 def _check_reference(
     mapped: Reference, where: str, columns: frozenset[str], target_columns: frozenset[str] | None, has_target: bool
 ) -> None:
+    """Check that the column of a reference exists, as far as the columns are known; `where` names the parameter.
+
+    Raises:
+        ConfigurationError: there is no such column, or the reference needs a target and the run has none.
+    """
     if mapped.source == "target" and not has_target:
         raise ConfigurationError(f"{where}: {mapped.text} needs a target, and this run has none")
     known = columns if mapped.source == "data" else target_columns
@@ -325,12 +354,13 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
 
 
 def _declared_signatures(function: Callable[..., object]) -> list[inspect.Signature]:
-    """Return the signatures in an instance's `signatures` list."""
+    """Return the signatures that a callable object lists in its `signatures` attribute, or an empty list."""
     listed = getattr(function, "signatures", None)
     return [each for each in listed if isinstance(each, inspect.Signature)] if isinstance(listed, list) else []
 
 
 def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:
+    """Return the signatures of a callable object's `@overload`ed `__call__`, without self; else an empty list."""
     call = vars(type(function)).get("__call__") or getattr(type(function), "__call__", None)
     if inspect.isfunction(function) or not inspect.isfunction(call):
         return []
@@ -339,6 +369,11 @@ def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:
 
 
 def _parameters(signature: inspect.Signature, what: str) -> tuple[dict[str, bool], bool]:
+    """Return the parameters by name (True if required), and whether `**kwargs` takes any others.
+
+    Raises:
+        ConfigurationError: a required parameter is positional-only, so it cannot be given by name.
+    """
     choice: dict[str, bool] = {}
     takes_any = False
     for parameter in signature.parameters.values():
@@ -363,7 +398,7 @@ _TOOLS = "tool_definitions"
 def row_kind_reader(
     layers: Mapping[str, Mapping[str, Mapped]],
 ) -> Callable[[Mapping[str, object], Mapping[str, object]], str | None]:
-    """Return a function that tells a row's kind: `call`, `answer`, or None without a ground truth."""
+    """Return a function that tells a row's kind by its ground truth: `call`, `answer`, or None without one."""
     truth, definitions = value_reader(layers, _GROUND_TRUTH), value_reader(layers, _TOOLS)
 
     def kind(data: Mapping[str, object], target: Mapping[str, object]) -> str | None:
@@ -384,7 +419,8 @@ def value_reader(
 ) -> Callable[[Mapping[str, object], Mapping[str, object]], object]:
     """Return a function that reads a parameter's value from a row: by its mapping, else from the column of its name.
 
-    `columns` are other columns that may hold the value.
+    Evaluators' mappings count if the default one has no such parameter. `columns` are further columns to read without
+    any mapping. The value is None if the row has none.
     """
     mapped = [layers["default"].get(parameter), *(layer.get(parameter) for layer in layers.values())]
     chosen = next((candidate for candidate in mapped if candidate is not None), None)
@@ -400,12 +436,13 @@ def value_reader(
 
 
 def _asks_for_call(value: object, tools: ToolDefinitions | None = None) -> bool:
+    """Return True if a ground truth is a call, also one that cannot be parsed."""
     reading = cached_reading(value, tools)
     return bool(reading.calls or reading.problem)
 
 
 def _turns_ask(value: list[object]) -> bool:
-    """Return True if a conversation's ground truth, a list of turns, contains a call."""
+    """Return True if a ground truth is a list of turns (each a list) and one of them contains a call."""
     turns = [turn for turn in value if isinstance(turn, list)]
     if len(turns) < len(value):
         return False

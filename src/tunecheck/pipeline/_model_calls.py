@@ -82,11 +82,13 @@ class RunCalls:
         return {name: self.spending[name].summary() for name in sorted(self.spending)}
 
     def of(self, evaluator: str) -> EvaluatorCalls:
-        """Return an object that makes calls on behalf of one evaluator."""
+        """Return the object through which one evaluator makes its calls, so that they are recorded under its name."""
         return EvaluatorCalls(self, evaluator)
 
     async def complete(self, evaluator: str, endpoint: Endpoint, request: ChatRequest, sample: int) -> Completion:
-        """Return the answer to a request: recorded, from a call in progress, or from a new call.
+        """Return the answer to a judge's request: recorded, from an equal call in progress, or from a new call.
+
+        `sample` distinguishes repeated calls with equal content, so that each is made.
 
         Raises:
             EndpointError: the call failed for good.
@@ -98,7 +100,10 @@ class RunCalls:
         return completion
 
     async def _find_answer(self, key: str) -> Completion | None:
-        """Return the answer from a call in progress or from this session's records, or None."""
+        """Return the answer from an equal call in progress or from this session's records, or None.
+
+        If the call in progress fails, its error is raised here, too.
+        """
         while (shared := self._under_way.get(key)) is not None:
             await asyncio.wait([shared])
             if not shared.cancelled():  # if cancelled, a waiting caller makes the call
@@ -106,7 +111,7 @@ class RunCalls:
         return self._recorded_calls.find(key)
 
     async def _first(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
-        """Get the answer and share it with all waiting callers of an equal request."""
+        """Get the answer to a request and give it, or its error, to all waiting callers of an equal request."""
         shared: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._under_way[key] = shared
         try:
@@ -124,6 +129,7 @@ class RunCalls:
         return completion
 
     async def _get(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
+        """Return the answer that this run, another run or task has recorded; else make the call and share it."""
         recorded = self._cached.call(key)
         if recorded is not None:
             return self._record_answer(key, recorded.value) if recorded.again else Completion.of_columns(recorded.value)
@@ -140,13 +146,17 @@ class RunCalls:
         return completion
 
     def _record_answer(self, key: str, columns: dict[str, JSON]) -> Completion:
-        """Record an answer that another run or task has paid for; return it."""
+        """Journal an answer that another run or task has paid for, at no cost to this run; return it."""
         completion = Completion.of_columns(columns)
         self.masked += completion.masked
         self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns, ROW.get()))
         return completion
 
     async def _buy(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
+        """Make a call within the budget; journal the answer and count its cost before returning it.
+
+        The reserved cost is an estimate from the request's characters and the output limit; 0 without a price.
+        """
         price, asked, limit = endpoint.price, 0, None
         if price is not None:
             asked = len(dumps([list(request.messages), list(request.tools or ())]))
@@ -168,20 +178,25 @@ class RunCalls:
         return completion
 
     def _count(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
+        """Add calls to the spending of an evaluator (or `target`) and to the budget; a cost of None is unknown."""
         self.spending[evaluator].add(usage, cost, currency, calls)
         self.budget.count(cost)
 
     def _charge_unanswered(
         self, name: str, price: Price | None, expected: Usage, reservation: Reservation, usage: Usage
     ) -> None:
-        """Charge an attempt without an answer, because the service may have billed it."""
+        """Charge an attempt without an answer, because the service may have billed it; nothing without a price.
+
+        Raises:
+            StopRunError: further attempts could exceed the budget.
+        """
         if price is not None:
             cost = self.charge(name, price, charge_of(usage, price, expected), usage)
             reservation.cost = _sum(reservation.cost, cost)
             self.budget.check()
 
     def charge(self, name: str, price: Price, cost: float, usage: Usage) -> float:
-        """Record and count the cost of an attempt without an answer, so that a resumed run knows of it."""
+        """Journal and count the cost of an attempt without an answer, so that a resumed run knows of it; return it."""
         self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {"usage": usage.as_json()})
         self._count(name, usage, cost, price.currency)
         return cost
@@ -189,11 +204,11 @@ class RunCalls:
     # -- the target's calls
 
     def of_endpoint(self, name: str, endpoint: object, conversation: str) -> EndpointCosts:
-        """Return the cost counter for a conversation's calls to an endpoint, under `name`."""
+        """Return a counter for the costs of a conversation's calls to an endpoint, reported under `name`."""
         return EndpointCosts(self, name, _price(endpoint), self._reported[name, conversation])
 
     def count_calls(self, name: str, price: Price | None, more: CallsMade) -> None:
-        """Count calls to an endpoint."""
+        """Count an endpoint's calls, their cost at this price, and secrets masked in the replies."""
         self.masked += more.masked
         charged = charged_usage(more)
         if more.calls or charged.input_tokens or charged.output_tokens:
@@ -203,6 +218,8 @@ class RunCalls:
     @contextlib.asynccontextmanager
     async def of_target(self, target: Target, row: Row) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
         """Reserve budget for the target's answer to a row; the caller passes the answer to the yielded function.
+
+        The budget is not limited if the endpoint has no price, or if the target counts each of its calls itself.
 
         Raises:
             StopRunError: the budget is spent.
@@ -221,7 +238,10 @@ class RunCalls:
                 yield count
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
-        """Count an answer that this run has paid for, now or before an interruption; return its cost, if known."""
+        """Count an answer that this run has paid for, now or before an interruption; return its cost, if known.
+
+        None if the cost is unknown, no model was called, or the target counts its own calls.
+        """
         if target.tracks_each_call:
             for share in target.endpoint_usage(answer):
                 more = self._reported[share.name, share.conversation].add_answer(share.made)
@@ -248,7 +268,7 @@ class EvaluatorCalls:
         self._evaluator = evaluator
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
-        """Return the answer to a request, like `RunCalls.complete`."""
+        """Return the answer to a request of this evaluator, like `RunCalls.complete`."""
         return await self._calls.complete(self._evaluator, endpoint, request, sample)
 
 
@@ -289,7 +309,7 @@ class EndpointCosts:
                 yield count
 
     def record(self, made: CallsMade) -> None:
-        """Count a call that was made before the run was interrupted."""
+        """Count a call that was made: in this session without a limit, or before the run was interrupted."""
         self._calls.count_calls(self._name, self._price, self._reported.add_calls(made))
 
 
@@ -302,9 +322,11 @@ class _RecordedCalls:
         self._offsets: dict[str, int] = {}
 
     def add(self, key: str, offset: int) -> None:
+        """Note that the journal has the answer to the call with this key at this offset."""
         self._offsets[key] = offset
 
     def find(self, key: str) -> Completion | None:
+        """Read the answer to the call with this key from the journal; None without one, or if it is damaged."""
         offset = self._offsets.get(key)
         if offset is None:
             return None
@@ -328,11 +350,15 @@ def _price(endpoint: object) -> Price | None:
 
 
 def _cost(usage: Usage, price: Price | None, estimate: Usage) -> tuple[float | None, str | None]:
+    """Return the cost and its currency, by reported tokens or else the estimate; None for both without a price."""
     return (None, None) if price is None else (charge_of(usage, price, estimate), price.currency)
 
 
 def _expected_answer(target: Target, row: Row, answer: Mapping[str, JSON] | None = None) -> Usage:
-    """Return the expected usage of the target's answer to a row, or the estimated usage of a given answer."""
+    """Return the tokens to expect for the target's answer to a row, by its characters and the output limit.
+
+    With `answer`, estimate from the given answer's length instead.
+    """
     endpoint = getattr(target, "endpoint", None)
     limit = output_limit(endpoint.settings().get("parameters")) if isinstance(endpoint, Endpoint) else None
     try:
@@ -343,7 +369,7 @@ def _expected_answer(target: Target, row: Row, answer: Mapping[str, JSON] | None
 
 
 def _length(answer: Mapping[str, JSON]) -> int:
-    """Return the approximate number of characters that the model generated."""
+    """Return the approximate number of characters that the model generated: text, calls and reasoning, as JSON."""
     thought = [answer["reasoning"]] if answer.get("reasoning") else []
     return len(dumps([answer.get("text"), answer.get("tool_calls"), *thought]))
 

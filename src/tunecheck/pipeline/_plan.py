@@ -24,7 +24,10 @@ CallsChoice: TypeAlias = Literal["strict", "lenient"]
 
 
 def is_strict(choice: CallsChoice | None, arguments: Mapping[str, object], state: RowState) -> bool:
-    """Return True if the response contains calls in its text that do not count."""
+    """Return True if the response is a text with calls that do not count, because the API did not return them as calls.
+
+    None as `choice` rejects only calls that the adapter marked as complete but unparsed; `strict` also finds others.
+    """
     response = arguments.get("response")
     if type(response) is not str or choice == "lenient":
         return False
@@ -45,7 +48,7 @@ class ReadCallsCount:
     """Additional passes in the other reading, by evaluator (negative if fewer)."""
 
     def add(self, state: RowState, evaluators: Sequence[BoundEvaluator]) -> None:
-        """Count a finished row."""
+        """Count a finished row; if its text has calls, judge it in the other reading, too, to compare pass counts."""
         self.answers += "target" not in state.errors
         if not (state.unread or state.target.get(UNPARSED) == COMPLETE):
             return
@@ -138,9 +141,9 @@ class RandomOrder:
         return self._begun - self._next_unit
 
     def settle(self, state: RowState) -> Iterator[RowState]:
-        """Add a finished row; yield each unit's rows once it and all earlier units are finished.
+        """Add a finished row; yield all rows of its unit, and of units waiting behind it, that are next in the order.
 
-        Nothing is yielded once the run is decided.
+        A unit is yielded once it and all earlier units are finished. Nothing is yielded once the run is decided.
         """
         self._held.setdefault(self._unit_of[state.row.index], []).append(state)
         while not self.decided and len(self._held.get(self._next_unit, ())) == len(self._units[self._next_unit]):
@@ -157,7 +160,7 @@ class RandomOrder:
         return len(self._unit_of)
 
     def judged(self) -> list[int]:
-        """Return the indices of the counted rows, in the order of the data."""
+        """Return the indices of the rows in the units that counted for the decision, in the order of the data."""
         return sorted(row.index for unit in self._units[: self._next_unit] for row in unit)
 
     def unjudged(self) -> Iterator[Row]:
@@ -209,7 +212,7 @@ class Remarks:
         return {"lost": dict(self.lost), "refused": dict(self.refused), "late": dict(self.late)}
 
     def sentences(self, evaluator_timeout: float) -> list[str]:
-        """Return the notes for the user."""
+        """Return the notes for the user: refused files, timeouts, and values that became null, with numbers of rows."""
         limit = f"{evaluator_timeout:g} s (--evaluator-timeout)"
         return [
             *(f"refused on {plural(c, 'row')}: {said}" for said, c in self.refused.most_common(_MOST_REFUSED)),
@@ -244,7 +247,7 @@ class Tally:
     read_calls: ReadCallsCount = field(default_factory=ReadCallsCount)
 
     def sentences(self, evaluator_timeout: float) -> list[str]:
-        """Return the notes for the user."""
+        """Return the notes for the user on remarks of evaluators and on masked secrets."""
         said = self.remarks.sentences(evaluator_timeout)
         if self.masked:
             said.append(

@@ -70,7 +70,7 @@ def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
 
 
 def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
-    """Return the row for `eval_results.jsonl`, with the evaluators in their given order."""
+    """Return a row of `eval_results.jsonl`: inputs, answer, cause, verdicts and errors, by order of `evaluators`."""
     row = state.row
     result: ResultRow = {"row_id": row.id, "row_fingerprint": row.fingerprint}
     if state.kind is not None:
@@ -114,7 +114,7 @@ class ResultsWriter:
         """Each set of columns that rows have, with the index of the first such row."""
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
-        """Write one finished row; return a failure that names values left out because they have no JSON form."""
+        """Write one finished row; return a failure naming values without a JSON form, which become null, or None."""
         failure = None
         try:
             line = dumps_line(row)
@@ -149,6 +149,7 @@ class ResultsWriter:
         return RowsView(self._path, starts, self.indices)
 
     def _sort(self, starts: array[int]) -> array[int]:
+        """Rewrite the partial file in the order of the data; return each row's new offset."""
         ordered = self._partial.with_name(self._partial.name + ".sorted")
         final = array("Q")
         position = 0
@@ -170,12 +171,16 @@ class ResultsWriter:
 
 
 def columns_of(shapes: Mapping[tuple[str, ...], int]) -> list[str]:
-    """Return all columns of rows with these shapes, in the order of their first rows."""
+    """Return all columns of a run's rows; `shapes` has each set of columns with the index of its first row.
+
+    Columns are in the order of these rows.
+    """
     ordered = sorted(shapes.items(), key=lambda shape: shape[1])
     return list(dict.fromkeys(column for shape, _ in ordered for column in shape))
 
 
 def _leave_out_unserialisable(row: ResultRow) -> Failure:
+    """Set the row's values without a JSON form to None; return and store the error that names them."""
     refused = []
     for column, value in row.items():
         try:
@@ -227,7 +232,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
 
 
 def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
-    """Return a value as the text of a cell."""
+    """Return a value as the text of a CSV cell: safe from formulas and controls, and at most `longest` characters."""
     kind = type(value)
     if kind is float or kind is int:  # the common case first
         return repr(value)
@@ -252,6 +257,7 @@ def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
 
 
 def _without_controls(text: str) -> str:
+    """Return the text with control characters escaped, such as `\\u001b`, except tabs and line ends."""
     if text.isprintable():  # ten times as fast as the substitution, and true of most texts
         return text
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -260,7 +266,7 @@ def _without_controls(text: str) -> str:
 def text_of_cell(cell: str) -> str:
     """Return the text that `write_table` wrote as a cell, without the apostrophe that guards against formulas.
 
-    Control characters stay escaped (`\\u001b`), and halves of surrogate pairs are not restored.
+    Control characters stay escaped, and halves of surrogate pairs are not restored.
     """
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
@@ -282,7 +288,10 @@ def check_output_path(output_path: str | os.PathLike[str]) -> Path:
 def write_azure_results(
     path: Path, rows: Iterable[ResultRow], metrics: Mapping[str, JSON], studio_url: str | None
 ) -> None:
-    """Write `{"rows", "metrics", "studio_url"}` row by row to a temporary file, and rename it at the end."""
+    """Write Azure AI Evaluation's JSON file row by row to a temporary file, and rename it at the end.
+
+    Its keys are `rows`, `metrics` and `studio_url`, which is null without an upload.
+    """
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(b'{"rows": [')
         for number, row in enumerate(rows):

@@ -65,7 +65,10 @@ _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
 
 
 def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault | None:
-    """Return the first cause, in the order of codes.toml, of a row's failure; None if no known cause applies."""
+    """Return the main cause of a row's failure, the first in the order of codes.toml; None if no known one applies.
+
+    Also None if the row did not fail, or if its values raise an exception.
+    """
     try:
         return min(_causes(state, evaluators), key=lambda cause: place_of(cause.code), default=None)
     except Exception:  # noqa: BLE001 - a row may hold objects of any class, which may raise anything
@@ -73,6 +76,7 @@ def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault
 
 
 def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[Fault]:
+    """Yield all causes of a row's failure, in any order: the target's error, else causes from answer and faults."""
     if (error := state.errors.get("target")) is not None:
         yield Fault(code=error.cause or error_cause(f"{error.type}: {error.message}"))
         return
@@ -102,11 +106,12 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
 
 
 def _fails(output: Mapping[str, object]) -> bool:
+    """Return True if an evaluator's output has a `<metric>_result` that is `fail`."""
     return any(value == _FAILED and key.endswith(_RESULT) for key, value in output.items())
 
 
 def _explain(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
-    """Return the fault, or more precise faults that replace it."""
+    """Return the fault, or more precise faults in its place, found by comparing calls with the ground truth."""
     made = fault.actual.get("name") if isinstance(fault.actual, dict) else None
     if fault.code == "misnamed_call" and fault.call and isinstance(made, str) and not answer.tools:
         named = name_fault(made, [fault.call])  # a conversation does not list its tools: the simulators define them
@@ -122,7 +127,10 @@ def _explain(fault: Fault, answer: GivenAnswer) -> Sequence[Fault]:
 
 
 def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
-    """Yield `wrong_function` if a missing call and an extra call look like one call of the wrong function."""
+    """Yield further causes if a missing and an extra call are the same call under another name.
+
+    `decorated_name` if the extra call's name is the missing one's with something added; `wrong_function` in any case.
+    """
     missing = next((fault for fault in faults if fault.code == "missing_call"), None)
     extra = next((fault for fault in faults if fault.code == "extra_call"), None)
     names = [fault.call for fault in faults if fault.code == "missing_call" and fault.call]
@@ -137,6 +145,7 @@ def _swap_faults(faults: Sequence[Fault]) -> Iterator[Fault]:
 
 
 def _causes_of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
+    """Yield the causes of failure that an evaluator's fault shows: its own code, or a more precise one."""
     if _encoded_twice(fault, answer.tools):
         yield replace(fault, code="double_encoded")
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
@@ -147,7 +156,10 @@ def _causes_of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _difference_faults(answer: GivenAnswer) -> Iterator[Fault]:
-    """Yield the differences between the calls and the ground truth's accepted values."""
+    """Yield the differences between the answer's calls and the calls that the ground truth accepts.
+
+    Nothing without calls on both sides. Arguments that the schema wants as text are skipped.
+    """
     made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted.calls))
     if not made or not wanted:
         return
@@ -168,6 +180,7 @@ def _difference_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _plainly_named(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
+    """Return the calls with dots in their names replaced by underscores."""
     return [FunctionCall(tool_name(call.name), call.arguments) for call in calls]
 
 
@@ -258,7 +271,10 @@ def _last_item(by_turn: JSON, number: int) -> JSON:
 
 
 def _turn_columns(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON]:
-    """Return a conversation's columns for the last answer of a turn; token counts, which are sums, are removed."""
+    """Return a conversation's columns as if the last answer of turn `number` (from 1) were the only one.
+
+    Finish reason and reasoning are those of that answer. The output tokens, a sum over all answers, are removed.
+    """
     usage = columns.get("usage")
     changed: dict[str, JSON] = {"usage": {**usage, "output_tokens": None} if isinstance(usage, dict) else None}
     for name, of_steps in (("finish_reason", "finish_reasons"), ("reasoning", "reasoning_content")):
@@ -268,6 +284,7 @@ def _turn_columns(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON
 
 
 def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> object:
+    """Return the answer to examine: the API's calls, else the first of response, text and result that is given."""
     calls = columns.get("tool_calls")
     if isinstance(calls, list) and calls:
         return calls
@@ -276,7 +293,7 @@ def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> o
 
 
 def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Reading:
-    """Return the calls of an answer; if a call was expected, also a bare call of an unknown function."""
+    """Return the calls and text of an answer; if a call was expected, accept a bare call to an unknown function."""
     reading = cached_reading(response, tools)
     if not expects_call or reading.calls or reading.problem is not None or not isinstance(response, str):
         return reading
@@ -286,7 +303,7 @@ def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Re
 
 
 def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
-    """Yield the causes that the answer alone shows, in any order."""
+    """Yield the causes of failure that the answer alone shows, in any order."""
     yield from _ending_faults(answer)
     encoding = [*_encoding_faults(answer.response)]
     yield from encoding
@@ -303,7 +320,10 @@ def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _lost_call_fault(answer: GivenAnswer) -> Fault | None:
-    """Return the fault of a call that the model made but the server did not return, if the answer shows it."""
+    """Return the fault of a call that the model wrote but the server did not return as one, or None without signs.
+
+    Signs are a call in the reasoning, an unfinished call in the text, or a finish reason that announces calls.
+    """
     reading, reason = answer.reading, answer.columns.get("finish_reason")
     if reading.cause == "call_in_reasoning":
         return Fault(code="call_in_reasoning", message=reading.problem or "")
@@ -322,7 +342,7 @@ def _lost_call_fault(answer: GivenAnswer) -> Fault | None:
 
 
 def reply_cause(columns: Mapping[str, JSON]) -> str:
-    """Return the cause of an unusable reply, such as a judge's."""
+    """Return the code of the cause that makes a reply unusable, such as a judge's; `unreadable` if no other applies."""
     answer = GivenAnswer.read(None, {}, columns, {}, ())
     found = [*_ending_faults(answer), *_silence_faults(answer)]
     return found[0].code if found else "unreadable"
@@ -332,6 +352,7 @@ def reply_cause(columns: Mapping[str, JSON]) -> str:
 
 
 def _ending_faults(answer: GivenAnswer) -> Iterator[Fault]:
+    """Yield the causes in how the answer ended: an error, a content filter, a full context, or a length limit."""
     reason, error = answer.columns.get("finish_reason"), answer.columns.get("error")
     if isinstance(error, str):  # a recorded conversation that failed before its answer
         yield Fault(code=error_cause(error), message=error)
@@ -347,6 +368,7 @@ def _ending_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _tokens(answer: GivenAnswer, reason: JSON) -> str:
+    """Return how the answer ended and after how many output tokens: "finish_reason length after 512 tokens"."""
     usage = answer.columns.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
     said = f"finish_reason {reason}" if reason is not None else "the text ends in the middle"
@@ -354,7 +376,7 @@ def _tokens(answer: GivenAnswer, reason: JSON) -> str:
 
 
 def _ends_inside(answer: GivenAnswer) -> bool:
-    """Return True if a text without a finish reason stops inside a call or inside reasoning."""
+    """Return True if a text answer stops in the middle of a call or of the reasoning."""
     if not answer.is_text:
         return False
     text = answer.reading.text.rstrip()
@@ -367,14 +389,17 @@ def _ends_inside(answer: GivenAnswer) -> bool:
 
 
 def _encoding_faults(response: object) -> Iterator[Fault]:
-    """Yield faults of API calls whose arguments are not a JSON object, or are encoded twice."""
+    """Yield a fault for each API call whose arguments are not a JSON object, or are JSON encoded twice."""
     for name, arguments in _written_arguments(response):
         if (found := arguments_problem(arguments)) is not None:
             yield Fault(code=found[0], call=name, actual=arguments, message=found[1])
 
 
 def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
-    """Yield name and text arguments of calls: `{"function": {…}}`, `{"name": …}`, or `{"f": "…"}`."""
+    """Yield name (None if unreadable) and arguments of each call whose arguments are a text.
+
+    Calls are written as `{"function": {…}}`, `{"name": …, "arguments": …}`, or `{"function_name": "arguments"}`.
+    """
     for item in response if isinstance(response, list) else ():
         if not isinstance(item, dict):
             continue
@@ -388,7 +413,7 @@ def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
 
 
 def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
-    """Return True if the value is the JSON text of an expected list or object."""
+    """Return True if a wrong argument is a text whose JSON value has the expected type: a list or an object."""
     wanted = {type(each) for each in _accepted_values(fault)} & {list, dict}
     if not wanted or not isinstance(fault.actual, str) or not fault.code.startswith("wrong_argument"):
         return False
@@ -396,11 +421,15 @@ def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
 
 
 def _accepted_values(fault: Fault) -> Sequence[object]:
+    """Return the values that a fault's ground truth accepts for the argument."""
     return fault.expected if fault.any_of and isinstance(fault.expected, list) else [fault.expected]
 
 
 def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
-    """Return True if the schema declares the argument a string, but the ground truth accepts no string."""
+    """Return True if the schema wants a text for a wrong argument, but the ground truth accepts no text.
+
+    The ground truth then contradicts the schema, so the model is not to blame.
+    """
     if any(isinstance(each, str) and each for each in _accepted_values(fault)):
         return False
     wanted = plain_name(fault.call or "")
@@ -411,6 +440,7 @@ def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
 
 
 def _call_faults(answer: GivenAnswer) -> Iterator[Fault]:
+    """Yield the causes in an answer's calls: left in the text, misnamed, repeated, or not wanted at all."""
     of_turn = "empty_turn" in answer.codes  # a conversation's tools are those of its simulators
     offered = next((call.name for call in answer.reading.calls if of_turn or answer.tools.spelled(call.name)), None)
     whole = "tool_calls" in answer.columns or not answer.columns  # only single steps of a conversation are examined
@@ -424,7 +454,10 @@ def _call_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _name_faults(answer: GivenAnswer) -> Iterator[Fault]:
-    """Yield faults for called names that no tool has: other spellings and invented names."""
+    """Yield a fault for each called name that is not among the tools: another spelling, or an invented name.
+
+    Other spellings count only if an evaluator complained about names. Nothing without tools.
+    """
     unknown = [*dict.fromkeys(call.name for call in answer.reading.calls if call.name not in answer.tools)]
     plain = {plain_name(tool): tool for tool in answer.tools} if unknown else {}
     for name in unknown if plain else ():
@@ -437,7 +470,11 @@ def _name_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def name_fault(name: str, tools: Collection[str]) -> Fault:
-    """Return the fault for a name that is not a spelling of any tool's name."""
+    """Return the fault of a called name that no tool has, with the tool that it probably means, if any.
+
+    `decorated_name` if something was added to a tool's name, such as a prefix, `:1` or `<|token|>`; else
+    `unknown_function`.
+    """
     head, _, number = name.rpartition(":")
     bare = head if number.isdigit() else name
     token = _TOKEN.search(name)
@@ -456,6 +493,7 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
 
 
 def _repetition_faults(answer: GivenAnswer) -> Iterator[Fault]:
+    """Yield `loop` for each call made at least three times, and more often than the ground truth names it."""
     if len(answer.reading.calls) < _TIMES:
         return
     made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
@@ -471,7 +509,7 @@ def _repetition_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _silence_faults(answer: GivenAnswer) -> Iterator[Fault]:
-    """Yield the causes of an answer without a call."""
+    """Yield the causes of an answer without a call: a refusal, a question back, an empty answer, or text instead."""
     text = answer.said.strip()
     said = answer.columns.get("refusal")
     refused = refuses(text) and not asks_back(text) and not refuses(answer.wanted.text)
@@ -490,7 +528,7 @@ def _silence_faults(answer: GivenAnswer) -> Iterator[Fault]:
 
 
 def _empty_answer_fault(answer: GivenAnswer) -> Fault:
-    """Return the fault of an answer with neither text nor call."""
+    """Return the fault of an answer with neither text nor call: a separate code if output tokens were counted."""
     usage = answer.columns.get("usage")
     written = usage.get("output_tokens") if isinstance(usage, dict) else None
     if isinstance(written, int) and written > _END_OF_TURN and not answer.thought:

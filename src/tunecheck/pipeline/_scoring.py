@@ -110,7 +110,7 @@ class BoundEvaluator(Scorer):
         return getattr(self.function, "__aggregate__", None)
 
     def input_hash(self, arguments: Mapping[str, object]) -> str | None:
-        """Return a hash of the bound arguments, or None if they have no JSON form."""
+        """Return a hash of the arguments, by which recorded verdicts are found; None if one has no JSON form."""
         try:
             return content_hash(arguments)
         except TypeError:
@@ -125,13 +125,14 @@ def bind_evaluator(
     *,
     only_mapped: bool = False,
 ) -> BoundEvaluator:
-    """Make an evaluator ready to run; a class is instantiated without arguments.
+    """Prepare a user's evaluator for a run: read its parameters, attributes and fingerprint; instantiate a class.
 
     `target_columns` are the target's columns: None if unknown, empty without a target. `only_mapped`: see
     `make_binder`.
 
     Raises:
-        ConfigurationError: the evaluator is not callable, or its class cannot be instantiated without arguments.
+        ConfigurationError: the evaluator is not callable, its class cannot be instantiated without arguments, or its
+        parameters cannot be read.
     """
     function = _instance(name, evaluator)
     signature = read_signature(function, f"evaluator {name!r}")
@@ -169,7 +170,7 @@ def declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
 
 
 def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None) -> bool:
-    """Return True if the evaluator may need a column of the target."""
+    """Return True if the evaluator may read a column of the target's answer; it is then not called without one."""
     parameters = {name for choice in signature.choices for name in choice} | set(mapping if signature.takes_any else ())
     for name in parameters:
         mapped = mapping.get(name)
@@ -181,6 +182,11 @@ def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_co
 
 
 def _instance(name: str, evaluator: object) -> Callable[..., object]:
+    """Return the evaluator as a callable; instantiate a class without arguments.
+
+    Raises:
+        ConfigurationError: the class needs arguments or its constructor fails, or the object is not callable.
+    """
     if inspect.isclass(evaluator):
         try:
             evaluator = evaluator()
@@ -199,9 +205,9 @@ _AZURE = "azure.ai.evaluation."
 
 
 def _async_form(function: object) -> Callable[..., Coroutine[object, object, object]] | None:
-    """Return the coroutine function inside an Azure AI Evaluation evaluator, or None for other evaluators.
+    """Return the coroutine function inside an Azure AI Evaluation evaluator; None for all other evaluators.
 
-    Called directly, these evaluators create an event loop each time. A subclass with its own `__call__` returns None.
+    Called directly, these evaluators create an event loop each time. None also for a subclass with its own `__call__`.
     """
     made, called = (getattr(type(function), name, None) for name in ("_to_async", "__call__"))
     if not all(str(getattr(each, "__module__", "")).startswith(_AZURE) for each in (made, called)):
@@ -211,7 +217,7 @@ def _async_form(function: object) -> Callable[..., Coroutine[object, object, obj
 
 
 def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner) -> Outcome:
-    """Call a synchronous evaluator on one row, in a thread or a worker process; exceptions become failures.
+    """Call a synchronous evaluator on one row; return its output, or a Failure for any exception (even SystemExit).
 
     `runner` runs the evaluator's asynchronous form, if it has one.
     """
@@ -227,7 +233,9 @@ def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner
 
 
 async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: ModelCalls | None = None) -> Outcome:
-    """Call an asynchronous evaluator on one row; `calls` makes the model calls of its `call_with`.
+    """Call an asynchronous evaluator on one row; return its output, or a Failure for any other exception.
+
+    With `calls`, which makes its model calls, the evaluator's `call_with` is called instead.
 
     Raises:
         CancelledError, LeftAtOnceError: this task was cancelled.
@@ -254,9 +262,10 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
 
 
 def is_our_own(error: BaseException) -> bool:
-    """Return True if the exception cancels this task: a cancellation, or a second Ctrl-C.
+    """Return True if the exception cancels the current task, so it must be raised again.
 
-    A CancelledError or KeyboardInterrupt that user code raises is an ordinary error.
+    These are a cancellation of the task and a second Ctrl-C. A CancelledError or KeyboardInterrupt that user code
+    raises is an ordinary error.
     """
     task = asyncio.current_task()
     cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
@@ -269,7 +278,7 @@ def copy_unless_pure(evaluator: Scorer, arguments: dict[str, object]) -> dict[st
 
 
 def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return the arguments with all nested lists and dicts copied, so that untrusted code may change them.
+    """Return the arguments with all nested lists, tuples and dicts copied, so that user code may change them.
 
     Other objects (in a row made in memory) are not copied.
     """
@@ -282,6 +291,7 @@ _DEEPEST_COPY = 200
 
 
 def _copy(value: object, depth: int) -> object:
+    """Return a deep copy of dicts, lists and tuples; other objects, and levels below 200, are not copied."""
     if depth > _DEEPEST_COPY or type(value) not in (dict, list, tuple):
         return value
     if isinstance(value, dict):
@@ -295,9 +305,10 @@ _TOO_LARGE = "{}.{} is larger than 16 MB"
 
 
 def as_output(result: object, name: str) -> Output | Partial:
-    """Return an evaluator's result as plain data: a mapping, or a number under the evaluator's name.
+    """Return an evaluator's result as plain data: a mapping as it is, a number under the evaluator's `name`.
 
-    A value without a JSON form or that is not a finite number becomes null; the other keys are kept.
+    Return a Partial if values are lost: a value without a JSON form, or not a finite number, becomes null. The other
+    keys are kept.
 
     Raises:
         TypeError: the result is neither a mapping nor a number.
@@ -329,7 +340,11 @@ def as_output(result: object, name: str) -> Output | Partial:
 
 
 def _checked_number(result: object) -> object:
-    """Return an evaluator's result unchanged; refuse what is not a number. NaN is accepted: `plain` makes it None."""
+    """Return an evaluator's result unchanged if it is a number (also NumPy's, or NaN).
+
+    Raises:
+        TypeError: the result is no number, or a coroutine, which is closed.
+    """
     if inspect.iscoroutine(result):
         result.close()
         raise TypeError("it returned a coroutine that is never awaited: define the evaluator with `async def`")
@@ -340,7 +355,11 @@ def _checked_number(result: object) -> object:
 
 
 def _not_scored(output: Output, lost: Mapping[str, str], no_numbers: Sequence[str], name: str) -> Failure | None:
-    """Return why a row with lost keys is not scored, or None; null the pass and fail of values that are not finite."""
+    """Return the error that excludes a row with null values from the metrics, or None if the row still counts.
+
+    It is excluded if a judged metric is not finite or no value is left. The `_result` and `_passed` keys of metrics
+    that are not finite become null in `output`.
+    """
     judged = [key for key in no_numbers if key == name or f"{key}_result" in output]
     for key in (f"{key}{end}" for key in judged for end in ("_result", "_passed")):
         if key in output:
@@ -355,20 +374,24 @@ _TOKENS = ("_prompt_tokens", "_completion_tokens", "_total_tokens")
 
 
 def has_no_mean(key: str, output: Output) -> bool:
-    """Return True for thresholds and a judge's token counts, such as `relevance_total_tokens` next to `relevance`."""
+    """Return True for a key that is no metric: a threshold, or a judge's token count.
+
+    A token count is recognized by its metric: `relevance_total_tokens` next to `relevance`.
+    """
     if key.endswith("_threshold"):
         return True
     return key.endswith(_TOKENS) and any(key.endswith(end) and key.removesuffix(end) in output for end in _TOKENS)
 
 
 def _is_plain_number(value: object) -> bool:
+    """Return True for a finite float or an integer of at most 64 bits: JSON can hold it unchanged."""
     if type(value) is float:
         return math.isfinite(value)
     return type(value) is int and value.bit_length() <= 64
 
 
 def failure(error: BaseException) -> Failure:
-    """Return an exception as a row's error: its type and its message on one line."""
+    """Return an exception as a row's error: its type, its message on one line, and for endpoint errors the cause."""
     try:
         text = " ".join(str(error).split())
     except BaseException:  # noqa: BLE001 - an exception's text comes from a user's code
@@ -404,6 +427,7 @@ class CallableTarget(Target):
         """Event loop of the function and of evaluators' coroutines, which may share a client. The run closes it."""
 
     def _arguments(self, row: Row) -> dict[str, object]:
+        """Return the columns that the function's parameters take, by parameter name."""
         return self._bind(row.values, {})
 
     def inputs(self, row: Row) -> JSON:
@@ -411,7 +435,12 @@ class CallableTarget(Target):
         return self._arguments(row)  # type: ignore[return-value]
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """Call the function on a row."""
+        """Call the function on a row, in a thread or the user loop; return the columns of its answer.
+
+        Raises:
+            TimedOutError: the call took longer than the time limit.
+            Exception: whatever the function raises.
+        """
         function = partial(self._function, **private_copies(self._arguments(row)))
         ready = []
         try:
@@ -426,7 +455,7 @@ class CallableTarget(Target):
             raise TimedOutError(f"target {self.name!r} {late}") from None
 
     def fingerprint(self) -> str | None:
-        """Return the fingerprint of the function's code."""
+        """Return the fingerprint of the function's code, or None if it has none."""
         return fingerprint(self._function)
 
     def describe(self) -> dict[str, JSON]:
@@ -440,6 +469,7 @@ class CallableTarget(Target):
 
 
 def _columns(value: object) -> TargetOutput:
+    """Return a target function's value as columns: a mapping or dataclass by key, any other value as `response`."""
     if isinstance(value, Mapping):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

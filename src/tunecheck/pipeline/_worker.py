@@ -51,7 +51,7 @@ class _Server:
         self._loop: LoopThread | None = None
 
     def read(self) -> None:
-        """Read requests until the pipe closes; start threads as needed."""
+        """Queue requests for the serving threads until the pipe closes; start threads as needed. Then end them all."""
         for request in self._pipes.requests():
             with self._lock:
                 self._unanswered += 1
@@ -63,7 +63,7 @@ class _Server:
             self._requests.put(None)
 
     def serve(self) -> None:
-        """Answer queued requests."""
+        """Answer queued requests until the end mark."""
         while (request := self._requests.get()) is not None:
             number, body = request
             reply = self._answer(pickle.loads(body))  # noqa: S301 - the run wrote it
@@ -72,6 +72,7 @@ class _Server:
             self._pipes.reply(number, reply)
 
     def _answer(self, request: Setup | Loadable | list[list[Arguments]]) -> object:
+        """Do what a request asks: settings, loading an evaluator, or a batch; return the reply."""
         if isinstance(request, Setup):
             sys.path[:], self._most = request.path, request.threads
             return None
@@ -80,6 +81,7 @@ class _Server:
         return run_batch(self._evaluators, [Work(arguments, RowCache(arguments)) for arguments in request])
 
     def _load(self, loadable: Loadable) -> str | None:
+        """Load an evaluator and the workspace files of its modules; return None, or the error as text."""
         try:
             for name, file in loadable.modules:
                 load_file(Path(file), name)
@@ -93,14 +95,14 @@ class _Server:
         return None
 
     def _await(self, evaluator: Scorer, **arguments: object) -> Outcome:
-        """Run an asynchronous evaluator; all share one event loop, because they may share clients."""
+        """Return the outcome of an asynchronous evaluator; all share one event loop, because they may share clients."""
         with self._lock:
             self._loop = self._loop or LoopThread("evaluators")
         return self._loop.submit(call_async(evaluator, arguments)).result()
 
 
 def main() -> None:
-    """Serve requests until the pipe closes."""
+    """Run the worker process: read requests in a thread, answer them in this one, until the pipe closes."""
     server = _Server()
     threading.Thread(target=server.read, daemon=True).start()
     server.serve()

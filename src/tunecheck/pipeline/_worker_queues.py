@@ -104,7 +104,10 @@ def _queued_s() -> float:
 def run_batch(
     evaluators: Sequence[Scorer], batch: Sequence[Work], under_way: _BatchInThread | None = None
 ) -> QueueReply:
-    """Run synchronous evaluators on some rows in the current thread."""
+    """Run synchronous evaluators on some rows in the current thread; return the outcomes.
+
+    `under_way` shows other threads the progress; if its `left` becomes true, the batch ends after the current call.
+    """
     under_way = under_way or _BatchInThread()
     wall, cpu = time.perf_counter() - _queued_s(), time.thread_time()
     with closing(asyncio.Runner()) as runner:  # the runner creates its event loop at the first run
@@ -124,7 +127,7 @@ def run_batch(
 
 
 def late(name: str, error: LateError) -> Failure:
-    """Return the error of a call that exceeded its time limit."""
+    """Return a call's timeout as a row's error."""
     return Failure(LATE, f"evaluator {name!r} {error}")
 
 
@@ -142,6 +145,7 @@ class ThreadExecutor:
         self.slots = slots
 
     async def run(self, batch: Sequence[Work]) -> QueueReply:
+        """Run a batch in a thread; a call that takes too long fails, and the remaining calls run in another thread."""
         under_way = _BatchInThread()
         try:
             work = partial(copy_context().run, run_batch, self._evaluators, batch, under_way)
@@ -151,7 +155,10 @@ class ThreadExecutor:
             return await self._without_last(batch, [list(row) for row in under_way.outcomes], error)
 
     async def _without_last(self, batch: Sequence[Work], outcomes: list[list[Outcome]], error: LateError) -> QueueReply:
-        """Return the outcomes of a batch whose last call timed out: run the remaining calls."""
+        """Return the outcomes of a batch whose last started call timed out; run the calls after it.
+
+        `outcomes` are those of the calls before it.
+        """
         if not outcomes:  # no call had started: every call fails
             failures = [late(evaluator.name, error) for evaluator in self._evaluators]
             outcomes = [
@@ -190,11 +197,17 @@ class AsyncExecutor:
         self.slots = slots
 
     async def run(self, batch: Sequence[Work]) -> QueueReply:
+        """Await the evaluator on each row of the batch; a timeout or exception is an outcome."""
         return QueueReply(
             [[None if each is None else await self._call(each) for each in work.arguments] for work in batch]
         )
 
     async def _call(self, arguments: dict[str, object]) -> Outcome:
+        """Return the outcome of one call; exceptions and a timeout become a Failure.
+
+        Raises:
+            CancelledError: the run cancelled this task; a cancellation by user code is a Failure.
+        """
         called = partial(call_async, self._evaluator, arguments)
         try:
             if self._calls is not None:
@@ -279,7 +292,7 @@ class WorkerQueue:
         self._jobs.put_nowait(job)
 
     def take_all(self) -> list[Job]:
-        """Remove and return all waiting jobs, because the run stops."""
+        """Remove and return all waiting jobs, because the run stops; an end mark stays in the queue."""
         jobs = [self._jobs.get_nowait() for _ in range(self._jobs.qsize())]
         if None in jobs:
             self.close()
@@ -295,6 +308,7 @@ class WorkerQueue:
             self._open_slots(group, 1 if self.executor.shares_memory else self.executor.slots)
 
     def _open_slots(self, group: asyncio.TaskGroup, count: int) -> None:
+        """Start slots until there are `count`; each takes batches from the queue until its end."""
         while len(self._slots) < count:
             self._slots.append(group.create_task(self._serve_slot(group)))
 
@@ -302,6 +316,10 @@ class WorkerQueue:
         self._jobs.put_nowait(None)
 
     async def _serve_slot(self, group: asyncio.TaskGroup) -> None:
+        """Run batches until the queue ends; adjust their size, and pass outcomes or errors on.
+
+        All slots open once a batch waits for I/O, or takes longer than 5 seconds.
+        """
         while batch := await self._next_batch():
             ROW.set(batch[0].state.row.index)  # asynchronous evaluators, which ask models, get one row at a time
             open_slots = partial(self._open_slots, group, self.executor.slots)
@@ -326,6 +344,7 @@ class WorkerQueue:
             self._finished(self, batch)
 
     async def _next_batch(self) -> list[Job]:
+        """Wait for the next job and return it with others that already wait; an empty list at the end of the queue."""
         first = await self._jobs.get()
         batch: list[Job] = []
         while first is not None:
@@ -337,6 +356,7 @@ class WorkerQueue:
         return batch
 
     def _fit(self, rows: int, took_s: float) -> None:
+        """Halve the rows per batch after a slow batch; double them after a fast batch of full size."""
         if took_s > 2 * _BATCH_S:
             self._rows = max(1, self._rows // 2)
         elif took_s < _BATCH_S / 2 and rows == self._rows:
@@ -345,6 +365,7 @@ class WorkerQueue:
     # -- beside others, and alone
 
     async def _run(self, batch: Sequence[Work]) -> QueueReply:
+        """Run a batch beside others, or alone if `one_at_a_time`; retry its failed calls if other slots are open."""
         if self.one_at_a_time:
             return await self._run_exclusively(batch)
         async with self._turn:
@@ -360,6 +381,7 @@ class WorkerQueue:
         return reply
 
     async def _run_exclusively(self, batch: Sequence[Work]) -> QueueReply:
+        """Run a batch while no other batch of this queue runs."""
         async with self._turn:
             while self._running:
                 self._ended.clear()
@@ -367,7 +389,10 @@ class WorkerQueue:
             return await self.executor.run(batch)
 
     async def _try_again(self, work: Work, outcomes: list[Outcome]) -> None:
-        """Retry failed calls alone, and replace their outcomes."""
+        """Retry a row's failed calls while nothing else runs, and replace their outcomes.
+
+        If retries often succeed, the evaluators are not thread-safe: all later batches run one at a time.
+        """
         failed = {n: each.type for n, each in enumerate(outcomes) if isinstance(each, Failure)}
         failed = {n: kind for n, kind in failed.items() if kind != LATE and self._confirmed[kind] < _MOST_CONFIRMED}
         if not failed:

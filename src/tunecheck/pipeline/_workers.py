@@ -49,7 +49,7 @@ CRASHED = "WorkerDied"
 async def open_executors(
     plan: Plan, calls: RunCalls, loop: UserLoop, tally: Tally, aggregator: Aggregator
 ) -> AsyncIterator[tuple[Sequence[BoundEvaluator], Executor]]:
-    """Yield the evaluators of each worker queue with their executor; started worker processes come first."""
+    """Open the executors of a plan; yield each with the evaluators that it runs. Worker processes come first."""
     limit_s = plan.evaluator_timeout
     sent: set[str] = set()
     for process in await _processes(plan, tally, aggregator):
@@ -70,7 +70,11 @@ async def open_executors(
 
 
 async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[ProcessExecutor]:
-    """Start the worker processes for evaluators that run there; return their executors."""
+    """Start worker processes for the evaluators that can run there; return their executors.
+
+    Notes in the tally name evaluators that stay in this process: unloadable ones, and ones whose crash would end the
+    run.
+    """
     isolate = plan.isolates_files
     shared = [e for e in plan.evaluators if plan.workers and not e.asynchronous and (e.pure or not isolate)]
     apart = [e for e in plan.evaluators if isolate and e not in shared and is_of_workspace(e) and not e.asks_models]
@@ -105,7 +109,7 @@ def is_of_workspace(evaluator: BoundEvaluator) -> bool:
 
 
 def can_be_sent(evaluator: BoundEvaluator) -> bool:
-    """Return True if a worker process can load the evaluator: it is importable and can be pickled.
+    """Return True if a worker process can load the evaluator: it can be pickled and is not from `__main__`.
 
     An evaluator that asks models stays in this process, which counts and records its calls.
     """
@@ -119,10 +123,12 @@ def can_be_sent(evaluator: BoundEvaluator) -> bool:
 
 
 def _pickle(evaluator: Scorer) -> bytes:
+    """Return the pickled parts of an evaluator that are needed to call it."""
     return pickle.dumps(Scorer(evaluator.name, evaluator.function, evaluator.pure, awaited=evaluator.awaited))
 
 
 def _loadable(evaluator: BoundEvaluator) -> Loadable:
+    """Return what a worker process needs to load an evaluator: its pickle and the workspace files it comes from."""
     pickled = _pickle(evaluator)
     files = [
         (name, file)
@@ -133,6 +139,7 @@ def _loadable(evaluator: BoundEvaluator) -> Loadable:
 
 
 def _refuse(failure: Failure, **arguments: object) -> Failure:
+    """Stand in for an evaluator that crashes while loading: return its failure for every row."""
     return failure
 
 
@@ -187,7 +194,7 @@ class ProcessExecutor:
         return refused
 
     async def _worker(self, place: int) -> WorkerProcess:
-        """Return the worker at a place; start a new one if it has ended."""
+        """Return the worker process at this place; start a new one if there is none or it has ended."""
         worker = self._workers[place]
         if worker is None or worker.ended:
             if worker is not None:
@@ -196,6 +203,13 @@ class ProcessExecutor:
         return worker
 
     async def _start(self) -> WorkerProcess:
+        """Start a worker process and load all evaluators in it.
+
+        Raises:
+            _NotLoadedError: the worker cannot load an evaluator.
+            RunError: no worker process can be started.
+            TimeoutError: loading took longer than the time limit of a call.
+        """
         worker = await WorkerProcess.start("tunecheck.pipeline._worker")
         try:
             async with asyncio.timeout(max(self._limit_s, DEFAULT_TIMEOUT_S)):
@@ -213,6 +227,11 @@ class ProcessExecutor:
         return worker
 
     async def _load(self, worker: WorkerProcess, evaluator: BoundEvaluator) -> None:
+        """Load an evaluator in a worker process.
+
+        Raises:
+            _NotLoadedError: loading failed, or ended the process.
+        """
         try:
             problem = await worker.ask(pickle.dumps(_loadable(evaluator)))
         except ProcessEndedError:
@@ -245,7 +264,11 @@ class ProcessExecutor:
             return QueueReply([await self._one_by_one(work) for work in batch])
 
     async def _ask(self, worker: WorkerProcess, body: bytes, limit_s: float) -> QueueReply:
-        """Send a batch to a worker; kill the worker at the time limit."""
+        """Send a pickled batch to a worker and return its reply; kill the worker at the time limit.
+
+        Raises:
+            ProcessEndedError: the worker was killed or has crashed.
+        """
         killer = asyncio.get_running_loop().call_later(limit_s, worker.kill)
         try:
             return cast("QueueReply", await worker.ask(body))
@@ -253,6 +276,7 @@ class ProcessExecutor:
             killer.cancel()
 
     async def _one_by_one(self, work: Work) -> list[Outcome]:
+        """Return the outcomes of one row's calls, each made alone in a worker process."""
         outcomes = []
         for position, arguments in enumerate(work.arguments):
             only: list[Arguments] = [None] * len(work.arguments)
@@ -261,7 +285,10 @@ class ProcessExecutor:
         return outcomes
 
     async def _call_alone(self, position: int, only: list[Arguments]) -> Outcome:
-        """Make one call in a worker process that runs nothing else."""
+        """Make one row's call of the evaluator at `position` in a worker process that runs nothing else.
+
+        `only` has its arguments at that position, None elsewhere. A crash or timeout becomes a Failure.
+        """
         name = self.evaluators[position].name
         async with self._one:
             worker, begun = await self._worker(-1), time.monotonic()
