@@ -49,6 +49,8 @@ Sketch: TypeAlias = "array[int]"
 class KnownRow:
     """The digest of a row for comparisons: its messages, functions and calls, and a sketch of its wording.
 
+    `said` covers all messages, `offered` the functions and the start state, `path` the expected calls. `asked` and
+    `told` have a digest of each beginning of the user's and the other messages. `sketch` is empty for a short row.
     Rows of one `cluster` derive from one another by declaration, and are not compared.
     """
 
@@ -66,7 +68,7 @@ class KnownRow:
         return self.cluster is not None and self.cluster == other.cluster
 
     def continues(self, other: KnownRow) -> bool:
-        """True if this row continues the other row's chat; `asked` and `told` are digests of their beginnings."""
+        """True if this row begins with the other row's whole chat."""
         return other.asked[-1] in self.asked and other.told[-1] in self.told
 
 
@@ -79,6 +81,10 @@ class KnownRows:
     _by_key: dict[int, list[KnownRow]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, row: KnownRow) -> None:
+        """Add a row to the indexes.
+
+        A path of one call says too little to be indexed. A full key drops its oldest row.
+        """
         self._by_words.setdefault(row.said, row)
         if len(row.path) >= _SHORTEST_PATH:
             self._by_path.setdefault(row.path, row)
@@ -88,7 +94,10 @@ class KnownRows:
             del together[:-_MOST_TOGETHER]
 
     def repeated(self, row: KnownRow) -> Iterator[AuditFinding]:
-        """Yield the findings if the row repeats one that was added before."""
+        """Yield the findings if the row repeats an added row: conflicting calls, equal wording, or similar wording.
+
+        Rows of one declared cluster, and a row that continues the other's chat, may share their wording.
+        """
         same = self._by_words.get(row.said)
         if same is not None and same.is_made_with(row) and same.path == row.path:
             return
@@ -101,7 +110,7 @@ class KnownRows:
             yield found(row.name, "near_duplicate", f"{near[0].name} has {near[1]:.0%} of its wording", fix=_DROP)
 
     def leaked(self, row: KnownRow) -> Iterator[AuditFinding]:
-        """Yield the finding if a test row is among these training rows."""
+        """Yield the finding if a test row is among these training rows: by its wording, or only by its calls."""
         same = self._by_words.get(row.said)
         if same is not None:
             evidence = f"{same.name} of the training data says the same, word for word"
@@ -114,7 +123,10 @@ class KnownRows:
             yield found(row.name, "in_training_data", f"{evidence}: {_path_text(row.path)}", certainty="look")
 
     def _near(self, row: KnownRow, *, but_for_its_chat: bool = False) -> tuple[KnownRow, float] | None:
-        """Return the most similar known row and its share of common wording, if the share is high enough."""
+        """Return the most similar known row and its share of common wording, or None if the share is below `_NEAR`.
+
+        If `but_for_its_chat`, rows that continue one another or belong to one declared cluster are not compared.
+        """
         others = [*{id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()]
         if but_for_its_chat:
             others = [other for other in others if not (row.continues(other) or other.continues(row))]
@@ -128,7 +140,7 @@ _DROP = "leave the row out"
 
 
 def known_row(dialogue: Dialogue, cluster: object = None) -> KnownRow:
-    """Return a row's digest for comparisons."""
+    """Return a row's digest for comparisons. `cluster` is the value of its declared cluster column, if there is one."""
     said = words(" ".join(dialogue.asked))
     start = " ".join(texts_in(dialogue.start))
     shingles = {" ".join(said[at : at + _SHINGLE]) for at in range(max(1, len(said) - _SHINGLE + 1))}
@@ -186,12 +198,12 @@ class Audit:
 
     @property
     def flagged(self) -> set[str]:
-        """Return the rows with a sure or likely finding."""
+        """The ids of the rows with a sure or likely finding."""
         return {finding.id for finding in self.findings if finding.certainty != "look"}
 
     @property
     def unread(self) -> set[str]:
-        """Return the rows that could not be checked completely."""
+        """The ids of the rows that could not be checked completely."""
         return {finding.id for finding in self.findings if finding.kind == "not_looked_at"}
 
 
@@ -248,7 +260,10 @@ def _row_findings(row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]
 
 
 def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
-    """True if an agent passes the row without calling a function."""
+    """True if an agent passes the row without calling a function.
+
+    If only the final state is judged, this is a row whose expected calls leave the state as it was.
+    """
     if row.replayed is not None and row.replayed.entry.judging.final_state_only:
         return row.replayed.is_unchanged
     return not (dialogue.calls or dialogue.unknown or row.values.get("check") == "relevance")
@@ -289,7 +304,10 @@ def _is_renamed(gone: Change, changes: Sequence[Change]) -> bool:
 
 
 def _can_be_left_out(check: EntryCheck, at: int) -> bool:
-    """True if all other calls have the same results, and the same final state, without this call."""
+    """True if all other calls have the same results, and the same final state, without the call number `at`.
+
+    Replays the conversation twice, on new simulators.
+    """
     others = [each for number, each in enumerate(check.played) if number != at]
     whole, shorter = (check.replay(check.entry.config) for _ in range(2))
     for each in check.played:
@@ -308,7 +326,10 @@ class _Failure:
 
 
 def failing_alike(runs: Sequence[Run], names: Container[str]) -> Iterator[AuditFinding]:
-    """Yield a finding for each row that all runs failed with the same calls, or for the same cause."""
+    """Yield a finding for each row in `names` that all runs failed with the same calls, or for the same cause.
+
+    A row that a run passed or did not test gets no finding.
+    """
     failed: dict[str, list[_Failure]] = {}
     for run in runs:
         for name, failure in ((name, failure) for name, failure in _failures(run) if name in names):
@@ -319,7 +340,7 @@ def failing_alike(runs: Sequence[Run], names: Container[str]) -> Iterator[AuditF
 
 
 def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
-    """Yield the failures of a run with the rows' ids; only the first trial counts."""
+    """Yield the ids of the rows that a run failed, each with its failure. Only the first trial of a row counts."""
     manifest = run.manifest()
     response = value_reader(manifest, "response", ("response",))
     primaries = {name: entry.primary for name, entry in manifest.evaluators.items()}

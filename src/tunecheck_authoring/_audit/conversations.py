@@ -59,6 +59,8 @@ _CLOSE = 0.8  # the least similarity of a misspelt column to the one meant
 
 @dataclass(frozen=True, slots=True)
 class GroundTruthCall:
+    """A call of the ground truth as text and, unless it cannot be read (`problem`), as a call."""
+
     text: str
     call: FunctionCall | None
     problem: str | None = None
@@ -108,7 +110,7 @@ def findings(
 def checked_rows(
     rows: Iterable[Mapping[str, object]], services: Services | None = None, *, row_check: RowCheck | None = None
 ) -> Iterator[CheckedRow]:
-    """Yield the rows of a data set with their problems.
+    """Yield the rows of a data set with their problems, found by executing the ground truth on new simulators.
 
     Args:
         rows: Rows for the conversation target, with the calls of each turn in `ground_truth`.
@@ -145,6 +147,7 @@ def checked_rows(
 
 
 def _misspelt_columns(name: str, row: Mapping[str, object]) -> Iterator[Finding]:
+    """Yield a finding for each column whose name is nearly the name of a column that changes the judging."""
     for key in row.keys() - JUDGING_COLUMNS:
         if close := get_close_matches(key, JUDGING_COLUMNS, n=1, cutoff=_CLOSE):
             yield Finding(name, "judging", f"nothing reads the column {key[:100]!r}; did you mean {close[0]!r}?")
@@ -176,7 +179,10 @@ class EntryCheck:
         self.is_unchanged = False
 
     def findings(self) -> Iterator[Finding]:
-        """Yield the findings of the entry; the attributes are set when all are yielded."""
+        """Yield the findings of the entry from a replay of its ground truth, and of each alternative ground truth.
+
+        `played`, `start` and `is_unchanged` are set only when all findings were yielded.
+        """
         self._classes = {name: self._services.find(name) for name in dict.fromkeys(self.entry.simulators)}
         replay = self.replay(self.entry.config)
         yield from self._configuration()
@@ -190,11 +196,12 @@ class EntryCheck:
             yield from self._truth(_read_truth(truth), self.replay(self.entry.config))
 
     def _truth(self, truth: list[list[GroundTruthCall]], replay: Player) -> Iterator[Finding]:
+        """Execute the calls of all turns in the replay, and yield their findings."""
         for turn, calls in enumerate(truth):
             yield from self._turn(turn, calls, self.offered(turn), replay)
 
     def offered(self, turn: int) -> frozenset[str]:
-        """Return the names of the functions on offer in a turn."""
+        """Return the names of the functions on offer in a turn, including those that it or an earlier turn adds."""
         held_out = self.entry.held_out
         offered = self.entry.offered
         if offered is None:
@@ -222,6 +229,7 @@ class EntryCheck:
         return frozenset(name for each in self._classes.values() for name in each.operations())
 
     def _configuration(self) -> Iterator[Finding]:
+        """Yield remarks about simulators without a configuration, and about configurations without a simulator."""
         config = self.entry.config
         for name, simulator in self._classes.items():
             if not config.get(name) and simulator.state is not Simulator.state:
@@ -251,7 +259,7 @@ class EntryCheck:
     def _turn(
         self, turn: int, calls: list[GroundTruthCall], offered: frozenset[str], replay: Player
     ) -> Iterator[Finding]:
-        """Yield the findings of one turn's calls, and make them in the replay."""
+        """Execute the calls of one turn in the replay, note them as made, and yield their findings."""
         without_effect = bool(calls)
         for each in calls:
             if each.call is None:
@@ -274,7 +282,7 @@ class EntryCheck:
             yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
 
     def _call(self, turn: int, call: FunctionCall, text: str, step: Called, start: object) -> Iterator[Finding]:
-        """Yield the findings of a call that was made."""
+        """Yield the findings about the result and effect of an executed call."""
         held = None if step.result.error else collision(call, step, start)
         if held is not None:
             yield self._finding(
@@ -311,6 +319,9 @@ def read_conversation(row: Mapping[str, object], number: int) -> CheckedConversa
 
     Columns are those of the conversation target, and `ground_truth`: a list of each turn's calls, as texts
     (`cd(folder='x')`) or in any other format that `read_calls` knows.
+
+    Raises:
+        UnusableRowError: the row is not a conversation with a ground truth.
     """
     turns = [_messages(turn, f"turns[{at}]") for at, turn in enumerate(as_list(row.get("turns"), "turns"))]
     truth = [
@@ -341,7 +352,7 @@ def _read_truth(truth: list[list[JSON]]) -> list[list[GroundTruthCall]]:
 
 
 def _calls(item: JSON) -> list[GroundTruthCall]:
-    """Return the calls in an item of the ground truth, or the problem with the item."""
+    """Return the calls in an item of the ground truth. An unreadable item becomes one entry with a problem."""
     reading = read_python_calls(item) if isinstance(item, str) else read_calls(item)
     text = " ".join(str(item).split())[:_LONGEST]
     if reading.calls and not reading.problem:
@@ -351,6 +362,7 @@ def _calls(item: JSON) -> list[GroundTruthCall]:
 
 
 def _messages(value: JSON, what: str) -> list[JSON]:
+    """Return the messages of a turn, or refuse the row if one has no role. `what` names the turn's column."""
     messages = as_list(value, what)
     if not all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages):
         refuse(f"{what} holds a message without a role")
@@ -358,7 +370,7 @@ def _messages(value: JSON, what: str) -> list[JSON]:
 
 
 def _tools(*offered: object) -> ToolDefinitions:
-    """Return the definitions among the functions. A mere name is an operation, which checks its arguments itself."""
+    """Return the definitions among the functions. Functions given by name only are left out: simulators check them."""
     items = [item for each in offered for item in (each if isinstance(each, list) else []) if isinstance(item, dict)]
     return ToolDefinitions.read(items)
 
@@ -368,7 +380,7 @@ def _names(items: list[JSON]) -> frozenset[str]:
 
 
 def _name(item: JSON) -> str:
-    """Return the name in a function's document or tool, or the item itself if it is a name."""
+    """Return the name in a function document or tool, or the item itself if it is a name. Refuse other items."""
     name = item
     if isinstance(item, dict):
         function = item.get("function")
@@ -379,7 +391,8 @@ def _name(item: JSON) -> str:
 def collision(call: FunctionCall, step: Called, start: object) -> str | None:
     """Return the place in the initial state where a call put a new item over an existing one, or None.
 
-    An item is new if its key is in the call's answer but not among its arguments: an id that the service chose.
+    An item is new if its key is in the call's answer but not among its arguments: an id that the service chose. Such an
+    entry hides a mistake in its configuration.
     """
     given = {str(value) for value in leaves(call.arguments)}
     answered = [value for value in leaves(step.result.value) if isinstance(value, (str, int))]
@@ -398,7 +411,7 @@ def collision(call: FunctionCall, step: Called, start: object) -> str | None:
 
 
 def _same_id(item: object, start: object, path: Path) -> Path | None:
-    """Return the place of an item in the initial state that has the new item's id."""
+    """Return the path of the item in the initial state's list at `path` that has the new item's id, or None."""
     others = _at(start, path)
     if not isinstance(item, dict) or not isinstance(others, list) or item.get("id") is None:
         return None

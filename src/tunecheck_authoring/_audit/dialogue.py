@@ -21,6 +21,7 @@ from tunecheck.plugins import JSON
 from tunecheck_authoring._audit.conversations import ASKS, PROBLEMS, CheckedRow, EntryCheck
 from tunecheck_authoring._audit.rows import Finding, RightCall, Value, as_right, call_text, is_plain, right_calls
 
+# Texts in quotation marks of any kind, except apostrophes inside words and keys before a JSON value.
 _QUOTED = re.compile(
     r"""(?<!\w)(?:'((?:[^'\n]|(?<=\w)'(?=\w)){2,}?)'|"([^"\n]{2,}?)"|`([^`\n]{2,}?)`|“([^”\n]{2,}?)”"""
     r"""|‘([^’\n]{2,}?)’)(?!\w|\s*:\s*["\[{])"""
@@ -29,7 +30,7 @@ _WORD = re.compile(r"\w+(?:[-.@:/]\w+)*")
 _NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?")
 _MOST_NUMBERS = 200
 """Above this count, nearly every number can be derived."""
-_TOLERANCE = 0.006
+_TOLERANCE = 0.006  # amounts rounded to two decimals are equal
 _PRECISION = 1e-12
 _FACTORS = (0.01, 7, 10, 12, 24, 60, 100, 1000, 3600)
 """Percent, powers of ten and units of time."""
@@ -41,7 +42,7 @@ _MOST_NAMES = 50
 
 @functools.cache
 def _numerals() -> dict[str, float]:
-    """Return numbers by their words, names of months and weekdays included."""
+    """Return numbers by their words, such as 3 for "three", "third" and "march"."""
     shipped: dict[str, str] = json.loads(files(__package__).joinpath("numerals.json").read_text("utf-8"))
     return {word: float(number) for number, said in shipped.items() for word in said.split()}
 
@@ -57,7 +58,10 @@ def words(text: str) -> list[str]:
 
 
 def numbers(text: str) -> Iterator[float]:
-    """Yield the numbers in a text, including numbers in words and names of months and weekdays."""
+    """Yield the numbers in a text, including numbers in words and names of months and weekdays.
+
+    `1,200` yields 1200, 1 and 200, because it may be a list.
+    """
     for match in _NUMBER.finditer(text):
         for part in {match[0].replace(",", ""), *match[0].split(",")}:  # thousands, or a list
             yield float(part) if len(part) < 30 else 0.0
@@ -100,6 +104,7 @@ class KnownValues:
         return [*dict.fromkeys([*self._names, *self.quoted])][:_MOST_NAMES]
 
     def add(self, value: object) -> None:
+        """Add the texts and numbers of a value. Numbers derived from known numbers are computed again later."""
         before = len(self._numbers)
         for text in texts_in(value):
             folded = text.casefold()
@@ -122,12 +127,16 @@ class KnownValues:
         return re.search(before + re.escape(text) + after, self._all()) is not None
 
     def _all(self) -> str:
+        """Return all texts as one, which is kept so that it is joined only once."""
         if len(self._texts) > 1:
             self._texts = ["\n".join(self._texts)]
         return "".join(self._texts)
 
     def has_number(self, value: float) -> bool:
-        """True if the number occurs, or is a rounding, sum, product, quotient or percentage of numbers that occur."""
+        """True if the number occurs, or is a rounding, sum, product, quotient or percentage of numbers that occur.
+
+        0 and 1 are always known. Among very many numbers, every number counts as known.
+        """
         size = abs(value)
         if (
             len(self._numbers) > _MOST_NUMBERS
@@ -231,7 +240,7 @@ def found(
     replacement: Replacement | None = None,
     certainty: Certainty | None = None,
 ) -> AuditFinding:
-    """Return a finding of this kind, with the kind's usual certainty unless one is given."""
+    """Return a finding of this kind, with the kind's usual certainty unless one is given. Long evidence is cut."""
     usual: Certainty = "look" if kind in _LOOK else "likely" if kind in _LIKELY else "sure"
     text = " ".join(evidence.split())
     text = text if len(text) <= _MOST_EVIDENCE else f"{text[:_MOST_EVIDENCE]}…"
@@ -245,6 +254,7 @@ def of_check(finding: Finding) -> AuditFinding:
 
 
 def worst_first(findings: Iterable[AuditFinding]) -> list[AuditFinding]:
+    """Return the findings sorted by certainty, and within a certainty by kind."""
     return sorted(findings, key=lambda each: (CERTAINTIES.index(each.certainty), _ORDER[each.kind]))
 
 
@@ -292,7 +302,7 @@ class Dialogue:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Return the expected calls as texts; equal calls have equal texts."""
+        """The expected calls as texts; equal calls have equal texts."""
         return tuple(call_text(call.right.call) for call in self.calls)
 
 
@@ -309,10 +319,11 @@ class DialogueReader:
     cluster: str | None = None
 
     def cluster_of(self, row: CheckedRow) -> object:
+        """Return the row's value in the declared cluster column, or None without such a column."""
         return None if self.cluster is None else row.values.get(self.cluster)
 
     def read(self, row: CheckedRow) -> Dialogue | str:
-        """Return the row's dialogue, or the reason why it has none."""
+        """Return the row's dialogue, or the reason (a text) why the row cannot be checked."""
         if row.replayed is not None:
             return _conversation(row.name, row.replayed)
         if "turns" in row.values:
@@ -320,7 +331,10 @@ class DialogueReader:
         return self._question(row.name, row.values)
 
     def _question(self, name: str, row: Mapping[str, object]) -> Dialogue | str:
-        """Return the dialogue of a single question, or the reason why it cannot be checked."""
+        """Return the dialogue of a single question, or the reason why it cannot be checked.
+
+        Without a ground truth, the calls of an assistant's message count as expected calls.
+        """
         messages = self.question(row)
         asked = [" ".join(texts_in(each)) for each in _contents(messages, ("user",))]
         if not any(asked):
@@ -343,6 +357,7 @@ class DialogueReader:
 
 
 def _conversation(name: str, check: EntryCheck) -> Dialogue:
+    """Return the dialogue of a replayed conversation; its calls have the results of the replay."""
     entry = check.entry
     calls = [
         TruthCall(each.turn, each.text, as_right(each.call, entry.tools), each.step.result.value, each.step.changes)
@@ -357,7 +372,10 @@ def _conversation(name: str, check: EntryCheck) -> Dialogue:
 
 
 def _looked_up(check: EntryCheck, names: Sequence[str]) -> Iterator[object]:
-    """Yield the answers to these names of all reading operations with one required parameter."""
+    """Yield what the services answer about these names.
+
+    Each reading operation with one required parameter is called with each name, on new simulators.
+    """
     backend = check.replay(check.entry.config).backend
     operations = [each for simulator in backend.simulators.values() for each in simulator.operations().values()]
     for operation in operations:

@@ -55,8 +55,11 @@ class Review:
     _written: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse an output file that is not named `.jsonl`, or that exists already."""
         if self.out.suffix.lower() != ".jsonl":
-            raise ConfigurationError(f"{self.out}: must end in .jsonl, such as {self.out.with_suffix('.jsonl').name}")
+            raise ConfigurationError(
+                f"--out {self.out}: must end in .jsonl, such as {self.out.with_suffix('.jsonl').name}"
+            )
         for path in (self.out, sidecar_path(self.out)):
             if path.exists():
                 raise ConfigurationError(f"{path} exists; choose another name with --out FILE")
@@ -72,23 +75,25 @@ class Review:
         return {"name": self.dataset.name, "out": str(self.out), "findings": described, "rows": dict(rows)}
 
     def save(self, decisions: Decisions) -> str:
-        """Write the rows as decided; return a sentence with the numbers of rows.
+        """Write the rows as decided, with a sidecar, and return a sentence with the numbers of rows.
+
+        A review may save several times, but never overwrites a file that it did not write.
 
         Raises:
-            ConfigurationError: An edited row is no JSON object, several rows have its id, or the file is not writable.
+            ConfigurationError: An edited row is not a JSON object, rows share its id, or the file is not writable.
         """
         edited = {name: _edit(name, text) for name, text in decisions.edited.items()}
         accepted: dict[str, list[AuditFinding]] = {}
         for number in decisions.accepted:
             if not 0 <= number < len(self.findings):
-                raise ConfigurationError(f"there is no finding {number}")
+                raise ConfigurationError(f"the review has no finding {number}; reload the page")
             accepted.setdefault(self.findings[number].id, []).append(self.findings[number])
         names = Counter(name for name, _ in self._rows())
         for name in (each for each in (*accepted, *edited) if names[each] > 1):
-            several = f"row {name}: {names[name]:,} rows have this id, and only one is meant"
+            several = f"row {name} cannot be changed: {names[name]:,} rows have this id"
             raise ConfigurationError(f"{several}; give each its own in {self.dataset.name}, and audit it again")
         if self.out.exists() and not self._written:
-            raise ConfigurationError(f"{self.out} has appeared since the review began; it is left as it is")
+            raise ConfigurationError(f"{self.out} was created since the review began; move it away and save again")
         kept = left_out = 0
         with raise_as(ConfigurationError, self.out, "cannot be written"):
             self.out.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +121,10 @@ def remedy(row: dict[str, Any], finding: AuditFinding) -> Remedy:
 
 
 def apply_fixes(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[str, Any] | None:
-    """Return a copy of the row with these findings fixed, or None if the row is deleted."""
+    """Return a copy of the row with these findings fixed, or None if the row is to be left out.
+
+    A finding without a replacement, or whose call is no longer in the row, leaves the row out.
+    """
     row = copy.deepcopy(row)
     for finding in accepted:
         made = finding.replacement
@@ -129,19 +137,20 @@ def apply_fixes(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[s
 
 
 def _place(row: dict[str, Any], made: Replacement) -> list[JSON] | None:
-    """Return the turn of the ground truth that contains the call's text."""
+    """Return the turn of the ground truth that contains the call to replace, or None if no turn does."""
     truth = row.get("ground_truth")
     calls = truth[made.turn] if isinstance(truth, list) and made.turn < len(truth) else None
     return calls if isinstance(calls, list) and made.old in calls else None
 
 
 def _edit(name: str, text: str) -> dict[str, JSON]:
+    """Return an edited row from its JSON text, or raise ConfigurationError with the row's id."""
     try:
         row = loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"row {name} is not JSON: {error}") from None
+        raise ConfigurationError(f"the edited row {name} is not JSON: {error}") from None
     if not isinstance(row, dict):
-        raise ConfigurationError(f"row {name} must be an object")
+        raise ConfigurationError(f"the edited row {name} must be a JSON object")
     return row
 
 

@@ -66,7 +66,10 @@ class RowCheck:
         self._rows: dict[str, int] = {}
 
     def findings(self, row: Mapping[str, object], number: int) -> Iterator[Finding]:
-        """Yield the row's problems; `number` (from 1) names a row without an id."""
+        """Yield the row's problems, among them an id of an earlier row.
+
+        `number` (from 1) names a row without an id.
+        """
         entry = entry_name(row, number)
         yield from self._id(entry, row, number)
         for column, value in row.items():
@@ -75,6 +78,7 @@ class RowCheck:
             yield from self._calls(entry, row, self._ground_truth(row))
 
     def _id(self, entry: str, row: Mapping[str, object], number: int) -> Iterator[Finding]:
+        """Yield a finding if an earlier row has the same id. Rows without an id are not compared."""
         name = usable_id(row.get("id"))
         if name is None:
             return
@@ -161,6 +165,8 @@ class RightCall:
 
 @dataclass(frozen=True, slots=True)
 class RightCalls:
+    """The right calls of a row, and the problem if its ground truth cannot be read."""
+
     calls: Sequence[RightCall]
     problem: str | None = None
 
@@ -168,8 +174,8 @@ class RightCalls:
 def right_calls(row: Mapping[str, object], truth: object, tools: ToolDefinitions) -> RightCalls:
     """Return the right calls in a row's ground truth.
 
-    If `check` is `simple`, `multiple` or `parallel`, the ground truth holds possible answers:
-    `[{"f": {"unit": ["m", ""]}}]`.
+    If the row's `check` is `simple`, `multiple` or `parallel`, the ground truth holds possible answers: `[{"f":
+    {"unit": ["m", ""]}}]`. Otherwise it holds calls in any format.
     """
     if row.get("check") in _WITH_POSSIBLE_ANSWERS and isinstance(truth, list):
         return RightCalls([*_possible_answers(truth)])
@@ -185,11 +191,12 @@ def is_plain(row: Mapping[str, object]) -> bool:
 
 
 def as_right(call: FunctionCall, tools: ToolDefinitions) -> RightCall:
-    """Return the call as the only right one."""
+    """Return the call as the only right one, with positional arguments named by the function's definition."""
     return RightCall(call.name, {key: [value] for key, value in named_arguments(call, tools).arguments.items()})
 
 
 def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
+    """Yield the right calls of possible answers; a value that is not a list is the only possible one."""
     for answer in truth:
         for name, arguments in answer.items() if isinstance(answer, dict) else ():
             options = arguments if isinstance(arguments, dict) else {}
@@ -201,7 +208,10 @@ def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
 
 
 def violations(right: RightCall, definition: FunctionDefinition) -> list[str]:
-    """Return violations of the function's schema: parameters without a valid accepted value."""
+    """Return the ways in which the call breaks the function's schema, as texts.
+
+    With possible answers, an argument is valid if any of its accepted values is.
+    """
     if right.possible:
         return [*_violations_by_parameter(right, definition)]
     return [*definition.check(right.call.arguments).violations]

@@ -34,10 +34,12 @@ _POLITE = re.compile(
     r"let's|make sure to|be sure to|remember to|don't forget to|to|me|help me)\b\W*)*",
     re.IGNORECASE,
 )
+# Verbs of operations that change nothing: a request for them may be answered from earlier results.
 _READS = frozenset(
     "get list show view find search check display estimate calculate compute retrieve read fetch is has verify ls cat "
     "pwd tail head grep wc sort diff du cd count".split()
 )
+# Words of function names that name no thing, so a request need not repeat them.
 _NO_OBJECT = frozenset("to by of for on in with from the and based all id".split())
 _TAKES_BACK = re.compile(r"\b(?:changed my mind|no,? wait|on second thought|scratch that|i meant)\b", re.IGNORECASE)
 _MOST_APART = 3
@@ -47,7 +49,10 @@ _SHORTEST_QUOTE = 3
 
 
 def request_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
-    """Yield requests that neither their turn nor its neighbours carry out, and quotations that no call uses."""
+    """Yield findings for requests that no call carries out, and for quotations that no call uses.
+
+    A request may be carried out in its own turn or in the turn before or after it.
+    """
     yield from _find_unused(dialogue)
     if dialogue.is_conversation:
         for turn, asked in enumerate(dialogue.asked):
@@ -55,7 +60,10 @@ def request_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
 
 
 def _find_unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[AuditFinding]:
-    """Yield a finding if a clause asks for a function on offer, but neither its turn nor its neighbours call it."""
+    """Yield a finding if a clause of the turn begins with the verb of a function on offer that is not called.
+
+    A turn whose calls change the state, and a reading verb, are not judged.
+    """
     calls = dialogue.of_turn(turn)
     # Without calls in this turn, the agent may ask back, and the next turn makes the call.
     if any(call.changes for call in calls) or (not calls and dialogue.of_turn(turn + 1)):
@@ -75,19 +83,22 @@ def _find_unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[Audi
 
 
 def _names_one(objects: list[str], said: list[str]) -> bool:
-    """True if one of an operation's objects follows its verb closely in the request."""
+    """True if a noun of the function's name follows the verb closely in the request, or the name has no noun."""
     nouns = {noun for noun in objects if noun not in _NO_OBJECT}
     near = said[: _MOST_APART + 1]
     return not nouns or any(word in nouns or word.removesuffix("s") in nouns for word in near)
 
 
 def _name_parts(name: str) -> list[str]:
-    """Return the words of a function's name after its last dot."""
+    """Return the lower-case words of a function's name after its last dot; the first is usually the verb."""
     return words_of(name.rpartition(".")[2]) or [name]
 
 
 def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
-    """Yield quoted texts that no argument, no result and no configuration contains."""
+    """Yield a finding for each quotation that no argument, no result and no configuration contains.
+
+    A quoted folder of the initial state is reported, too, if no call names it.
+    """
     if not dialogue.calls or dialogue.is_source:
         return
     of_calls = KnownValues()
@@ -123,9 +134,9 @@ def _places(value: object) -> Iterator[str]:
 
 
 def _is_used(quote: str, used: KnownValues, texts: set[str], dialogue: Dialogue) -> bool:
-    """True if a call contains the quotation, one of its words, or the answer of a reading call to it.
+    """True if a call contains the quotation, one of its words, or what a reading call answers to it.
 
-    Placeholders (`xxx`) and names of functions count as used. Nearly quoted texts are another kind of finding.
+    Placeholders (`xxx`) and names of functions count as used. Nearly quoted texts get another kind of finding.
     """
     if len(quote) < _SHORTEST_QUOTE or is_placeholder(quote) or dialogue.tools.spelled(quote) is not None:
         return True
@@ -154,7 +165,7 @@ _MOST_UNKNOWN = 1 / 3
 
 
 def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
-    """Check each argument against the values that the dialogue contains before its call."""
+    """Yield a finding for each argument that the values before its call do not explain."""
     given = KnownValues()
     given.add(dialogue.start)
     given.add(dialogue.told)
@@ -167,7 +178,7 @@ def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
 
 
 def _findings_of_call(dialogue: Dialogue, call: TruthCall, given: KnownValues) -> Iterator[AuditFinding]:
-    """Yield the findings about a call's arguments; texts and numbers are checked in different ways."""
+    """Yield the findings about the arguments of a call, each of which has only texts or only numbers as values."""
     definition = dialogue.tools.spelled(call.name)
     described = "" if definition is None else f"{definition.description} {dumps(dict(definition.parameters)).decode()}"
     for parameter, values in argument_values(call.right):
@@ -187,7 +198,10 @@ def _is_figure(value: object) -> TypeGuard[int | float]:
 def _findings_of_texts(
     dialogue: Dialogue, call: TruthCall, parameter: str, texts: list[str], given: KnownValues, described: str
 ) -> Iterator[AuditFinding]:
-    """Yield at most one finding about a text argument, the most specific one."""
+    """Yield at most one finding about a text argument, the most specific one.
+
+    `texts` are its accepted values, and `described` the function's description, whose texts need no other source.
+    """
     cut = _cut(texts, given)
     if cut is not None:
         evidence = f"{parameter} of {call.name} is {texts[0]!r}; the user said {cut!r}"
@@ -225,7 +239,7 @@ def _findings_of_texts(
 
 
 def _cut(texts: Sequence[str], given: KnownValues) -> str | None:
-    """Return the quotation that equals a text except for its last mark (`Done!` for `Done`), or None."""
+    """Return the quotation that an accepted text equals except for its last mark (`Done!` for `Done`), or None."""
     quoted = given.quoted
     if not set(texts).isdisjoint(quoted):
         return None
@@ -274,7 +288,10 @@ def _fills(text: str, template: str) -> bool:
 
 
 def _copied_result(text: str, results: Sequence[str]) -> str | None:
-    """Return an earlier result that a long text resembles, or None if a result contains it apart from white space."""
+    """Return an earlier result that a long text resembles, or None.
+
+    A text that contains a whole result, or is part of one, is a proper copy (white space aside).
+    """
     if not _LONG <= len(text) <= _LONGEST:
         return None
     plain = "".join(text.split())
@@ -301,7 +318,10 @@ def _ratio_reaches(text: str, other: str, least: float) -> bool:
 
 
 def _known_word_near(text: str, given: KnownValues) -> str | None:
-    """Return a known word at edit distance one, if the text is a single unknown word."""
+    """Return a known word at edit distance one from a text that is a single unknown word, or None.
+
+    Words that differ only by a last letter (singular and plural) do not count.
+    """
     word = text.casefold()
     if len(word) < _SHORTEST + 1 or len(words(word)) != 1 or len(given.words) > _MOST_WORDS:
         return None
@@ -352,7 +372,10 @@ def _is_known(word: str, given: KnownValues) -> bool:
 def _findings_of_figures(
     dialogue: Dialogue, call: TruthCall, parameter: str, figures: list[float], given: KnownValues, described: str
 ) -> Iterator[AuditFinding]:
-    """Yield a finding if an argument's number neither occurs nor follows from numbers that occur."""
+    """Yield a finding if none of a number's accepted values occurs or follows from numbers that occur.
+
+    Numbers in the function's description are known, too.
+    """
     if any(given.has_number(each) for each in figures) or not set(figures).isdisjoint(numbers(described)):
         return
     value = figures[0]
@@ -373,7 +396,10 @@ def _mistypes(value: float, known: float) -> bool:
 
 
 def _replacing(dialogue: Dialogue, call: TruthCall, kind: str, evidence: str, old: str, new: str) -> AuditFinding:
-    """Return a finding whose fix replaces a text in the call, if the call contains it exactly once."""
+    """Return a finding whose fix replaces a text in the call.
+
+    The fix is automatic only if the call contains the text exactly once and the new text needs no escapes.
+    """
     if call.text.count(old) != 1 or any(mark in new for mark in "'\"\\\n"):
         return found(dialogue.name, kind, evidence, call.turn, fix=f"is {new!r} meant?")
     text = call.text.replace(old, new)

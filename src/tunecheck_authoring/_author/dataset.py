@@ -34,9 +34,9 @@ class Authored:
 
 
 def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], list[Line]]:
-    """Split rows into test and training rows that have no sequence of calls and no configuration in common.
+    """Split rows into test rows (first) and training rows, which share no sequence of calls and no configuration.
 
-    `share` is the share of training rows.
+    `share` is the largest share of training rows; with 0, all rows are test rows.
 
     Raises:
         ConfigurationError: All rows are linked by common sequences of calls or configurations.
@@ -58,7 +58,7 @@ def split(rows: Sequence[Line], share: float, seed: int) -> tuple[list[Line], li
 
 
 def _together(rows: Sequence[Line]) -> list[list[Line]]:
-    """Group rows that share a path or a configuration, directly or through other rows."""
+    """Group rows that share a task, a path or a configuration, directly or through other rows."""
     parents: dict[str, str] = {}  # union-find: rows with a common key get a common root
 
     def root(key: str) -> str:
@@ -78,7 +78,9 @@ def _together(rows: Sequence[Line]) -> list[list[Line]]:
 
 
 def write_dataset(out: Path, authored: Authored, card: str, name: str) -> list[Path]:
-    """Write the data set, its sidecar, its card and the training set; return the paths of the files.
+    """Write the data set and the training set with their sidecars, and the card; return the paths of the files.
+
+    A set without rows is not written.
 
     Raises:
         ConfigurationError: A file cannot be written.
@@ -154,7 +156,7 @@ def card(name: str, authored: Authored, graph: GraphFile, command: str, world: I
 
 
 def plain_turns(plain: Counter[str]) -> list[str]:
-    """Return a line with the number of turns that keep the plain request, and the reasons."""
+    """Return a line with the number of turns that keep the plain request and the reasons, if there are any."""
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in plain.most_common())
     return (
         [f"In {plural(plain.total(), 'turn')} the plain request stands in place of the writer's words: {reasons}."]
@@ -164,6 +166,7 @@ def plain_turns(plain: Counter[str]) -> list[str]:
 
 
 def _unused_functions(graph: GraphFile, authored: Authored) -> list[str]:
+    """Return a line for each function that no row uses, with the reason."""
     said: dict[str, str] = {}
     for each in authored.rejected:
         if each.function is not None:
@@ -173,8 +176,10 @@ def _unused_functions(graph: GraphFile, authored: Authored) -> list[str]:
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
+    """Return the Markdown lines of a list with a heading, or nothing for an empty list."""
     return [f"## {title}", "", *(f"* {line}" for line in lines), ""] if lines else []
 
 
 def _table(title: str, counts: Mapping[str, int]) -> list[str]:
+    """Return the Markdown lines of a table with the number of rows by name."""
     return [f"| {title} | rows |", "|---|---|", *(f"| {name} | {count:,} |" for name, count in counts.items()), ""]

@@ -18,21 +18,24 @@ from tunecheck_authoring._author.wording import singular, words_of
 from tunecheck_authoring._author.world import Function, Schema, TrialSession, World, require_known
 
 _CONFIGURATIONS = 16
+"""Initial states that are drawn to see whether a call works or changes something in another state."""
 _ATTEMPTS = (60, 120, 240)
 """Attempts per function in each round. A function may work only after another one was called."""
 
 _WITNESSES = 3
+"""Successful calls of a function after which it is not tried any more."""
 _MOST_PARAMETERS = 100
 """Functions with more are not tried: each parameter is tried with all others, and such requests are unrealistic."""
 
 _TRIED_VALUES = 3
+# Values that no service holds: a parameter that refuses them accepts only some values.
 _JUNK: dict[str, JSON] = {"string": "zq-84-none", "integer": 987_654_321, "number": 987_654_321.5}
 _KEYS = frozenset(("id", "name", "number"))
 _SAYS_LITTLE = frozenset("message status name type result value data description content text title success".split())
 
 
 def call_succeeded(name: str, step: Called) -> bool:
-    """True if a call succeeded, judged by its reply and the state."""
+    """True if a call had no error, reported no failure, and changed the state or returned a value."""
     value = step.result.value
     if step.result.error or reports_failure(name, value):
         return False
@@ -60,6 +63,7 @@ class _Search:
     seen: dict[str, Atom] = field(default_factory=dict)
 
     def run(self) -> None:
+        """Try all functions in several rounds, until each has enough successful calls or its attempts are used up."""
         for attempts in _ATTEMPTS:
             for function in self.world.functions.values():
                 for _ in range(attempts if len(function.parameters) <= _MOST_PARAMETERS else 0):
@@ -70,7 +74,7 @@ class _Search:
             self._see_a_change(function)
 
     def _see_a_change(self, function: Function) -> None:
-        """Retry calls with lists or objects that succeeded without a change.
+        """Try a function with list or object parameters again until one of its successes changes the state.
 
         Services also report success if there was nothing to delete.
         """
@@ -84,11 +88,14 @@ class _Search:
 
     @property
     def witnesses(self) -> dict[str, Witness]:
-        """Return the witness of each function that needs the fewest calls before it."""
+        """The successful call of each function that needs the fewest calls before it."""
         return {name: min(each, key=lambda witness: len(witness.before)) for name, each in self.found.items()}
 
     def _attempt(self, function: Function) -> None:
-        """Try a function once, perhaps after calls that succeeded earlier; store a success as a witness."""
+        """Try a function once, perhaps after calls that succeeded earlier.
+
+        A success is added to `found` and `results`.
+        """
         configuration = self.world.configuration([function.simulator], self.random)
         session = self.world.session([function.simulator], configuration)
         known = [each[0] for name, each in self.found.items() if self.owner(name) == function.simulator]
@@ -110,7 +117,7 @@ class _Search:
             self.results.setdefault(function.name, atoms(step.result.value))
 
     def _without_needless(self, witness: Witness) -> Witness:
-        """Return the witness without earlier calls that its success does not need."""
+        """Return the witness without the earlier calls that its success does not need, found by leaving out each."""
         for at in reversed(range(len(witness.before))):
             fewer = replace(witness, before=(*witness.before[:at], *witness.before[at + 1 :]))
             step = self.again(fewer)
@@ -119,7 +126,7 @@ class _Search:
         return witness
 
     def _value(self, function: Function, parameter: str, held: Sequence[Atom]) -> JSON:
-        """Draw a value from results, state or users' values; values with a fitting name are preferred."""
+        """Draw an argument from results, the state or users' values; values with a fitting name are preferred."""
         schema = function.parameters[parameter]
         found = [atom for atom in held if fits(schema, atom.value)]
         named = [atom for atom in found if names_agree(atom.pattern, function.name, parameter)]
@@ -135,17 +142,18 @@ class _Search:
         return self.random.choice(free_values(self.world, function, parameter, self.random, inner))
 
     def again(self, witness: Witness, /, **arguments: JSON) -> Called:
-        """Repeat the witness's call with some `arguments` changed."""
+        """Repeat the witness's call on new simulators, with some `arguments` changed."""
         return self.prepare(witness).call(_change_call(witness.call, arguments))
 
     def prepare(self, witness: Witness, *first: FunctionCall) -> TrialSession:
-        """Return a session after some calls and those that the witness needs."""
+        """Return a session on new simulators after the calls `first` and those that the witness needs."""
         session = self.world.session([self.owner(witness.call.name)], witness.configuration)
         for call in (*first, *witness.before):
             session.call(call)
         return session
 
     def works(self, witness: Witness) -> bool:
+        """True if the witness's call succeeds when it is repeated."""
         return call_succeeded(witness.call.name, self.again(witness))
 
     def owner(self, name: str) -> str:
@@ -167,7 +175,8 @@ def available(session: TrialSession) -> Iterator[tuple[Atom, int | None]]:
 def names_agree(source: str, function: str, parameter: str) -> bool:
     """True if a value's name fits a parameter: `create_ticket.id` and `ticket_id`, `accounts.@` and `account`.
 
-    An `id` must belong to the function's object: `cancel_order` takes the id of an order, not of a pet.
+    `source` is the value's pattern, in which `@` stands for the keys of a table. An `id` must belong to the function's
+    object: `cancel_order` takes the id of an order, not of a pet.
     """
     *around, last = [part for part in source.split(".") if part not in ("@", "*")]
     wanted = _words_of(parameter)
@@ -202,7 +211,7 @@ def _words_of(name: str) -> list[str]:
 
 
 def find_graph(world: World, seed: int) -> GraphFile:
-    """Return the graph of a world's functions."""
+    """Return the graph of a world's functions, found by trial calls. The seed determines the calls."""
     search = _Search(world, Random(f"graph {seed}"))
     search.run()
     functions = {name: _function(search, each) for name, each in world.functions.items()}
@@ -235,13 +244,13 @@ def check_graph(graph: GraphFile, world: World) -> None:
 
 
 def _function(search: _Search, function: Function) -> GraphFunction:
-    """Return the results of a function's trial calls."""
+    """Return what the trial calls showed about a function. `problem` is set if conversations cannot use it."""
     witnesses = search.found.get(function.name, [])
     if len(function.parameters) > _MOST_PARAMETERS:
-        many = f"it takes {len(function.parameters):,} parameters; at most {_MOST_PARAMETERS} are put into words"
+        many = f"it takes {len(function.parameters):,} parameters; requests name at most {_MOST_PARAMETERS}"
         return GraphFunction(simulator=function.simulator, problem=many)
     if not witnesses:
-        return GraphFunction(simulator=function.simulator, problem="no call of it that was tried succeeded")
+        return GraphFunction(simulator=function.simulator, problem="none of its trial calls succeeded")
     keyed = [name for name in function.parameters if any(_is_keyed(search, each, name) for each in witnesses)]
     ignored = [
         name for name in function.parameters if all(_is_ignored(search, each, function, name) for each in witnesses)
@@ -257,7 +266,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
 
 
 def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
-    """True if a function whose call changed nothing does change the state in another configuration."""
+    """True if the call, which changed nothing, changes the state in another drawn configuration."""
     simulator = search.owner(witness.call.name)
     drawn = (search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS))
     steps = (search.again(replace(witness, configuration=each, before=())) for each in drawn)
@@ -265,7 +274,7 @@ def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
 
 
 def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
-    """True if a parameter does not accept every value of its type."""
+    """True if a parameter refuses a value of its type that no service holds, so that it accepts only some values."""
     schema = search.world.functions[witness.call.name].parameters[parameter]
     junk = _JUNK.get(str(schema.get("type")))
     return junk is not None and not call_succeeded(witness.call.name, search.again(witness, **{parameter: junk}))
@@ -276,7 +285,10 @@ def _change_call(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionC
 
 
 def _is_ignored(search: _Search, witness: Witness, function: Function, parameter: str) -> bool:
-    """True if other values of the parameter give the same result and changes."""
+    """True if no other value of the parameter changes the result or the state.
+
+    A mistake in such an argument could not be detected.
+    """
     schema = function.parameters[parameter]
     if parameter in witness.call.arguments:
         value = witness.call.arguments[parameter]
@@ -302,7 +314,10 @@ def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Ite
 
 
 def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness, parameter: str) -> set[str]:
-    """Return the patterns of results and parts of the state that a parameter accepts when they are tried."""
+    """Return the patterns of results and parts of the state whose values the parameter accepts in trial calls.
+
+    Tries the values of each function of the same service, and of the state, in place of the witness's argument.
+    """
     function = search.world.functions[witness.call.name]
     schema = function.parameters[parameter]
     found: set[str] = set()
@@ -332,7 +347,7 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
 
 
 def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
-    """True unless the match may be a coincidence: a number with another meaning may be accepted."""
+    """True unless the value fits only by chance: a parameter may accept any number, also one with another meaning."""
     if isinstance(atom.value, str) or names_agree(atom.pattern, function, parameter):
         return True
     several = atom.pattern.endswith((".*", ".@"))
@@ -340,7 +355,10 @@ def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
 
 
 def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
-    """Yield an edge to each other parameter from each result with its name and type."""
+    """Yield an edge to each parameter from each other function's result with a fitting name and type.
+
+    Keyed parameters have edges by trial, and names such as `status` say too little.
+    """
     for name, graph in functions.items():
         function = search.world.functions[name]
         for parameter, schema in function.parameters.items():
@@ -372,7 +390,7 @@ def _inner_edges(search: _Search) -> Iterator[Edge]:
 
 
 def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[list[str]]:
-    """Yield pairs of functions: from some configurations the second succeeds only after the first."""
+    """Yield pairs of functions [first, second]: in some initial state, the second succeeds only after the first."""
     witnesses = search.witnesses
     for simulator in search.world.classes:
         own = [name for name, each in functions.items() if each.simulator == simulator and name in witnesses]
@@ -391,7 +409,7 @@ def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterat
 
 
 def drawing(graph: GraphFile) -> str:
-    """Return the graph as a Mermaid diagram; arrows are labelled with results."""
+    """Return the graph as a Mermaid diagram; arrows between functions are labelled with results."""
     ids = {name: f"f{number}" for number, name in enumerate(graph.functions)}
     lines = ["flowchart LR"]
     for simulator in dict.fromkeys(function.simulator for function in graph.functions.values()):

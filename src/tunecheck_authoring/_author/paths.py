@@ -40,6 +40,7 @@ class Coverage:
     errors: Counter[str] = field(default_factory=Counter)
 
     def add(self, task: AuthoredTask) -> None:
+        """Count the functions, edges and error replies of a task as used."""
         for call in task.calls:
             self.functions[call.function] += 1
             for name, argument in call.arguments.items():
@@ -71,9 +72,9 @@ def sample_tasks(
     seed: int,
     weakness: Callable[[AuthoredTask], Weakness | None],
 ) -> Iterator[AuthoredTask]:
-    """Yield `count` tasks without a weakness and without words.
+    """Yield `count` different tasks for which `weakness` returns None; their words are still empty.
 
-    The least used functions, edges and error replies are chosen first.
+    The least used functions, edges and error replies are chosen first. `turns` are the least and most turns of a task.
 
     Raises:
         ConfigurationError: No function of the world can be used, or there are fewer tasks.
@@ -99,7 +100,7 @@ def sample_tasks(
             if found.function is not None:
                 coverage.refused[found.function] += 1
         else:
-            why = "".join(f" ({most:,} fell because: {reason})" for reason, most in reasons.most_common(1))
+            why = "".join(f" ({most:,} were rejected: {reason})" for reason, most in reasons.most_common(1))
             raise ConfigurationError(
                 f"only {plural(number - 1, 'task')} of {count:,} can be found{why}; ask for fewer --tasks, or give "
                 "world.yaml more values and configurations"
@@ -124,7 +125,7 @@ class _Walk:
         self._recoveries: dict[str, str] = {}
 
     def _chosen_services(self, usable: set[str]) -> list[str]:
-        """Draw one or two services by drawing functions."""
+        """Return one or two services, drawn by their rarely used functions, in the order of the world."""
         services: list[str] = []
         for _ in range(2 if self._random.random() < _TWO_SERVICES else 1):
             name = self._rarest(sorted(usable), 1)[0]
@@ -137,7 +138,7 @@ class _Walk:
         return sorted(names, key=lambda name: (used[name] + refused[name] + 1) * self._random.expovariate(1))[:most]
 
     def task(self, task_id: str, turns: tuple[int, int]) -> AuthoredTask | None:
-        """Return the task, or None if the walk ended too early."""
+        """Return the task of this walk, or None if a turn found no call that works."""
         if turns == (1, 1):
             return self._question(task_id)
         wanted = self._random.randint(*turns)
@@ -173,7 +174,10 @@ class _Walk:
         )
 
     def _candidates(self) -> list[str]:
-        """Return functions to try next; those that use the last result come first."""
+        """Return a few functions to try next, rarely used ones first.
+
+        Those that use the last result come before them.
+        """
         made = Counter(call.name for call in self._session.calls)
         free = [name for name in self._usable if made[name] < _MOST_OF_ONE]
         rarest = self._rarest(free, _CANDIDATES)
@@ -189,7 +193,7 @@ class _Walk:
         )
 
     def _step(self, turn: int, candidates: Sequence[str]) -> bool:
-        """Make one call that succeeds and does something new; return False if no candidate allows this."""
+        """Add one call that succeeds and does something new to the turn; return False if no candidate allows this."""
         for name in candidates:
             for _ in range(_DRAWS):
                 planned = self._plan_call(self._world.functions[name])
@@ -198,7 +202,10 @@ class _Walk:
         return False
 
     def _make(self, turn: int, planned: PlannedCall) -> bool:
-        """Make a planned call; take it back and return False if it adds nothing or overwrites an earlier call."""
+        """Execute a planned call and add it to the turn.
+
+        Returns False, with the call undone, if it has no new effect or overwrites an earlier call of the turn.
+        """
         made = len(self._session.calls)
         texts = {step.result.text for step in self._session.steps}
         step = self._session.call(planned.call)
@@ -210,7 +217,7 @@ class _Walk:
         return True
 
     def _is_worth(self, name: str, step: Called, texts: set[str]) -> bool:
-        """True if a call had a new effect or a new result."""
+        """True if a call changed the state or, for a function that only reads, returned something not in `texts`."""
         if not call_succeeded(name, step):
             return False
         return bool(step.changes) if self._graph.functions[name].writes else step.result.text not in texts
@@ -225,7 +232,10 @@ class _Walk:
         )
 
     def _recover(self, turn: int) -> bool:
-        """Make two calls; the second fails without the first, so that a first attempt gets an error reply."""
+        """Add two calls to the turn, the second of which fails without the first, and note the error reply.
+
+        Returns False if the turn stays empty. A turn with only the first call is valid, too.
+        """
         pairs = [pair for pair in self._graph.enables if {*pair} <= {*self._usable}]
         self._random.shuffle(pairs)
         for maker, name in pairs:
@@ -240,7 +250,7 @@ class _Walk:
         return False
 
     def _plan_call(self, function: Function) -> PlannedCall:
-        """Draw the arguments of a call."""
+        """Draw the arguments of a call: all required parameters and some optional ones that have an effect."""
         found = [*available(self._session)]
         graph = self._graph.functions[function.name]
         arguments: dict[str, Argument] = {}
@@ -257,7 +267,10 @@ class _Walk:
     def _argument(
         self, function: Function, name: str, found: Sequence[tuple[Atom, int | None]], taken: Sequence[str]
     ) -> Argument:
-        """Draw a value and its origin. A text is not used twice in one call: two cities must differ."""
+        """Draw a value and its origin: an earlier result, the state, or a value that the user gives.
+
+        A text in `taken` is avoided, because a call should not use a text twice: two cities must differ.
+        """
         sources = self._sources[f"{function.name}.{name}"]
         schema = function.parameters[name]
         fitting = [(atom, at) for atom, at in found if atom.pattern in sources and fits(schema, atom.value)]
@@ -287,7 +300,7 @@ class _Walk:
 
 
 def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> dict[str, str]:
-    """Return the edges of the values in a list or object, by their places."""
+    """Return the edges that supplied values inside a list or object, by the values' places."""
     if isinstance(value, dict):
         below = [(f"{place}.{key}", each) for key, each in value.items()]
     elif isinstance(value, list):

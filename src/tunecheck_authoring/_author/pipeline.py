@@ -81,9 +81,11 @@ class Workbench:
     def content(
         self, file: str, kind: type[T], inputs: JSON, make: Callable[[], T], merge: Callable[[T, T], T] | None = None
     ) -> T:
-        """Return a file's content. If the file cannot be kept, make it. Its content is an input of all later stages.
+        """Return a file's content, which is an input of all later stages.
 
-        YAML files hold a struct, JSON Lines files a list of structs. `merge` keeps parts of the old content.
+        The file is read if a person edited it or its `inputs` are unchanged; otherwise `make` makes it and it is
+        written. With `merge`, an edited file whose inputs changed is made again, and `merge(old, new)` keeps parts of
+        the old content. YAML files hold a struct, JSON Lines files a list of structs.
         """
         path, known = self.folder / file, self._record.stages.get(file)
         needed = content_hash([self.input, inputs])
@@ -107,6 +109,11 @@ class Workbench:
 
 
 def _read(path: Path, kind: type[T]) -> T:
+    """Return the content of a stage's file.
+
+    Raises:
+        ConfigurationError: the file, which people may edit, has another structure.
+    """
     if path.suffix == ".jsonl":
         return read_as([record for _, record in JsonLinesSource(path).records()], kind, str(path))
     document = read_yaml(path)
@@ -200,19 +207,21 @@ class AuthorPipeline:
         self.report = AuthorReport(plan.work, self._bench.notes)
 
     def make_world(self) -> None:
+        """Make or read `world.yaml`, and load its simulators. The file must name the command's simulators."""
         classes = find_world(self._plan.simulators, self._backends)
         inputs: JSON = [[*classes], World(classes, WorldFile(simulators=[])).fingerprint()]
         file = self._bench.content("world.yaml", WorldFile, inputs, lambda: describe_world(classes))
         if {*file.simulators} != {*classes}:
             raise ConfigurationError(
-                f"{self._plan.work / 'world.yaml'} has the simulators {', '.join(file.simulators)}, and the command "
-                f"{', '.join(classes)}: name the same ones, or delete the file"
+                f"{self._plan.work / 'world.yaml'} has the simulators {', '.join(file.simulators)}, but the command "
+                f"names {', '.join(classes)}; name the same ones, or delete the file"
             )
         self._world = World.of(
             classes, file, {name: self._backends.find(name) for name in load_shipped().configurations}
         )
 
     def make_graph(self) -> None:
+        """Make or read `graph.yaml`, check it, and write the diagram if the plan asks for one."""
         world, seed = self._world, self._plan.seed
         self._graph = self._bench.content(
             "graph.yaml", GraphFile, [seed, world.fingerprint()], lambda: find_graph(world, seed), keep_own
@@ -223,6 +232,7 @@ class AuthorPipeline:
                 write_file(self._plan.draw, drawing(self._graph).encode())
 
     def make_tasks(self) -> None:
+        """Make or read `tasks.jsonl` and `refused.jsonl`, the rejected tasks. Tasks without words get plain words."""
         plan, models = self._plan, self._plan.models
         self._trial = Trial(self._world, plan.seed)
         self._personas = plan.personas or load_shipped().personas
@@ -236,6 +246,10 @@ class AuthorPipeline:
         self._refused = self._bench.content("refused.jsonl", list[Weakness], None, lambda: refused)
 
     def _sample(self, refused: list[Weakness]) -> list[AuthoredTask]:
+        """Return new tasks with words, reworded by the writer if there is one.
+
+        Rejected tasks are appended to `refused`.
+        """
         plan, models = self._plan, self._plan.models
 
         def weakness(task: AuthoredTask) -> Weakness | None:
@@ -250,12 +264,14 @@ class AuthorPipeline:
         return tasks if models is None else reword_tasks(tasks, self._personas, plan.seed, models)
 
     def make_variants(self) -> None:
+        """Make or read `variants.jsonl`: each task as a row, with one variant of it."""
         kinds = self._plan.variants
         inputs: JSON = [[*kinds], self._plan.seed]
         kind: type[list[Line]] = list[QuestionLine] if self._plan.questions else list[RowLine]  # type: ignore[assignment]
         self._candidates = self._bench.content("variants.jsonl", kind, inputs, lambda: [*self._vary(kinds)])
 
     def _vary(self, kinds: Sequence[Variant]) -> Iterator[Line]:
+        """Yield the rows of all tasks. Each task gets a variant of the kind that is rarest so far."""
         made: Counter[str] = Counter()
         for task in self._tasks:
             for row in self._rows_of(task, sorted(kinds, key=made.__getitem__)):  # the rarest kinds first
@@ -263,13 +279,18 @@ class AuthorPipeline:
                 yield row
 
     def _rows_of(self, task: AuthoredTask, kinds: Sequence[Variant]) -> Iterator[Line]:
-        """Return the task's row, and a variant of the first of these kinds that is possible."""
+        """Return the task's row and, for a conversation, a variant of the first of these kinds that is possible."""
         plan = self._plan
         if plan.questions:
             return iter([question_row(self._world, plan.name, task)])
         return task_rows(self._world, self._graph, plan.seed, plan.name, task, kinds)
 
     def make_rows(self) -> None:
+        """Check all rows, write the data set with its card, and fill the report.
+
+        Raises:
+            ConfigurationError: no row is valid.
+        """
         plan, authored = self._plan, self._author_rows()
         if not authored.rows:
             raise ConfigurationError(f"{plan.work}: no row is valid; see rejected.jsonl and review.jsonl")
@@ -288,7 +309,10 @@ class AuthorPipeline:
         report.rejected.update(each.reason for each in authored.rejected if each.variant != "task")
 
     def _author_rows(self) -> Authored:
-        """Return the valid and the rejected rows."""
+        """Return the valid and the rejected rows, and write the files of rejected rows.
+
+        With models, rows that the solver does not solve as meant are rejected, too.
+        """
         plan, authored = self._plan, Authored()
         for row in self._candidates:
             weakness = self._trial.weakness(row)
@@ -306,6 +330,7 @@ class AuthorPipeline:
 
 
 def _check_files(plan: AuthorPlan) -> None:
+    """Refuse to overwrite the data set or the training set, unless the plan allows it."""
     if plan.last != "rows" or plan.overwrite:
         return
     for path in (plan.out, train_path(plan.out)):

@@ -41,7 +41,10 @@ class Trial:
         self._services = Services(classes)
 
     def weakness(self, row: Line) -> Weakness | None:
-        """Return the row's weakness, or None if the row is valid."""
+        """Return the reason why a row is not a valid test, or None if it is valid.
+
+        Results are remembered by content.
+        """
         content = canonical(msgspec.to_builtins(row))
         if content not in self._known:
             found = self._question(row) if isinstance(row, QuestionLine) else self._conversation(row)
@@ -49,7 +52,10 @@ class Trial:
         return self._known[content]
 
     def _question(self, row: QuestionLine) -> Weakness | None:
-        """Return the weakness of a row with a single question, or None."""
+        """Return the weakness of a question, or None.
+
+        Its own calls must pass, wrong calls must fail, its words must hold all values.
+        """
         tools = ToolDefinitions.read(row.tools)
         judge = cast("Callable[..., Judge]", find("evaluators", "call_check"))(mode="tools")
         calls = [right.call for right in right_calls(msgspec.to_builtins(row), row.ground_truth, tools).calls]
@@ -68,7 +74,10 @@ class Trial:
         return unsaid or self._passing_mistake(row.id, [calls], passes)
 
     def _conversation(self, row: RowLine) -> Weakness | None:
-        """Return the weakness of a conversation, or None."""
+        """Return the weakness of a conversation: a finding of `check`, or wrong calls that pass.
+
+        None if it is valid.
+        """
         content = msgspec.to_builtins(row)
         found = next((each for each in findings([content], self._services) if not each.is_remark), None)
         if found is not None:
@@ -90,7 +99,10 @@ class Trial:
         return next(self._unsaid(row, turns), None) or self._passing_mistake(row.id, turns, passes)
 
     def _unsaid(self, row: RowLine, turns: Turns) -> Iterator[Weakness]:
-        """Yield the arguments that neither the user's words nor earlier results contain."""
+        """Yield a weakness for each argument that neither the user's words nor earlier results contain.
+
+        Executes the calls on new simulators.
+        """
         backend = self._world.backend(row.involved_classes, row.initial_config)
         words = ""
         for messages, turn in zip(row.turns, turns, strict=True):
@@ -100,7 +112,7 @@ class Trial:
                 words += f"{backend.call(call).text}\n"
 
     def _passing_mistake(self, row: str, turns: Turns, passes: Passes) -> Weakness | None:
-        """Return a weakness if the turns pass with one of the mistakes."""
+        """Return a weakness if the turns still pass with one deliberate mistake, or None."""
         mistakes = self._mistakes(row, turns)
         found = next(((call, what) for call, what, made in mistakes if passes(made)), None)
         return found and Weakness(reason="a mistake passes", detail=found[1], function=found[0].name)
@@ -130,6 +142,7 @@ class Trial:
 
 
 def _unsaid(call: FunctionCall, words: str) -> Iterator[Weakness]:
+    """Yield a weakness for each argument of a call that the words do not contain."""
     for name, value in call.arguments.items():
         if not mentions_value(value, words):
             detail = f"{name}={value!r} of {call.name}"

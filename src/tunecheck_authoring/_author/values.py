@@ -52,7 +52,10 @@ class Atom:
 
 
 def atoms(value: object) -> list[Atom]:
-    """Return all values in a result or a state that may be arguments; no empty texts and no booleans."""
+    """Return the values in a result or a state that may be arguments, at most `_MOST_PLACES`.
+
+    Empty texts and booleans are left out.
+    """
     return [*islice(_atoms(value, "", ()), _MOST_PLACES)]
 
 
@@ -78,7 +81,7 @@ def _below(pattern: str, step: str) -> str:
 
 
 def _is_table(value: Mapping[object, object]) -> bool:
-    """True if the keys name items, not fields."""
+    """True if the keys name items, such as ids, not fields: all items are objects, or a key is not a field's name."""
     held = len(value) > 1 and all(isinstance(item, Mapping) for item in value.values())
     return held or any(not isinstance(key, str) or re.match(r"[^a-zA-Z_]|[A-Z][a-z]*$|.*[. ]", key) for key in value)
 
@@ -108,7 +111,10 @@ def places_in(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
 def free_values(
     world: World, function: Function, parameter: str, random: Random, held: Held = MappingProxyType({})
 ) -> Sequence[JSON]:
-    """Return values that a user may give for a parameter; `held` are the services' values for places in it."""
+    """Return values that a user may give for a parameter: those of the world file, else plausible ones.
+
+    `held` are values that the services hold, by the places inside the parameter that they fit.
+    """
     schema = function.parameters[parameter]
     for name in (f"{function.name}.{parameter}", parameter):
         known = [value for value in world.values(name) if fits(schema, value)]
@@ -120,7 +126,10 @@ def free_values(
 def plain_values(
     place: str, schema: Schema, random: Random, function: str = "", held: Held = MappingProxyType({})
 ) -> Sequence[JSON]:
-    """Return plausible values for a place (its last name and schema), or those in `held` that fit it."""
+    """Return plausible values for a place, such as `relations.*.from`, according to its last name and its schema.
+
+    Values in `held` for the place are often used instead.
+    """
     if held.get(place) and random.random() < _OF_WHAT_IS_HELD:
         return held[place]
     # The last name counts: `from` in `relations.*.from`, and its singular in `names.*`.
@@ -150,7 +159,7 @@ def as_list(value: JSON) -> list[JSON]:
 
 
 def _values_by_type(place: str, schema: Schema, random: Random, function: str, held: Held) -> Sequence[JSON]:
-    """Return values of the schema's type; lists and objects get plausible parts."""
+    """Return values of the schema's type and limits; lists and objects get plausible parts."""
     kind = schema.get("type")
     if kind == "array":
         items = cast("Schema", schema.get("items") or {})
@@ -176,7 +185,10 @@ def _values_by_type(place: str, schema: Schema, random: Random, function: str, h
 
 
 def others(value: JSON, schema: Schema) -> list[JSON]:
-    """Return other values of the same type, close to this one, as a wrong argument may have."""
+    """Return wrong values for an argument that are close to the right one and have its type.
+
+    They test whether a row notices a mistake.
+    """
     if isinstance(schema.get("enum"), list):
         allowed = [each for each in as_list(schema["enum"]) if each != value][:3]
         return [*allowed[:1], *([f"{value} 2"] if isinstance(value, str) else []), *allowed[1:]]

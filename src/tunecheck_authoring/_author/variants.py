@@ -26,6 +26,7 @@ from tunecheck_authoring._author.wording import (
 from tunecheck_authoring._author.world import Function, World, functions_of, load_shipped
 
 _ALIKE = 0.3
+"""Requests with a greater share of common words may be taken for each other."""
 
 
 def call_text(call: FunctionCall) -> str:
@@ -34,13 +35,16 @@ def call_text(call: FunctionCall) -> str:
 
 
 def execute(world: World, task: AuthoredTask) -> Episode:
-    """Make the calls of a task."""
+    """Return the episode of executing a task's calls on new simulators."""
     backend = world.backend(task.simulators, task.configuration)
     return play(backend, ([planned.call for planned in turn] for turn in task.turns))
 
 
 def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:
-    """Return the task with the user's words of each turn, in one voice."""
+    """Return the task with the user's plain words for each turn, in one voice that the seed determines.
+
+    A task without calls gets a request that no function carries out.
+    """
     random = Random(f"{seed} voice {task.id}")
     voice = random.choice([*VOICES])
     if task.turns == [[]]:
@@ -51,7 +55,7 @@ def render_task(world: World, task: AuthoredTask, seed: int) -> AuthoredTask:
 
 
 def other_service(world: World, simulators: Sequence[str], random: Random) -> str | None:
-    """Draw another simulator that shares no function name with these, or None."""
+    """Draw a simulator that is not among these and shares no function name with them, or return None."""
     taken = {name for each in simulators for name in world.known(each).operations()}
     candidates = [name for name in (*world.classes, *world.spare) if name not in simulators]
     others = [name for name in candidates if taken.isdisjoint(world.known(name).operations())]
@@ -59,7 +63,7 @@ def other_service(world: World, simulators: Sequence[str], random: Random) -> st
 
 
 def unanswerable_request(world: World, simulators: Sequence[str], voice: str, random: Random) -> str:
-    """Return a request that none of these simulators can carry out."""
+    """Return a request that none of these simulators can carry out, taken from another service if there is one."""
     name = other_service(world, simulators, random)
     offered = {} if name is None else functions_of({name: world.known(name)}, {})
     known = [each.request for own in simulators for each in functions_of({own: world.known(own)}, {}).values()]
@@ -86,7 +90,10 @@ class RequestWriter:
         self._in_order = len(task.turns) > 1
 
     def turn(self, number: int, *, without: Collection[str] = (), instead: Mapping[str, JSON] | None = None) -> str:
-        """Return the request of a turn, `without` some parameters, or with other values `instead`."""
+        """Return the request of a turn. Parameters in `without` are left out; `instead` has other values to say.
+
+        A value from an earlier result is described, because the user does not know it.
+        """
         instead, asks = instead or {}, []
         for at, planned in enumerate(self._task.turns[number]):
             said = {name: each for name, each in planned.arguments.items() if name not in without}
@@ -163,7 +170,7 @@ class Draft:
 def task_rows(
     world: World, graph: GraphFile, seed: int, name: str, task: AuthoredTask, kinds: Sequence[Variant]
 ) -> Iterator[RowLine]:
-    """Yield the task as a row, and a variant of the first of these kinds that is possible."""
+    """Yield the task as a row, and a variant of the first kind in `kinds` that the task allows."""
     calls = [[call_text(planned.call) for planned in turn] for turn in task.turns]
     turns = [DraftTurn(text, calls[number], number) for number, text in enumerate(task.words)]
     base = Draft(turns, task.simulators, task.configuration)
@@ -179,6 +186,7 @@ def task_rows(
 
 
 def _row(name: str, task: AuthoredTask, variant: str, draft: Draft) -> RowLine:
+    """Return a draft as a row of the data set `name`."""
     task_id = f"{name}-{task.id}"
     return RowLine(
         id=task_id if variant == "base" else f"{task_id}-{variant}",
@@ -217,9 +225,9 @@ class VariantBuilder:
     random: Random
 
     def missing_parameter(self, draft: Draft) -> Draft | None:
-        """Leave out a value that the user gives in the next turn; until then only reading calls are allowed.
+        """Leave out a value, which the user gives in the next turn; until then only reading calls are allowed.
 
-        None if no value can be left out.
+        Returns None if the agent could know or replace every value.
         """
         places = [
             (place, name)
@@ -237,7 +245,10 @@ class VariantBuilder:
         return replace(draft.put(place.at, DraftTurn(asked), given), free_calls=_READS)
 
     def missing_function(self, draft: Draft) -> Draft | None:
-        """Withhold a function that changes something; it is offered in the next turn."""
+        """Withhold a function that changes something until the next turn.
+
+        Returns None if no function can be withheld.
+        """
         places = [place for place in self._single(draft) if self._can_be_held_out(place)]
         if not places:
             return None
@@ -255,13 +266,13 @@ class VariantBuilder:
         return draft.put(at, replace(turn, text=f"{before}\n\n{lines}\n\nWhat I want from you now: {turn.text}"))
 
     def composite(self, draft: Draft) -> Draft | None:
-        """Combine a missing function, a missing parameter in another turn, and a long context."""
+        """Combine a missing function, a missing parameter in another turn, and a long context, or return None."""
         held = self.missing_function(draft)
         lacking = held and self.missing_parameter(held)
         return lacking and self.long_context(lacking)
 
     def distractors(self, draft: Draft) -> Draft | None:
-        """Offer functions of another service as well."""
+        """Offer functions of another service as well, or return None if no other service fits."""
         name = other_service(self.world, draft.simulators, self.random)
         if name is None:
             return None
@@ -275,7 +286,7 @@ class VariantBuilder:
         return draft.put(at, draft.turns[at], DraftTurn(request))
 
     def change_of_mind(self, draft: Draft) -> Draft | None:
-        """Let the user give a value and correct it in the same request."""
+        """Let the user give a value and correct it in the same request. Returns None without another likely value."""
         places = [(place, name) for place in self._single(draft) for name in self._said_parameters(place.planned)]
         self.random.shuffle(places)
         for place, name in places:
@@ -301,13 +312,13 @@ class VariantBuilder:
         ]
 
     def _said_parameters(self, planned: PlannedCall) -> list[str]:
-        """Return the required parameters of a call that the user gives."""
+        """Return the required parameters whose values the user says, without booleans, which have no fixed wording."""
         required = self.world.functions[planned.function].required
         said_ones = [name for name, each in planned.arguments.items() if each.source is None and name in required]
         return [name for name in said_ones if not isinstance(planned.arguments[name].value, bool)]
 
     def _can_be_known(self, name: str, place: SingleCallTurn, draft: Draft) -> bool:
-        """True if the agent can know a value: it occurred before, or is the only one."""
+        """True if the agent can know a value without being told: it occurred before, or is the only one of its kind."""
         argument = place.planned.arguments[name]
         texts = [turn.text or "" for turn in draft.turns[: place.at]]
         texts += [call.result.text for turn in self.episode.turns[: place.number] for call in turn.calls]
@@ -348,7 +359,7 @@ def note(random: Random, number: int) -> str:
 
 
 def question_row(world: World, name: str, task: AuthoredTask) -> QuestionLine:
-    """Return the task as a row with a question."""
+    """Return a task with one turn as a row for `call_check`, with all functions of its simulators as tools."""
     calls = task.turns[0]
     variant = "no_call" if not calls else "one_call" if len(calls) == 1 else "parallel"
     tools = [tool for each in task.simulators for tool in world.known(each).tool_definitions()]
@@ -365,7 +376,10 @@ def question_row(world: World, name: str, task: AuthoredTask) -> QuestionLine:
 
 
 def _possible(world: World, call: PlannedCall) -> dict[str, list[JSON]]:
-    """Return the accepted values by parameter; parameters with a default may be omitted."""
+    """Return the accepted values by parameter.
+
+    The value `""` means that the parameter, which has a default, may be omitted.
+    """
     possible: dict[str, list[JSON]] = {}
     for name, schema in world.functions[call.function].parameters.items():
         default = schema.get("default")

@@ -18,12 +18,14 @@ _NEEDLESS = re.compile(
     re.IGNORECASE,
 )
 """Words about parameters, or about how many items may be given."""
+# The second of two verbs: "creates or updates a file".
 _EITHER = re.compile(r"^(\w+) or \w+(?= )")
 _OTHER_WAY = re.compile(r",? or (?:\w+ly )?[a-z]+ (?:an?|the|all|any) .*$")
 """A second action of a function: "create a file or overwrite an existing file"."""
 _PREPOSITIONS = frozenset("after as at before by for from in of on since to until via with".split())
 _PLURAL = re.compile(r"[^isu]s$")
 _METHODS = frozenset("GET POST PUT PATCH DELETE LIST".split())
+# First words of descriptions that do not begin with a verb.
 _NO_VERB = frozenset(
     "a an the this that these it all any some endpoint api operation function method request resource".split()
 )
@@ -44,7 +46,8 @@ def phrase(name: str) -> str:
 def request_of(name: str, description: str, *, chooses: bool = False) -> str:
     """Return a request for a function, such as "cancel an order", from its description or else its name.
 
-    If the function does several things, the request asks for the first, unless a parameter `chooses` among them.
+    If the description names several actions, the request asks for the first. It keeps all if `chooses` is True: then a
+    parameter decides among them.
     """
     clause = _CLAUSE_END.split(description.strip(), maxsplit=1)[0].strip()
     clause = re.sub(
@@ -66,7 +69,7 @@ def request_of(name: str, description: str, *, chooses: bool = False) -> str:
 
 
 def _without_needless(found: re.Match[str]) -> str:
-    """Return the replacement of a needless word: its article, as `a` or `an` by the next word."""
+    """Return what replaces a needless word: its article, if it had one, as `a` or `an` according to the next word."""
     article, following = found[1] or "", found.string[found.end() : found.end() + 1]
     if article.lower() in ("a", "an"):
         return f"{article[0]}{'n' if following in 'aeio' else ''} "
@@ -136,12 +139,16 @@ VOICES: Mapping[str, Voice] = {
 
 
 def _details(ask: Ask, say: Callable[[str, str], str], before: str, after: str = "", between: str | None = None) -> str:
-    """Return the words for the parameters, if there are any: as a list, or separated by `between`."""
+    """Return a request's parameters in words between `before` and `after`, or an empty text without parameters.
+
+    They are joined by `between`, or as a list in prose if it is None.
+    """
     said = [say(label, value) for label, value in ask.details]
     return f"{before}{_join_texts(said) if between is None else between.join(said)}{after}" if said else ""
 
 
 def _details_sentence(ask: Ask) -> str:
+    """Return the parameters as a sentence, `The order id is 7.`, or an empty text without parameters."""
     return f" The {format_values(ask.details)}." if ask.details else ""
 
 
@@ -191,6 +198,7 @@ def details_of(values: Mapping[str, JSON], texts: Mapping[str, str] | None = Non
 
 
 def _entries(value: JSON) -> Mapping[str, JSON] | None:
+    """Return the entries of an object, or of a list with one object, to be said one by one; None for other values."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return value if isinstance(value, dict) and value else None

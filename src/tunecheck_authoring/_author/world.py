@@ -40,6 +40,7 @@ class Shipped(msgspec.Struct, frozen=True):
 
 @functools.cache
 def load_shipped() -> Shipped:
+    """Return the content of `shipped.yaml`, which is read only once."""
     text = files("tunecheck_authoring._author").joinpath("shipped.yaml").read_bytes()
     return convert_value(parse_yaml(text, "shipped.yaml"), Shipped)
 
@@ -78,9 +79,9 @@ class TrialSession(Player):
         return self.steps[-1]
 
     def take_back(self, kept: int) -> None:
-        """Go back to the state after the first `kept` calls.
+        """Undo all but the first `kept` calls.
 
-        The calls are replayed on new simulators, because a saved state may lack some of their effects.
+        These are replayed on new simulators, because a saved state may lack some of their effects.
         """
         calls, self.steps = self.calls[:kept], []
         super().__init__(self._begin())
@@ -107,7 +108,9 @@ class World:
         file: WorldFile,
         built_in: Mapping[str, type[Simulator]] | None = None,
     ) -> World:
-        """Return the world of a file.
+        """Return the world of an edited file, without the functions that it leaves out.
+
+        `built_in` are simulators that may supply distractors, if they share no function name with the world.
 
         Raises:
             ConfigurationError: The file names an unknown simulator or function.
@@ -128,7 +131,7 @@ class World:
         return self.classes[name] if name in self.classes else self.spare[name]
 
     def values(self, name: str) -> Sequence[JSON]:
-        """Return users' values for `function.parameter` or a parameter, from the file or else the shipped ones."""
+        """Return users' values for `function.parameter` or a parameter: the file's, else the shipped ones, else ()."""
         return self.file.values.get(name) or request_values(self.spare).get(name) or ()
 
     def backend(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> Backend:
@@ -161,11 +164,7 @@ class World:
 
 
 def require_known(where: str, what: str, name: str, known: Collection[str]) -> None:
-    """Refuse an unknown name in an edited file.
-
-    Raises:
-        ConfigurationError: The name is unknown.
-    """
+    """Raise ConfigurationError with a suggestion if a name of an edited file is not in `known`."""
     if name not in known:
         raise ConfigurationError(f"{where}: there is no {what} {name!r}{did_you_mean(name, known)}")
 
@@ -181,13 +180,18 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
     for name, simulator in classes.items():
         for operation in simulator.operations():
             if operation in owners:
-                raise PluginError(f"{owners[operation]} and {name} both offer the operation {operation!r}")
+                raise PluginError(
+                    f"{owners[operation]} and {name} both offer the operation {operation!r}; leave one of them out"
+                )
             owners[operation] = name
     return classes
 
 
 def describe_world(classes: Mapping[str, type[Simulator]]) -> WorldFile:
-    """Return the world file of simulators: an initial configuration, and a request for each function."""
+    """Return a first world file for simulators.
+
+    It has initial states, users' values, and a request for each function.
+    """
     functions = functions_of(classes, {})
     parameters = {name for each in functions.values() for name in each.parameters}
     return WorldFile(
@@ -203,7 +207,7 @@ def describe_world(classes: Mapping[str, type[Simulator]]) -> WorldFile:
 
 
 def functions_of(classes: Mapping[str, type[Simulator]], requests: Mapping[str, str]) -> dict[str, Function]:
-    """Return all functions by name."""
+    """Return the functions of simulators by name. `requests` replaces the request made from a description."""
     functions: dict[str, Function] = {}
     for owner, simulator in classes.items():
         for definition in simulator.tool_definitions():
@@ -247,7 +251,7 @@ def draw_value(value: JSON, random: Random) -> JSON:
 def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
     """Return an initial configuration: the simulator's own sample, a shipped one, or the state of a new instance.
 
-    The state is used only if a simulator loaded from it has the same state.
+    The state is used only if a simulator loaded from it has the same state; otherwise the configuration is empty.
     """
     sample = simulator.sample() or load_shipped().configurations.get(name)
     if sample:

@@ -58,14 +58,17 @@ def read_personas(path: Path) -> dict[str, str]:
     document = read_yaml(path)
     personas = read_as(document.value, dict[str, str], document.where)
     if not personas:
-        raise ConfigurationError(f"{path}: no personas; write some as `name: who it is and how they talk`")
+        raise ConfigurationError(f"{path} has no personas; write some as `name: who it is and how they talk`")
     return personas
 
 
 def reword_tasks(
     tasks: Sequence[AuthoredTask], personas: Mapping[str, str], seed: int, models: EndpointModels
 ) -> list[AuthoredTask]:
-    """Return the tasks in a persona's words; turns with unusable words keep the plain request."""
+    """Return the tasks in the words of a persona, written by the writer model.
+
+    A turn whose new words are unusable keeps its plain request.
+    """
     voices = {task.id: Random(f"{seed} persona {task.id}").choice([*personas]) for task in tasks}
     requests = [each for task in tasks for each in _requests(task, personas[voices[task.id]])]
     written = models.write(requests)
@@ -87,6 +90,10 @@ def _id(task: AuthoredTask, turn: int) -> str:
 
 
 def _requests(task: AuthoredTask, persona: str) -> Iterator[WritingRequest]:
+    """Yield a request to reword for each turn of a task, with the values that the new words must contain.
+
+    Values from earlier results are not among them, because the user does not know these.
+    """
     for at, plain in enumerate(task.words):
         values = [each.value for call in task.turns[at] for each in call.arguments.values() if each.source is None]
         said_before = "".join(f"\n- {text}" for text in task.words[:at])
@@ -114,7 +121,7 @@ def _problem(words: str, request: WritingRequest) -> str | None:
 
 
 def set_aside(rows: Sequence[Line], models: EndpointModels) -> tuple[list[Line], list[Weakness]]:
-    """Return the rows that the solver solved as meant, and the other rows as weaknesses with the reasons."""
+    """Return the rows that the solver solved as meant, and a weakness with the reason for each other row."""
     reasons = models.solve(rows)
     return [row for row in rows if row.id not in reasons], [
         Weakness(id=row.id, variant=row.variant, reason="not solved as meant", detail=reasons[row.id])
@@ -139,21 +146,27 @@ class EndpointModels:
     _spent: float = field(default=0.0, init=False)
 
     def write(self, requests: Sequence[WritingRequest]) -> Mapping[str, str]:
-        """Return the writer's words by the request's id, without failed requests."""
+        """Ask the writer model; return its words by the request's id, without failed requests."""
         rows: list[dict[str, JSON]] = [{"id": each.id, "messages": [*each.messages]} for each in requests]
         result = self._run("writer", self.writer, rows)
         texts = {str(row["row_id"]): row.get("outputs.text") for row in _rows(result)}
         return {row: text for row, text in texts.items() if isinstance(text, str)}
 
     def solve(self, rows: Sequence[Line]) -> Mapping[str, str]:
-        """Return the reasons why rows are unsolved, by the row's id."""
+        """Write the rows to `to-solve.jsonl`, ask the solver model, and return the reasons of unsolved rows by id."""
         path = self.work / "to-solve.jsonl"
         write_rows(path, rows, "Rows that a model is to solve before they count.")
         result = self._run("solver", self.solver, str(path))
         return {str(row["row_id"]): reason for row in _rows(result) if (reason := _why_unsolved(row)) is not None}
 
     def _run(self, name: str, endpoint: str, data: str | list[dict[str, JSON]]) -> EvaluationResult:
-        """Run the writer or the solver with what is left of the budget; reuse the answers of its last run."""
+        """Run the writer or the solver with the rest of the budget, and add its cost.
+
+        Its last run's answers are reused.
+
+        Raises:
+            RunError: the endpoint answered no row.
+        """
         from tunecheck import UnansweredError, evaluate
 
         earlier = [run.folder for run in list_runs(self.work / _RUNS) if run.id.startswith(f"{name}-")]
@@ -172,7 +185,9 @@ class EndpointModels:
         except UnansweredError as error:
             first = next(row["error.target"] for row in _rows(error.result))
             message = first.get("message") if isinstance(first, dict) else first
-            raise RunError(f"the {name} gave no answer; fix it, and run the same command again: {message}") from None
+            raise RunError(
+                f"the {name} model gave no answer: {message}; fix it and run the same command again"
+            ) from None
         costs = (each.get("cost") for each in result.usage.values() if isinstance(each, dict))
         self._spent += sum(cost for cost in costs if isinstance(cost, (int, float)))
         return result
