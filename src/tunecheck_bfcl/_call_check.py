@@ -55,6 +55,7 @@ def check_single_turn(
 
 
 def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, names: Names) -> RowVerdict:
+    """Return the verdict on a row as the leaderboard gives it, with the leaderboard's error type."""
     check, language = row.get("check"), _language(row)
     decoded: list[object] = []
     problem = None
@@ -63,7 +64,7 @@ def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, n
     except UndecodableError as error:
         problem = f"the result cannot be decoded: {error}"
     calls = as_calls(decoded)
-    if check in _ABSTAINING:
+    if check in _ABSTAINING:  # an undecodable result counts as no call
         return _abstention(decoded if calls else (), result, calls_wanted=check == "relevance")
     if problem is not None:
         return failed_row("ast_decoder:decoder_failed", problem)
@@ -77,7 +78,10 @@ def _as_leaderboard(row: Mapping[str, object], result: object, mode: CallMode, n
 
 
 def _are_dotted(names: Names, mode: CallMode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
-    """Return whether functions with dots in their names must be called with the dots."""
+    """Return whether functions with dots in their names must be called with dots rather than with underscores.
+
+    "auto" takes the spelling of the first call to such a function. Without such a call, text mode expects dots.
+    """
     if names != "auto":
         return names == "dotted"
     with_dots = [name for name in offered if "." in name]
@@ -86,11 +90,13 @@ def _are_dotted(names: Names, mode: CallMode, calls: Sequence[Call], offered: It
 
 
 def _language(row: Mapping[str, object]) -> str:
+    """Return the language of a row. As on the leaderboard, an unknown language is treated as JavaScript."""
     language = row.get("language") or "python"
     return str(language) if language in ("python", "java") else "javascript"
 
 
 def _abstention(called: Sequence[object], result: object, *, calls_wanted: bool) -> RowVerdict:
+    """Return the verdict on a row that only asks whether the model calls a function or abstains."""
     if bool(called) == calls_wanted:
         return _PASSED
     if called:
@@ -101,6 +107,10 @@ def _abstention(called: Sequence[object], result: object, *, calls_wanted: bool)
 def _failure(
     check: object, calls: Sequence[Call], row: Mapping[str, object], rules: LeaderboardRules
 ) -> RowVerdict | None:
+    """Return the verdict on calls that differ from the possible answers, or None if they are right.
+
+    "simple" rows take the row's only function document; other rows find the document by the expected function's name.
+    """
     documents = _documents(row)
     answers = _expected_calls(row)
     if check == "parallel":
@@ -115,7 +125,10 @@ def _failure(
 def _unordered_failure(
     calls: Sequence[Call], answers: Sequence[ExpectedCall], documents: Mapping[str, object], rules: LeaderboardRules
 ) -> RowVerdict | None:
-    """Match each answer with the first call that fits and is not matched yet, without backtracking."""
+    """Return the verdict if the calls of a "parallel" row are wrong, or None if they are right in any order.
+
+    Each answer takes the first unmatched call that fits, without backtracking, as on the leaderboard.
+    """
     if len(calls) != len(answers):
         text = f"{len(calls)} calls; expected {len(answers)}"
         return failed_row("parallel_function_checker_no_order:wrong_count", text)
@@ -133,7 +146,10 @@ def _unordered_failure(
 
 
 def _documents(row: Mapping[str, object]) -> dict[str, object]:
-    """Return the function documents by name, also from OpenAI tools. Documents in `declared` take precedence."""
+    """Return the row's function documents by name. `declared` takes precedence over `functions`.
+
+    The values of both may also be OpenAI tools.
+    """
     given = row.get("declared") or row.get("functions") or []
     if not isinstance(given, list):
         raise UnusableAnswerError("the functions are not a list")
@@ -143,6 +159,11 @@ def _documents(row: Mapping[str, object]) -> dict[str, object]:
 
 
 def _expected_calls(row: Mapping[str, object]) -> list[ExpectedCall]:
+    """Return the calls of the row's ground truth.
+
+    Raises:
+        UnusableAnswerError: there is no ground truth, or it has another form.
+    """
     truth = row.get("ground_truth")
     if not isinstance(truth, list) or not truth:
         raise UnusableAnswerError("there is no ground truth")
@@ -150,6 +171,7 @@ def _expected_calls(row: Mapping[str, object]) -> list[ExpectedCall]:
 
 
 def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowVerdict:
+    """Return the verdict on a row without the leaderboard's quirks. A row that no answer can pass is not scored."""
     check, language = row.get("check"), _language(row)
     try:
         answers = [] if check in _ABSTAINING else _expected_calls(row)
@@ -172,17 +194,22 @@ def _strictly(row: Mapping[str, object], result: object, mode: CallMode) -> RowV
 
 
 def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinitions) -> Reading:
+    """Return the calls of a result: data, source code of Java or JavaScript, or Python calls as text.
+
+    A model that was given tools may still have written its calls as text. Such calls count, too.
+    """
     if not isinstance(result, str):
         return decode_step([result] if isinstance(result, dict) else result)
     if language != "python":
         return source_calls(result, language)
     if mode == "text":
         return decode_step(result, text_mode=True, tools=tools)
-    reading = read_calls(result, tools=tools)  # a model with tools may still write calls as text in its own format
+    reading = read_calls(result, tools=tools)
     return decode_step(result) if not reading.complete_calls else decode_step(result, text_mode=True, tools=tools)
 
 
 def _irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> RowVerdict:
+    """Return the verdict on a row for which no call is right. An unreadable attempt at a call fails, too."""
     unreadable = not isinstance(result, str) or read_calls(result, tools=tools).problem is not None
     attempted = decoded.problem is not None and unreadable
     if not decoded.calls and not attempted:
@@ -192,6 +219,7 @@ def _irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> Ro
 
 
 def _relevance(decoded: Reading, documents: Mapping[str, object], result: object) -> RowVerdict:
+    """Return the verdict on a row for which a call of any offered function is right."""
     if not decoded.calls:
         return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; one was asked for")
     offered = {tool_name(name) for name in documents}
@@ -204,6 +232,7 @@ def _relevance(decoded: Reading, documents: Mapping[str, object], result: object
 def _strict_failure(
     decoded: Reading, answers: Sequence[ExpectedCall], documents: Mapping[str, object], language: str
 ) -> RowVerdict | None:
+    """Return the verdict if calls differ from the expected calls, or None if they are right in any order."""
     expected = [FunctionCall(answer.name, dict(answer.arguments)) for answer in answers]  # type: ignore[arg-type]
     calls = decoded.calls
     if language == "python":
@@ -217,7 +246,10 @@ def _strict_failure(
 
 
 def _values_read(call: FunctionCall, answers: Sequence[ExpectedCall], language: str) -> FunctionCall:
-    """Return a call with text values parsed as source code, except for texts that are possible values themselves."""
+    """Return a Java or JavaScript call with its text values parsed as source code.
+
+    A text that is itself a possible value stays text.
+    """
     possible = [options for answer in answers for options in answer.arguments.values() if isinstance(options, list)]
     texts = {option for options in possible for option in options if isinstance(option, str)}
     read: dict[str, JSON] = {}
@@ -342,12 +374,17 @@ class CallCheckEvaluator(Evaluator):
 
 
 def _check_of(ground_truth: object) -> str:
+    """Return the check for a row without one: no possible answers mean that no call is right."""
     if not isinstance(ground_truth, list) or not ground_truth:
         return "irrelevance"
     return "simple" if len(ground_truth) == 1 else "parallel"
 
 
 def _as_result(response: object, result: object, error: object, tools: ToolDefinitions) -> object:
+    """Return an answer in the form of a result file: entries for calls, otherwise the answer unchanged.
+
+    `result` takes precedence over `error`, and `error` over `response`.
+    """
     answer = (response if error is None else error) if result is None else result
     if isinstance(answer, Reading):  # the leaderboard also counts calls of functions that were not offered
         return _as_entries(answer) or _as_entries(read_calls(answer.text)) or answer.text
@@ -360,11 +397,12 @@ def _as_result(response: object, result: object, error: object, tools: ToolDefin
 
 
 def _as_entries(reading: Reading) -> list[JSON]:
+    """Return the complete calls in the form of a result file, `[{"f": {"a": 1}}, …]`."""
     return [{call.name: call.arguments} for call in reading.complete_calls]
 
 
 def _entries(calls: list[JSON]) -> list[JSON] | None:
-    """Return OpenAI tool calls in the form of a result file, with unchanged arguments; None for other values."""
+    """Return OpenAI tool calls in the form of a result file with unchanged arguments, or None for other values."""
     entries: list[JSON] = []
     for call in calls:
         function = call.get("function") if isinstance(call, Mapping) else None

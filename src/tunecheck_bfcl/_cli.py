@@ -110,6 +110,7 @@ def run(options: BfclRunOptions, invocation: Invocation) -> int:
 
 
 def _ids(option: str | None) -> list[str]:
+    """Return the comma-separated ids of --ids, or an empty list if the option is not given."""
     ids = [each.strip() for each in (option or "").split(",") if each.strip()]
     if option is not None and not ids:  # an empty list must not select all rows
         raise ConfigurationError("--ids: the list is empty; write ids such as multi_turn_base_0")
@@ -121,6 +122,7 @@ def _names(options: NamesOptions) -> Names:
 
 
 def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
+    """Return the target that asks the endpoint of --endpoint as the options say."""
     from tunecheck.cli import load_named
     from tunecheck.episodes import STEP_LIMIT, ConversationTarget
     from tunecheck.formats import AUTO
@@ -139,12 +141,15 @@ def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
 
 
 def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
-    """Write the verdicts, show the table and return the exit code."""
+    """Write the verdicts of a run, print its table or JSON, and return the exit code.
+
+    A run in which every row ended in an error fails.
+    """
     result, scores = outcome.result, outcome.scores
     failed = bool(result.row_count) and result.failed_row_count == result.row_count
     if failed:
         print(f"error: every row ended in an error: {next(run_errors(result.run_dir, 'row'), '')}", file=sys.stderr)
-    if scores is None:  # every row is an error; the leaderboard would count errors as right if no call is expected
+    if scores is None:  # no row has an answer
         return FAILED
     summary = write_scores(scores, result.run_dir / SCORES)
     if options.json:
@@ -188,12 +193,18 @@ def score(options: LeaderboardScoreOptions, invocation: Invocation) -> int:
         _print_table(scores)
         print(f"written {folder}")
     for passed_over in scores.passed_over:
-        print(f"note: {passed_over} is of a category that is not checked here", file=sys.stderr)
+        print(f"note: {passed_over} is skipped: Tunecheck does not check its category", file=sys.stderr)
     return 0
 
 
 def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
-    """Write all verdicts and summaries, and return the summary of all models."""
+    """Write the verdicts of each category and the summaries below a folder, and return the summary.
+
+    Several models get a subfolder each, and a summary of all models is written above them.
+
+    Raises:
+        ConfigurationError: the folder cannot be written.
+    """
     from tunecheck.plugins import write_file
     from tunecheck.runs import dumps_readably
     from tunecheck_bfcl._summary import ModelsSummary
@@ -221,6 +232,10 @@ _MOST_CATEGORIES = 10
 
 
 def _print_table(scores: Scores, above: str = "", most: int = 1_000) -> None:
+    """Print a table with a column for each model.
+
+    `above` is printed before the table. With more than `most` categories, the table has only the leaderboard's figures.
+    """
     from rich.table import Table
 
     print(above, end="")
@@ -235,6 +250,10 @@ def _print_table(scores: Scores, above: str = "", most: int = 1_000) -> None:
 
 
 def _table_lines(models: Sequence[ModelScore], most: int) -> Iterator[list[str]]:
+    """Yield the table's lines: the categories with results, then the leaderboard's figures.
+
+    More than `most` categories are replaced by one line that names the file with their results.
+    """
     from tunecheck_bfcl._data.categories import CATEGORIES
     from tunecheck_bfcl._summary import FIGURES
 
@@ -251,6 +270,7 @@ def _table_lines(models: Sequence[ModelScore], most: int) -> Iterator[list[str]]
 
 
 def _cell(score: CategoryScore | None) -> str:
+    """Return a category's table cell, such as "31 of 46 (2 missing)  67.39%", or "–" without a score."""
     if score is None:
         return _share(None)
     left_out = len(score.verdicts) - score.total
@@ -290,6 +310,7 @@ def show(options: ShowOptions, invocation: Invocation) -> int:
 
 
 def _rows_of(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
+    """Yield the rows of comma-separated categories and groups."""
     from tunecheck_bfcl._data.categories import named_categories
     from tunecheck_bfcl._scoring import read_entries
 
@@ -298,6 +319,11 @@ def _rows_of(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
 
 
 def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
+    """Yield the rows with these ids, in the order of the ids.
+
+    Raises:
+        DataError: an id belongs to no row of BFCL.
+    """
     from tunecheck_bfcl._data.categories import category_of
     from tunecheck_bfcl._scoring import read_entries
 
@@ -305,13 +331,14 @@ def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
     for each in ids:
         category = category_of(each)
         if category is None:
-            raise DataError(f"{each!r} is not the id of an entry; ids are such as multi_turn_base_0")
+            raise DataError(f"{each!r} is not the id of a BFCL row; ids look like multi_turn_base_0")
         if each not in read(category):
-            raise DataError(f"there is no entry {each!r}{did_you_mean(each, read(category))}")
+            raise DataError(f"BFCL has no row {each!r}{did_you_mean(each, read(category))}")
         yield read(category)[each]
 
 
 def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
+    """Print the ground truth of rows, or write it to one text file for each row below `out`."""
     from tunecheck.episodes import Services
     from tunecheck.plugins import write_file
     from tunecheck_bfcl._data.prompts import read_long_context

@@ -87,9 +87,13 @@ def paired_weighted(
 def _estimate(
     values: Floats, parts: Codes, weights: Floats, sizes: Codes, groups: RowGroups | None, confidence: float
 ) -> Estimate:
+    """Return the weighted sum of the parts' means over one run's values, with its confidence interval.
+
+    `parts` has each row's part, `sizes` the rows in each part. Without spread, the estimate has no interval.
+    """
     means = numpy.bincount(parts, weights=values, minlength=len(sizes)) / sizes
     spread = (weights / sizes)[parts] * (values - means[parts])
-    if groups is None:
+    if groups is None:  # n / (n - 1) makes the variance of each part unbiased
         spread *= numpy.sqrt(sizes / numpy.maximum(sizes - 1, 1))[parts]
         units, squares = len(values), float(spread @ spread)
     else:
@@ -125,6 +129,8 @@ _DEEPEST = 5
 def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
     """Open score files as a run, or add the pooled verdicts to an opened run of BFCL's rows.
 
+    Returns None if `opened` is None and the path has no scores. A run of other rows is returned unchanged.
+
     Raises:
         ConfigurationError: there are only result files, which were not scored yet.
         DataError: the scores are damaged or those of several models.
@@ -138,13 +144,17 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
     scores = find_scores(path)
     if scores is None:
         if path.is_dir() and any(_RESULTS.fullmatch(each.name) for each in files_below(path)):
-            remedy = f"`tunecheck bfcl score {path} --out DIR`, then compare DIR"
-            raise ConfigurationError(f"{path} holds results without scores: {remedy}")
+            remedy = f"run `tunecheck bfcl score {path} --out DIR`, then compare DIR"
+            raise ConfigurationError(f"{path} holds results without scores; {remedy}")
         return None
     return _open_scores(path, scores)
 
 
 def _open_scores(path: Path, scores: BfclScores) -> OpenedRun:
+    """Return score files as a run, named after their folder.
+
+    They count as simulated if the run whose folder contains them is simulated.
+    """
     name = path.name if path.is_dir() and path.name not in ("score", "bfcl_score", "result") else path.parent.name
     home = next(
         (each for each in (path.absolute(), *path.absolute().parents[:3]) if (each / "run.json").is_file()), None
@@ -162,7 +172,7 @@ def _open_scores(path: Path, scores: BfclScores) -> OpenedRun:
 
 
 def shared_scenarios(run: OpenedRun, row_ids: list[str]) -> Clusters | None:
-    """Cluster BFCL's rows by the scenario or function document that they share."""
+    """Cluster BFCL's rows by the scenario or function document that they share. Other runs get no clusters (None)."""
     if not (run.dataset or "").startswith("bfcl:"):
         return None
     return Clusters("scenario and function document", "declared", [*map(shared_part, row_ids)])
@@ -175,7 +185,7 @@ class BfclScores:
     files: Mapping[str, Path]
 
     def records(self) -> Iterator[dict[str, JSON]]:
-        """See RowSource."""
+        """Yield each scored row with its verdict, reason and answer under the pooled metric."""
         for category, path in self.files.items():
             rows = _verdict_rows(path) if path.name.endswith(_VERDICTS) else _scored_rows(path, category)
             for name, (valid, reason, answer) in rows.items():
@@ -197,7 +207,7 @@ class PooledRows:
     rows: RowSource
 
     def records(self) -> Iterator[dict[str, JSON]]:
-        """See RowSource."""
+        """Yield the run's rows with the verdict of either BFCL evaluator copied to the pooled metric."""
         for row in self.rows.records():
             judged = next((start for start in _JUDGED if row.get(f"{start}_result") in ("pass", "fail")), None)
             ends = ("_result", "_reason", "_properties")
@@ -221,11 +231,11 @@ def find_scores(path: Path) -> BfclScores | None:
         return None
     models = sorted({str(model_folder_of(each)) for _, each in named})
     if len(models) > 1:
-        raise DataError(f"{path} holds the scores of {len(models)} runs or models: name one, such as {models[0]}")
+        raise DataError(f"{path} holds the scores of {len(models)} runs or models; name one, such as {models[0]}")
     files: dict[str, Path] = {}
     for category, each in named:
         if category in files:
-            raise DataError(f"{files[category]} and {each} are both scores of {category}: name the folder of one")
+            raise DataError(f"{files[category]} and {each} both hold scores of {category}; name the folder of one")
         files[category] = each
         summary = each.with_name("summary.json")
         if each.name.endswith(_VERDICTS) and summary.is_file():
@@ -236,7 +246,10 @@ def find_scores(path: Path) -> BfclScores | None:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the `….json…` files of a folder and some levels below it: a wrong folder may contain a whole disk."""
+    """Return the files with `.json` in their names, at most `_DEEPEST` levels below a folder.
+
+    The limit keeps a wrong folder, such as `/`, from being searched completely. Hidden folders are skipped.
+    """
     paths: list[Path] = []
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
@@ -247,6 +260,7 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def _category(path: Path) -> str | None:
+    """Return the category in the name of a verdict or score file, or None for another file."""
     if path.name.endswith(_VERDICTS):
         return path.name.removesuffix(_VERDICTS) or None
     named = _SCORE.fullmatch(path.name)
@@ -254,6 +268,11 @@ def _category(path: Path) -> str | None:
 
 
 def _verdict_rows(path: Path) -> Rows:
+    """Return the verdicts of a verdict file by row id. Such a file contains no answers.
+
+    Raises:
+        DataError: a line is not a verdict.
+    """
     rows: Rows = {}
     named = _RunNames()
     for number, value in JsonLinesSource(path).records():
@@ -265,12 +284,16 @@ def _verdict_rows(path: Path) -> Rows:
 
 
 def _scored_rows(path: Path, category: str) -> Rows:
-    """Return all rows of a category: failed rows from the score file, other rows from the result file."""
+    """Return all rows of a category: failed rows from its score file, the others from its result file.
+
+    Raises:
+        DataError: a file is damaged, or the two files do not belong together.
+    """
     lines = JsonLinesSource(path).records()
     counts: Record = next((value for _, value in lines), {})
     total, correct = counts.get("total_count"), counts.get("correct_count")
     if not isinstance(total, int) or not isinstance(correct, int):
-        raise DataError(f"{path}: line 1 has no counts: not a score file of BFCL")
+        raise DataError(f"{path}: line 1 has no counts, so this is not a score file of BFCL")
     failed: dict[str, str | None] = {}
     named = _RunNames()
     for number, value in lines:
@@ -282,21 +305,21 @@ def _scored_rows(path: Path, category: str) -> Rows:
         failed[named(row_id(name, category))] = _reason(kind, said)
     if len(failed) != total - correct:
         raise DataError(
-            f"{path}: line 1 counts {total - correct} failed rows, the file {len(failed)}: damaged or half-written"
+            f"{path}: line 1 counts {total - correct} failed rows, but {len(failed)} follow; write the file again"
         )
     asked = _answers_by_row(path, category)
     unknown = failed.keys() - set(asked)
     if unknown or len(asked) != total:
-        what = f"such as {sorted(unknown)[0]!r} that failed" if unknown else f"{total} rows, not {len(asked)}"
-        raise DataError(f"{_result_file(path)}: not the results of {path}, which has {what}")
+        has = f"no row {sorted(unknown)[0]!r}, which failed there" if unknown else f"{len(asked)} rows, not {total}"
+        raise DataError(f"{_result_file(path)} does not belong to {path}: it has {has}")
     return {name: (name not in failed, failed.get(name), answer) for name, answer in asked.items()}
 
 
 def _answers_by_row(path: Path, category: str) -> dict[str, JSON]:
-    """Return the answers in a score file's result file, by row."""
+    """Return the answers from the result file that belongs to a score file, by row id."""
     results = _result_file(path)
     if not results.is_file():
-        raise DataError(f"{path} has only failed rows, and {results}, with the other rows, is missing")
+        raise DataError(f"{path} lists only failed rows; the file with the other rows is missing: {results}")
     answers: dict[str, JSON] = {}
     named = _RunNames()
     for number, value in JsonLinesSource(results).records():
@@ -318,7 +341,7 @@ def _result_file(path: Path) -> Path:
 
 
 class _RunNames:
-    """A function that makes row ids unique: the second row with an id is called `<id> (2)`."""
+    """Makes row ids of one file unique when called: the second row with an id becomes `<id> (2)`."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
@@ -329,6 +352,7 @@ class _RunNames:
 
 
 def _reason(kind: JSON, message: JSON) -> str | None:
+    """Return an error type and message (a text or a list of texts) as `type: message`, or None without both."""
     texts = [text for text in (message if isinstance(message, list) else [message]) if isinstance(text, str)]
     parts = [*([kind] if isinstance(kind, str) else []), *(["; ".join(texts)] if texts else [])]
     return ": ".join(parts) or None
@@ -345,7 +369,10 @@ class LeaderboardFigures:
         return {}
 
     def of_pair(self, pair: RunPair, metric: MetricComparison) -> Iterator[Part]:
-        """Yield the figures over the rows on which both runs have a verdict."""
+        """Yield the leaderboard's figures of both runs, over the rows on which both have a verdict.
+
+        Only the pooled metric has these figures.
+        """
         if metric.evaluator != POOLED:
             return
         from tunecheck_bfcl._summary import figure_weights

@@ -35,8 +35,13 @@ def decode_answer(result: object, mode: CallMode, language: str) -> list[object]
 
 
 def _decode_call(item: object) -> object:
+    """Return one recorded call as `{"f": {"a": 1}}`, with its arguments parsed from JSON text.
+
+    Raises:
+        UndecodableError: the item is not an object, or its arguments are not JSON.
+    """
     if not isinstance(item, dict) or not item:
-        raise UndecodableError("something that is not a call stands among the calls")
+        raise UndecodableError("an item of the list is not a call")
     name, arguments = next(iter(item.items()))
     if isinstance(arguments, dict):
         return {name: arguments}  # some models' files have the arguments as an object
@@ -50,6 +55,7 @@ def _decode_call(item: object) -> object:
 
 
 def as_calls(decoded: Sequence[object]) -> list[Mapping[str, object]] | None:
+    """Return the decoded values as calls, or None if one of them is not a function name with an object of arguments."""
     calls: list[Mapping[str, object]] = [call for call in decoded if isinstance(call, dict) and len(call) == 1]
     if len(calls) < len(decoded) or not all(isinstance(next(iter(call.values())), dict) for call in calls):
         return None
@@ -60,7 +66,10 @@ _SURELY_PLAIN = 200  # characters; shorter JSON cannot exceed the limits of `pla
 
 
 def decode_step(step: object, *, text_mode: bool = False) -> Reading:
-    """Return the calls of one step of a conversation as the leaderboard decodes it. Never raises."""
+    """Return the calls of one step of a conversation as the leaderboard decodes it. Never raises.
+
+    A step without calls has no calls and, unless it is the empty text, a problem.
+    """
     if isinstance(step, str) and text_mode:
         return at_most_max_calls(decode_text_as_bfcl(step))
     if step is None or (isinstance(step, str) and not step.strip()):
@@ -69,9 +78,14 @@ def decode_step(step: object, *, text_mode: bool = False) -> Reading:
 
 
 def _nested_calls(step: object) -> Iterator[FunctionCall]:
+    """Yield the calls of a step, which has its calls as data.
+
+    Raises:
+        UnreadableError: the arguments of a call are too long, nested too deeply, or not an object.
+    """
     for name, arguments in entries_of(step):
         if isinstance(arguments, str) and len(arguments) > MAX_CHARACTERS:
-            raise UnreadableError(f"arguments of {len(arguments)} characters")
+            raise UnreadableError(f"the arguments have {len(arguments)} characters, more than {MAX_CHARACTERS}")
         # Like BFCL, the standard library's reader accepts NaN and takes the last of two equal keys.
         value = json.loads(arguments) if isinstance(arguments, str) else arguments
         if not (isinstance(arguments, str) and len(arguments) <= _SURELY_PLAIN):

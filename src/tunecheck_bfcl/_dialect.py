@@ -54,6 +54,7 @@ from tunecheck_bfcl._data.prompts import (
 from tunecheck_bfcl._decoding import decode_step
 from tunecheck_bfcl._text import decode_text_as_bfcl
 
+# A name directly before an opening bracket.
 _BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")
 _NOT_IN_A_NAME = re.compile(r"[-./:]")
 _COMPARED = Judging()
@@ -78,6 +79,7 @@ class LeaderboardCheck(StateCheck):
         answered = LeaderboardAttempt(self.services, given.truth, role=given.model, named=given.named)
         truth = LeaderboardAttempt(self.services, given.truth, role=f"{given.model}_ground_truth")
         had: Results = Counter()
+        # Both sides execute every turn, checked or not, because later turns depend on the state.
         for at, (turn, items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
             had.update(made_results(answered, turn))
             expected = results_of(truth, items)
@@ -109,7 +111,10 @@ class LeaderboardAttempt(Attempt):
         self._prefix = f"{role}_eval_{truth.id}"
 
     def make(self, call: FunctionCall) -> OperationResult:
-        """Execute a call of the model. Never raises."""
+        """Execute a call of the model. Never raises.
+
+        A call with a bracket in its arguments is executed from its text, into which the leaderboard puts object names.
+        """
         if not _holds_bracket(call.arguments.values()) or (self._named and "0" in call.arguments):
             return super().make(call)
         results = self._make(read_python_calls(self._add_owners(source_text(call, ","))))
@@ -122,19 +127,23 @@ class LeaderboardAttempt(Attempt):
         return super().make_truth(item)
 
     def _make_read(self, call: FunctionCall) -> OperationResult:
+        """Execute a call whose name may begin with the object's name. Another object's name makes it unknown."""
         owner, _, operation = call.name.rpartition(".")
         known = owner and self._owners.get(operation) == owner
         return self.backend.call(FunctionCall(operation, call.arguments) if known else call)
 
     def _add_owners(self, call: str) -> str:
+        """Return a call text with the object's name before each known operation that a bracket follows."""
         return _BEFORE_BRACKET.sub(self._owned_name, call)
 
     def _owned_name(self, name: re.Match[str]) -> str:
+        """Return a matched name with its object's name before it; a name of no operation stays as it is."""
         owner = self._owners.get(name[1])
         return name[1] if owner is None else f"{owner}.{name[1]}"
 
     @cached_property
     def _owners(self) -> Mapping[str, str]:
+        """The name of the leaderboard's object for each operation, such as `MODEL_eval_ID_TwitterAPI_instance`."""
         return {
             operation: _NOT_IN_A_NAME.sub("_", f"{self._prefix}_{owner}_instance")
             for owner, simulator in self.backend.simulators.items()
@@ -215,7 +224,10 @@ class LeaderboardText(TextDialect):
         self._any_form = not (exact or self._foreign)
 
     def step(self, completion: Completion) -> JSON:
-        """Return the answer in the form of a result file."""
+        """Return the answer as call text, as in a result file.
+
+        Unless the conversation is `exact`, a text that BFCL cannot decode is read in the format that it is written in.
+        """
         form: Profile | str | None = self._profile
         text = completion.text
         if form is None and self._any_form and text and decode_text_as_bfcl(text).problem is not None:
@@ -228,7 +240,10 @@ class LeaderboardText(TextDialect):
         return decode_step(step, text_mode=True)
 
     def _source_text(self, call: FunctionCall) -> str:
-        """Return the text of a call to a Java or JavaScript function, with values as source code."""
+        """Return the text of a call to a Java or JavaScript function, with values as source code.
+
+        The types of the parameters come from the row's `declared` documents.
+        """
         documents = (
             [each for each in self._declared if isinstance(each, dict)] if isinstance(self._declared, list) else []
         )
@@ -240,12 +255,16 @@ class LeaderboardText(TextDialect):
 
 
 def _type_of(name: str, properties: JSON) -> JSON:
+    """Return the declared type of a parameter, or None if it is unknown."""
     schema = properties.get(name) if isinstance(properties, dict) else None
     return schema.get("type") if isinstance(schema, dict) else None
 
 
 def _source(value: object, kind: object) -> str:
-    """Return a value as source code. A text already is source code, unless its type is text and it has no quotes."""
+    """Return a value as source code. `kind` is the parameter's declared type.
+
+    A text already is source code, except an unquoted text for a parameter of type String, which gets quotes.
+    """
     plain = kind in ("String", "string") and str(value)[:1] not in ('"', "'")
     return value if isinstance(value, str) and not plain else dumps(value).decode()
 

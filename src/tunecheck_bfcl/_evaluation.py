@@ -65,6 +65,7 @@ def model_folder(model: str) -> str:
 
 
 def _count(value: JSON) -> JSON:
+    """Return a token count or latency, or nested lists of them, with 0 for each missing value."""
     if isinstance(value, list):
         return [_count(item) for item in value]
     return 0 if value is None else value
@@ -82,7 +83,7 @@ def _line_of(row: ResultRow) -> dict[str, JSON]:
 
 
 def _verdict(row: ResultRow, category: Category) -> RowVerdict | None:
-    """Return the run's verdict on a row, or None if there is none."""
+    """Return the run's verdict on a row, or None if the evaluator failed or the row ended in an error."""
     metric = "multi_turn_state" if category.multi_turn else "call_check"
     start = f"outputs.{metric}.{metric}"
     if f"{start}_passed" not in row or "error.target" in row:
@@ -108,7 +109,7 @@ class RunFiles:
         """Ids of rows with only text as result."""
 
     def write(self, rows: Iterable[ResultRow]) -> None:
-        """Write the rows of a finished run, one file per category.
+        """Write the rows of a finished run to one result file per category, and note the run's verdict on each.
 
         As in BFCL's own files, a row that ended in an error has a line with the error and counts as wrong. It is left
         out if the correct answer is not to call, because the error would then count as correct.
@@ -130,15 +131,17 @@ class RunFiles:
                     self._in_text.add(row_id)
 
     def _path(self, category: Category) -> Path:
+        """Return the path of a category's result file, and register the file in `files`."""
         group = "multi_turn" if category.multi_turn else "live" if category.live else "non_live"
         path = self._folder / result_path(self._model, group, category.name)
         self.files[category.name] = ResultFile(path, model_folder(self._model), category)
         return path
 
     def scores(self, scorer: LeaderboardScorer, asked: CallMode | None) -> Scores:
-        """Return the scores. A row is judged again if the run has no verdict on it or decoded it in another mode.
+        """Return the leaderboard's scores of the written files.
 
-        `asked` is how the model was asked. If it is None, it is inferred from the files.
+        A row is judged again if the run has no verdict on it or decoded it in another mode. `asked` is how the model
+        was asked; None infers it from the files.
         """
         mode = asked or asked_in_mode([*self.files.values()])
         categories: dict[str, CategoryScore] = {}
@@ -220,7 +223,8 @@ def run_bfcl(
         written.write(Run(result.run_dir).rows())
     except OSError as error:
         where = result.run_dir / FOLDER
-        raise RunError(f"{where}: cannot be written: {error.strerror}; run {result.run_dir.name} is done") from error
+        done = f"the run {result.run_dir.name} itself is complete"
+        raise RunError(f"{where}: the result files cannot be written: {error.strerror}; {done}") from error
     scores = (
         written.scores(LeaderboardScorer(find_bfcl(data), compat=True, names=names), asked) if written.files else None
     )

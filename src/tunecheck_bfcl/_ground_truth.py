@@ -20,10 +20,10 @@ def ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
         DataError: a simulator's configuration cannot be used.
     """
     if row["check"] == "multi_turn":
-        yield from _conversation(row, services)
+        yield from _conversation_lines(row, services)
         return
     yield f"{row['id']}  ({row['check']}, {row['language']})"
-    yield from _problems_of_messages(row, 0)
+    yield from _message_lines(row, 0)
     truth = row.get("ground_truth")
     for answer in truth if isinstance(truth, list) else []:
         for name, arguments in answer.items() if isinstance(answer, dict) else ():
@@ -34,7 +34,8 @@ def ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
         yield "  no call" if row["check"] == "irrelevance" else "  any call"
 
 
-def _conversation(row: CheckRow, services: Services) -> Iterator[str]:
+def _conversation_lines(row: CheckRow, services: Services) -> Iterator[str]:
+    """Yield the lines of a conversation, whose expected calls are executed on fresh simulators."""
     entry = GroundTruth.read(row)
     yield f"{entry.id}  ({', '.join(entry.simulators)})"
     backend = services.play(entry)
@@ -44,16 +45,18 @@ def _conversation(row: CheckRow, services: Services) -> Iterator[str]:
     for turn, items in enumerate(entry.turns):
         yield ""
         yield f"turn {turn}"
-        yield from _problems_of_messages(row, turn)
+        yield from _message_lines(row, turn)
         for item in items:
-            yield from _problems_of_calls(services.read(item), item, replay, parameters)
+            yield from _call_lines(services.read(item), item, replay, parameters)
         if not items:
             yield "  no call"
 
 
-def _problems_of_calls(
-    reading: Reading, item: JSON, replay: Player, parameters: Mapping[str, Sequence[str]]
-) -> Iterator[str]:
+def _call_lines(reading: Reading, item: JSON, replay: Player, parameters: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield the lines for one item of the ground truth: each call, its result, and the changes of the state.
+
+    Executes the calls with `replay`. Long results and lists of changes are cut.
+    """
     if not reading.calls:
         yield f"  call  {value_text(item)}, which cannot be read: {reading.problem or 'there is none'}"
     for call in reading.calls:
@@ -70,7 +73,8 @@ def _problems_of_calls(
             yield f"    state  and {len(step.changes) - _MOST_CHANGES:,} more changes"
 
 
-def _problems_of_messages(row: CheckRow, turn: int) -> Iterator[str]:
+def _message_lines(row: CheckRow, turn: int) -> Iterator[str]:
+    """Yield the messages of a turn. A turn without messages is one that adds functions."""
     turns = row.get("question")
     messages = turns[turn] if isinstance(turns, list) and turn < len(turns) else []
     for message in messages if isinstance(messages, list) else []:
@@ -81,6 +85,7 @@ def _problems_of_messages(row: CheckRow, turn: int) -> Iterator[str]:
 
 
 def _alternatives(values: JSON) -> str:
+    """Return the possible values of an argument as text. The value `""` means that it may be left out."""
     options: Sequence[JSON] = values if isinstance(values, list) else [values]
     named = [value_text(value) for value in options if value != ""]
     return " or ".join(named + ["left out"] * ("" in options)) or "nothing"

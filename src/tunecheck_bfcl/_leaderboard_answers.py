@@ -48,6 +48,11 @@ class ExpectedCall:
 
     @classmethod
     def read(cls, value: object) -> ExpectedCall:
+        """Read a call of the ground truth, `{"f": {"a": [1, 2]}}`.
+
+        Raises:
+            UnusableAnswerError: the value has another form.
+        """
         if isinstance(value, dict) and value:
             name, arguments = next(iter(value.items()))
             if isinstance(arguments, dict):
@@ -65,6 +70,11 @@ class CallSignature:
 
     @classmethod
     def read(cls, document: object) -> CallSignature:
+        """Read the parameters of a function document.
+
+        Raises:
+            UnusableAnswerError: there is no document, or it has no parameters.
+        """
         if not isinstance(document, dict):
             raise UnusableAnswerError("the ground truth calls a function that has no definition")
         parameters = document.get("parameters")
@@ -75,12 +85,18 @@ class CallSignature:
         return cls(str(document.get("name")), properties, required)
 
     def required_names(self) -> Iterator[object]:
+        """Yield the names of the required parameters.
+
+        Raises:
+            UnusableAnswerError: one is a list or an object, on which the leaderboard's checker fails.
+        """
         for name in self.required:
             if isinstance(name, (list, dict)):
                 raise UnusableAnswerError(f"{self.name} requires {value_text(name, 60)}, which is not a name")
             yield name
 
     def schema(self, parameter: str) -> Mapping[str, object]:
+        """Return the schema of a parameter, or raise UnusableAnswerError if the document has none."""
         schema = self.properties.get(parameter)
         if not isinstance(schema, dict):
             raise UnusableAnswerError(f"the definition of {self.name} says nothing about {value_text(parameter, 60)}")
@@ -130,6 +146,7 @@ class LeaderboardRules:
     def _argument_failure(
         self, name: str, value: object, answer: ExpectedCall, signature: CallSignature
     ) -> RowVerdict | None:
+        """Return the verdict on an argument that is not expected or has a wrong value, or None if it is right."""
         if name not in signature.properties or name not in answer.arguments:
             return failed_row(
                 "simple_function_checker:unexpected_param", f"the argument {value_text(name)} is not expected"
@@ -141,6 +158,13 @@ class LeaderboardRules:
         return failed_row(error, f"{name} is {value_text(value)}; expected {_alternatives(options)}")
 
     def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
+        """Return the leaderboard's error type for a wrong value, or None if one of the possible values matches.
+
+        Values of Java and JavaScript are texts, which are converted to the parameter's type first.
+
+        Raises:
+            UnusableAnswerError: the leaderboard's checker fails on the definition or the possible values.
+        """
         if self.language == "python":
             return self._python_fault(value, options, schema)
         types = TYPES[self.language]
@@ -156,6 +180,7 @@ class LeaderboardRules:
         return _value_fault(read_value, options, expected)
 
     def _python_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
+        """Return the error type for a wrong value of a Python parameter, or None. An integer is right for a float."""
         type_name = schema.get("type")
         expected = _PYTHON_TYPES[_known_type(type_name, _PYTHON_TYPES)]
         elements = None
@@ -172,21 +197,25 @@ class LeaderboardRules:
 
 
 def _known_type(type_name: object, types: Container[str]) -> str:
+    """Return the type name, or raise UnusableAnswerError if the leaderboard does not know the type."""
     if isinstance(type_name, str) and type_name in types:
         return type_name
-    raise UnusableAnswerError(f"the definition has a type {value_text(type_name, 60)}")
+    raise UnusableAnswerError(f"the definition has the unknown type {value_text(type_name, 60)}")
 
 
 def _element_type(schema: Mapping[str, object]) -> str:
+    """Return the declared type of a list's elements, or raise UnusableAnswerError if none is declared."""
     items = schema.get("items")
     element = items.get("type") if isinstance(items, dict) else None
     if isinstance(element, str):
         return element
-    raise UnusableAnswerError("the definition of a list does not say of what")
+    raise UnusableAnswerError("the definition of a list gives no type for its elements")
 
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
+    """The Python type of a parameter and, for a list, of its elements."""
+
     kind: type
     elements: type | None = None
 
@@ -197,6 +226,10 @@ def normalise_text(text: str) -> str:
 
 
 def _value_fault(value: object, answers: Sequence[object], expected: _Expected) -> str | None:
+    """Return the error type if a value differs from all possible values, or None if one matches.
+
+    A variable's name is compared exactly. Other values are compared by the rules for their type.
+    """
     fault, is_variable = _type_fault(value, answers, expected)
     if fault is not None:
         return fault
@@ -212,14 +245,15 @@ def _value_fault(value: object, answers: Sequence[object], expected: _Expected) 
             lists = [[_comparable(element) for element in _elements(answer)] for answer in answers]
             return None if [_comparable(element) for element in _elements(value)] in lists else "value_error:list/tuple"
     if isinstance(answers, str) and not isinstance(value, str):
-        raise UnusableAnswerError(f"the possible values are the text {answers!r:.60}, no list")
+        raise UnusableAnswerError(f"the possible values are the text {answers!r:.60}, not a list")
     return None if value in answers else "value_error:others"
 
 
 def _type_fault(value: object, answers: Sequence[object], expected: _Expected) -> tuple[str | None, bool]:
-    """Return the fault of the value's type, and whether the answers have another type than in the definition.
+    """Return the error type for a value of the wrong type, and whether the value is a variable's name.
 
-    The leaderboard treats answers of another type as variables: the name of a variable replaces the variable's value.
+    The error type is None if the type fits. The leaderboard takes possible values of another type than the definition's
+    for names of variables.
     """
     answered = next((type(answer) for answer in answers if answer != ""), None)
     is_variable = answered is not None and answered is not expected.kind
@@ -232,6 +266,7 @@ def _type_fault(value: object, answers: Sequence[object], expected: _Expected) -
 
 
 def _elements_fit(value: object, answer: object, elements: type) -> bool:
+    """Return True if every element has the type, or if the value or the possible answer is not a list."""
     if not isinstance(answer, list) or not isinstance(value, list):
         return True
     return all(_type_fault(element, answer, _Expected(elements))[0] is None for element in value)
@@ -242,14 +277,16 @@ def _comparable(value: object) -> object:
 
 
 def _elements(value: object) -> Sequence[object]:
+    """Return a list's elements. As in the leaderboard's loops, an empty dict has none and a text has its characters."""
     if value == {}:
         return ()
     if isinstance(value, (list, tuple, str)):
         return value
-    raise UnusableAnswerError(f"the possible answer {value!r:.60} of a list is not a list")
+    raise UnusableAnswerError(f"{value!r:.60} is compared with lists but is not a list")
 
 
 def _mapping_fault(value: object, answers: Sequence[object]) -> str | None:
+    """Return None if an object equals one of the possible objects, else the error type of the last comparison."""
     fault: str | None = "dict_checker:unclear"
     for answer in answers:
         if answer == "":
@@ -261,10 +298,14 @@ def _mapping_fault(value: object, answers: Sequence[object]) -> str | None:
 
 
 def _one_mapping_fault(value: object, answer: object) -> str | None:
+    """Return the error type if an object differs from one possible object, or None if they match.
+
+    The possible object has a list of values for each key; `""` among them makes the key optional.
+    """
     if not isinstance(value, dict):
-        raise UnusableAnswerError(f"{value!r:.60} stands where an object is compared")
+        raise UnusableAnswerError(f"{value!r:.60} is compared with objects but is not an object")
     if not isinstance(answer, dict):
-        raise UnusableAnswerError(f"the possible answer {answer!r:.60} of an object is not an object")
+        raise UnusableAnswerError(f"the possible answer {answer!r:.60} for an object is not an object")
     if any(key not in value and "" not in _elements(each) for key, each in answer.items()):
         return "value_error:dict_key"
     for key, item in value.items():
@@ -276,6 +317,7 @@ def _one_mapping_fault(value: object, answer: object) -> str | None:
 
 
 def _mappings_fault(value: object, answers: Sequence[object]) -> str | None:
+    """Return None if a list of objects equals one of the possible lists, else the error type of the last comparison."""
     fault: str | None = "list_dict_checker:unclear"
     for answer in answers:
         fault = _one_list_fault(_elements(value), answer)
@@ -285,6 +327,7 @@ def _mappings_fault(value: object, answers: Sequence[object]) -> str | None:
 
 
 def _one_list_fault(value: Sequence[object], answer: object) -> str | None:
+    """Return the error type if a list of objects differs from one possible list, or None if they match."""
     expected = _elements(answer)
     if len(value) != len(expected):
         return "value_error:list_dict_count"
@@ -293,6 +336,10 @@ def _one_list_fault(value: Sequence[object], answer: object) -> str | None:
 
 
 def _options(value: object) -> Sequence[object]:
+    """Return the possible values of an argument as a sequence.
+
+    If they are given as an object, its keys count, because the leaderboard loops over it.
+    """
     if isinstance(value, dict):
         return tuple(value)
     if isinstance(value, (list, tuple, str)):
@@ -301,6 +348,7 @@ def _options(value: object) -> Sequence[object]:
 
 
 def _alternatives(options: Sequence[object]) -> str:
+    """Return up to three possible values for a message, joined by "or". The value `""` is left out."""
     values = [option for option in options if option != ""]
     return (
         " or ".join(value_text(value, 80) for value in values[:3]) + (" or …" if len(values) > 3 else "") or "nothing"

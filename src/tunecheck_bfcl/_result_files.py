@@ -40,6 +40,11 @@ class ResultFile:
     category: Category
 
     def rows(self) -> Iterator[RecordedResult]:
+        """Yield the rows of the file, which is JSON Lines or one JSON array. An unreadable row has a `problem`.
+
+        Raises:
+            DataError: the file cannot be opened.
+        """
         with raise_as(DataError, self.path):
             content = self.path.read_bytes()
         try:
@@ -56,6 +61,7 @@ class ResultFile:
                 yield self._line(line, number)
 
     def _line(self, line: bytes, number: int) -> RecordedResult:
+        """Return the row of a line. If the line is not JSON, the row has a `problem`, and its id if one is found."""
         try:
             value = loads(line)
         except ValueError as error:
@@ -66,6 +72,7 @@ class ResultFile:
         return self._record(value, number)
 
     def _record(self, value: JSON, number: int) -> RecordedResult:
+        """Return the row of a JSON value. A value without an id or result becomes a row with a `problem`."""
         if not isinstance(value, dict):
             return RecordedResult(f"row-{number}", problem=f"row {number} is not an object")
         name = value.get("id")
@@ -103,11 +110,12 @@ def find_results(path: Path) -> ResultTree:
         raise DataError(f"{path}: {what}")
     odd = next((each for each in paths if not each.is_file()), None)
     if odd is not None:  # reading a pipe or a device would never end
-        raise DataError(f"{odd}: there is no ordinary file")
+        raise DataError(f"{odd}: is not a regular file")
     named = {each: match["category"] for each in paths if (match := _NAME.fullmatch(each.name))}
     known = {each: CATEGORIES[key] for each, name in named.items() if (key := OLD_NAMES.get(name, name)) in CATEGORIES}
     if not known:
-        raise DataError(f"{path}: none of its categories is checked here: {', '.join(each.name for each in paths[:5])}")
+        found = ", ".join(each.name for each in paths[:5])
+        raise DataError(f"{path}: Tunecheck checks no category of these files: {found}")
     folders = {each: model_folder_of(each.resolve()) for each in known}
     names = _model_names(path, set(folders.values()))
     models: dict[str, list[ResultFile]] = {}
@@ -115,7 +123,8 @@ def find_results(path: Path) -> ResultTree:
         files = models.setdefault(names[folders[each]], [])
         twin = next((file.path for file in files if file.category is category), None)
         if twin is not None:
-            raise DataError(f"{twin} and {each} are both {names[folders[each]]}'s results of {category.name}")
+            model = names[folders[each]]
+            raise DataError(f"{twin} and {each} both hold results of {model} for {category.name}; remove one")
         files.append(ResultFile(each, names[folders[each]], category))
     order = list(CATEGORIES)
     for files in models.values():
@@ -124,9 +133,10 @@ def find_results(path: Path) -> ResultTree:
 
 
 def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
-    """Return how a model was asked: with tools, if any result has calls as data or the model's name has the part FC.
+    """Return how a model was asked, inferred from its files.
 
-    The mode is needed because no calls are read from the text answers of a model with tools.
+    It had tools if any result has calls as data or the model's name has the part FC. The mode is needed because no
+    calls are read from the text answers of a model with tools.
     """
     for file in files:
         with file.path.open("rb") as opened:
@@ -136,7 +146,11 @@ def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
 
 
 def _array(content: bytes) -> list[JSON] | None:
-    """Return the rows of a file that is one JSON array, or None for JSON Lines, even if the first line is an array."""
+    """Return the rows of a file that is one JSON array, or None for JSON Lines, even if the first line is an array.
+
+    Raises:
+        ValueError: neither the file nor its first line is JSON.
+    """
     start = content.lstrip()
     if start[:1] != b"[":
         return None

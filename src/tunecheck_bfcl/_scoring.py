@@ -112,6 +112,7 @@ def score_results(
 def _score_files(
     scorer: LeaderboardScorer, by_category: Mapping[str, Sequence[tuple[ResultFile, CallMode]]], workers: int
 ) -> dict[Path, CategoryScore]:
+    """Return the score of each result file by path. With several workers, processes score a category each."""
     if workers < 2:
         scores = [scorer.score(CATEGORIES[name], files) for name, files in by_category.items()]
     else:
@@ -157,10 +158,12 @@ class LeaderboardScorer:
         return _records_by_id(self._files.data / category.questions).keys()
 
     def _score(self, file: ResultFile, mode: CallMode, entries: Mapping[str, CheckRow]) -> CategoryScore:
+        """Return the score of one file: the verdict on each of its rows, and the number of missing entries."""
         verdicts = [(record.id, self._verdict(record, entries.get(record.id), file, mode)) for record in file.rows()]
         return CategoryScore(file.category.name, verdicts, len(entries.keys() - {name for name, _ in verdicts}))
 
     def _verdict(self, record: RecordedResult, row: CheckRow | None, file: ResultFile, mode: CallMode) -> RowVerdict:
+        """Return the verdict on a recorded row. An unreadable row fails; a row unknown to BFCL's data is not scored."""
         if record.problem is not None:
             return failed_row(_UNREADABLE, record.problem)
         if row is None:

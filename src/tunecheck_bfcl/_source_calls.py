@@ -48,15 +48,15 @@ def decode_source_text(text: str, language: str) -> list[object]:
 
 
 def parse_source(source: str, *, java: bool) -> Node:
-    """Return the syntax tree of a text.
+    """Return the syntax tree of a text. Invalid parts become error nodes in the tree.
 
     Raises:
         UnreadableError: The text is too long to be parsed, or is not Unicode.
     """
     if len(source) > _LONGEST:
-        raise UnreadableError(f"a text of {len(source)} characters")
+        raise UnreadableError(f"the text has {len(source)} characters, more than {_LONGEST}")
     if sum(1 for _ in _TOKEN.finditer(source)) > _MOST_TOKENS:
-        raise UnreadableError(f"a text of more than {_MOST_TOKENS} words, numbers and signs")
+        raise UnreadableError(f"the text has more than {_MOST_TOKENS} words, numbers and signs")
     try:
         from tree_sitter import Language, Parser  # imported here: only rows in Java or JavaScript need it
 
@@ -66,17 +66,21 @@ def parse_source(source: str, *, java: bool) -> Node:
     try:
         encoded = source.encode()
     except UnicodeEncodeError:
-        raise UnreadableError("a surrogate without its other half") from None
+        raise UnreadableError("the text has half of a surrogate pair, which is not valid Unicode") from None
     return Parser(Language(grammar.language())).parse(encoded).root_node
 
 
 def nodes_of(root: Node) -> list[Node]:
-    """Return the nodes of a tree in the order of their text."""
+    """Return the nodes of a tree, each before its children, in the order of their text.
+
+    Raises:
+        UnreadableError: the tree is deeper than `_DEEPEST`.
+    """
     nodes, open_ones = [], [(root, 0)]
     while open_ones:
         node, depth = open_ones.pop()
         if depth > _DEEPEST:
-            raise UnreadableError("nested too deeply")
+            raise UnreadableError("the text is nested too deeply")
         nodes.append(node)
         open_ones += [(child, depth + 1) for child in reversed(node.children)]
     return nodes
@@ -85,7 +89,13 @@ def nodes_of(root: Node) -> list[Node]:
 def _arguments(
     nodes: Sequence[Node], text_of: Callable[[Node], str], value_of: Callable[[Node], str], bare: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return the named arguments. A bare word gets the name "None"; other arguments without a name are ignored."""
+    """Return the named arguments as text. As on the leaderboard, a bare word gets the name "None".
+
+    Arguments without a name of other node types than `bare` are ignored.
+
+    Raises:
+        UnreadableError: an argument is given twice.
+    """
     arguments: dict[str, str] = {}
     for node in nodes:
         if node.type == "assignment_expression":
@@ -101,6 +111,7 @@ def _arguments(
 
 
 def _javascript_call(root: Node) -> object:
+    """Return the first call of a JavaScript text as `{"f": {"a": "1"}}`, or None if there is none."""
     statements = [statement for statement in root.children if statement.type == "expression_statement"]
     expressions = (expression for statement in statements for expression in statement.children)
     call = next((expression for expression in expressions if expression.type == "call_expression"), None)
@@ -116,15 +127,19 @@ def _javascript_text(node: Node) -> str:
 
 
 def _javascript_value(node: Node) -> str:
+    """Return the text of a value, without the quotes of a string."""
     text = _javascript_text(node)
     return text[1:-1] if text[:1] in ('"', "'") and text[0] == text[-1] else text
 
 
 class _JavaText:
+    """Java source code with the leaderboard's reading of calls and values as text."""
+
     def __init__(self, source: str) -> None:
         self._source = source
 
     def call(self, nodes: Sequence[Node]) -> object:
+        """Return the first call among the nodes as `{"A.f": {"a": "1"}}`, or None if there is none."""
         call = next((node for node in nodes if node.type == "method_invocation"), None)
         if call is None:
             return None
@@ -141,7 +156,7 @@ class _JavaText:
         return self._source_text(node)[1:-1] if node.type in _LITERALS else self._compact(node)
 
     def _compact(self, node: Node) -> str:
-        """Return the text of a value or a part of it without white space between words."""
+        """Return the text of a value without white space between words. Literals and calls stay unchanged."""
         if node.type in (*_LITERALS, "class_literal", "method_invocation") or not node.children:
             return self._source_text(node)
         if node.type == "array_creation_expression":
@@ -153,6 +168,7 @@ class _JavaText:
         return "".join(map(self._compact, node.children))
 
     def _part(self, node: Node, field: str) -> str:
+        """Return the compact text of a node's field, or raise UnreadableError if it is missing."""
         part = node.child_by_field_name(field)
         if part is None:
             raise UnreadableError(f"a {node.type.replace('_', ' ')} without its {field}")
@@ -197,6 +213,7 @@ def source_value(text: str, language: str) -> object:
 
 
 def _read(node: Node) -> object:
+    """Return the value of a literal, or the source text of any other expression."""
     text = _text(node)
     for pattern, read in ((_STRING, _unescape), (_NUMBER, _number), (_WORD, _constant)):
         if literal := pattern.fullmatch(text):
@@ -214,7 +231,7 @@ def _read(node: Node) -> object:
 
 
 def _made_collection(node: Node, text: str) -> object:
-    """Return the list or map that a call creates, or the text of any other call."""
+    """Return the list or map that a call such as `List.of(1)` or `new HashMap<>()` creates, or another call's text."""
     given = node.child_by_field_name("arguments")
     head = f"{(node.text or b'')[: given.start_byte - node.start_byte].decode()}(" if given else ""
     if given is None or not any(pattern.fullmatch(head) for pattern in (_JAVA_LIST, _JAVA_MAP, _JS_ARRAY)):
@@ -222,7 +239,7 @@ def _made_collection(node: Node, text: str) -> object:
     items = _items(given)
     if _JS_ARRAY.fullmatch(head):
         return items
-    inner = items[0] if len(items) == 1 else None
+    inner = items[0] if len(items) == 1 else None  # the argument in `new ArrayList<>(List.of(1))`
     if _JAVA_LIST.fullmatch(head):
         return [*(inner if isinstance(inner, list) else items), *(added for (added,) in _added_items(node, "add", 1))]
     if not isinstance(inner, dict):  # `Map.of("a", 1, "b", 2)`
@@ -231,21 +248,26 @@ def _made_collection(node: Node, text: str) -> object:
 
 
 def _added_items(node: Node, method: str, count: int) -> Iterator[list[object]]:
-    """Yield the arguments of the calls in `{{ add(1); add(2); }}`."""
+    """Yield the arguments of the calls of `method` in a block `{{ add(1); add(2); }}`. Each call has `count` arguments.
+
+    Raises:
+        UnreadableError: the block contains anything else.
+    """
     bodies = [each for each in _inside(node) if each.type == "class_body"]
     for statement in (each for body in bodies for block in _inside(body) for each in _inside(block)):
         call = statement.named_children[0] if statement.named_children else statement
         name, given = call.child_by_field_name("name"), call.child_by_field_name("arguments")
         arguments = [] if given is None else _items(given)
         if name is None or _text(name) != method or len(arguments) != count:
-            raise UnreadableError("a block that does not only add")
+            raise UnreadableError("the block of a collection does more than add items")
         yield arguments
 
 
 def _member(pair: Node) -> tuple[str, object]:
+    """Return the name and value of a member of a JavaScript object, or raise UnreadableError for other members."""
     key, value = pair.child_by_field_name("key"), pair.child_by_field_name("value")
     if key is None or value is None or key.type == "computed_property_name":
-        raise UnreadableError("an object that holds more than names and values")
+        raise UnreadableError("the object contains more than names and values")
     quoted = _STRING.fullmatch(_text(key))
     return _unescape(quoted) if quoted else _text(key), _read(value)
 
@@ -263,6 +285,7 @@ def _text(node: Node) -> str:
 
 
 def _unescape(match: re.Match[str]) -> str:
+    """Return the text of a matched string literal, with its escapes replaced."""
     inner = next(group for group in match.groups() if group is not None)
 
     def plain(escape: re.Match[str]) -> str:
@@ -273,10 +296,11 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _number(match: re.Match[str]) -> int | float:
+    """Return the value of a matched number. The suffixes f and d make a float, as in Java."""
     suffix = match[1]
     digits = match[0].removesuffix(suffix).replace("_", "") if suffix else match[0].replace("_", "")
     if len(digits) > _MOST_DIGITS:
-        raise UnreadableError("a number of thousands of digits")
+        raise UnreadableError(f"a number has more than {_MOST_DIGITS} digits")
     if digits.lstrip("+-")[:2].lower() == "0x":
         return int(match[0].replace("_", ""), 16)
     whole = digits.lstrip("+-").isdigit() and suffix not in ("f", "F", "d", "D")
@@ -288,7 +312,10 @@ def _constant(match: re.Match[str]) -> bool | None:
 
 
 def source_calls(text: str, language: str) -> Reading:
-    """Return the calls in a text, with or without brackets around them. Never raises."""
+    """Return the calls in a Java or JavaScript text, or the problem if it is not a list of calls. Never raises.
+
+    Brackets and a Markdown fence around the calls are optional. Arguments stay source code.
+    """
     body = text.strip()
     fenced = _FENCE.match(body)
     body = (fenced[1].strip() if fenced else body.strip("`")).removesuffix(";")
@@ -300,12 +327,12 @@ def source_calls(text: str, language: str) -> Reading:
     except UnreadableError as error:
         return Reading(problem=str(error))
     if len(root.named_children) != 1 or any(node.is_error or node.is_missing for node in nodes):
-        return Reading(problem=f"the answer is no list of calls in {language}")
+        return Reading(problem=f"the answer is not a list of calls in {language}")
     calls: list[FunctionCall] = []
     for node in _inside(next(node for node in nodes if node.type in ("array_initializer", "array"))):
         given = node.child_by_field_name("arguments")
         if given is None:
-            return Reading(problem="the answer holds no call")
+            return Reading(problem="an item of the answer is not a call")
         head = (node.text or b"")[: given.start_byte - node.start_byte].decode().strip()
         calls.append(FunctionCall(_NEW_WORD.sub("", head), _argument_texts(given)))
     return Reading(tuple(calls))

@@ -44,6 +44,10 @@ def declared_value(text: str, language: str, type_name: str, element_type: str |
 
 
 def _number(pattern: str, convert: Callable[[str], int | float], *, suffix: bool = False) -> Reader:
+    """Return a reader that converts texts that match `pattern`, without their last character if `suffix`.
+
+    The reader returns other texts unchanged.
+    """
     compiled = re.compile(pattern)
 
     def read(text: str, _: str | None) -> object:
@@ -75,6 +79,10 @@ def _split(text: str) -> list[str]:
 
 
 def _keep_untyped(text: str, quotes: str) -> object:
+    """Return the value of a text without a declared type: true or false, a quoted text, a number, or the text itself.
+
+    `quotes` are the characters that may enclose a text.
+    """
     if text in ("true", "false"):
         return text == "true"
     if text[:1] and text[0] in quotes and text[0] == text[-1]:
@@ -88,11 +96,13 @@ def _keep_untyped(text: str, quotes: str) -> object:
 
 
 def _java_array(text: str, element_type: str | None) -> object:
+    """Return the elements of a Java array expression `new T[]{…}`, or the text itself if it is not one."""
     array = _JAVA_ARRAY.search(text.strip())
     return [_java_element(part, element_type) for part in _split(array[1]) if part] if array else text
 
 
 def _java_list(text: str, element_type: str | None) -> object:
+    """Return the elements of a Java `ArrayList` expression, or the text itself if it is not one."""
     stripped = text.strip()
     if listed := _AS_LIST.search(stripped):
         parts = _split(listed[1])
@@ -106,6 +116,7 @@ def _java_list(text: str, element_type: str | None) -> object:
 
 
 def _java_map(text: str, _: str | None) -> object:
+    """Return the entries of a Java `HashMap` expression, or the text itself if it is not one."""
     stripped = text.strip()
     if block := _MAP_BLOCK.search(stripped):
         return {key: _java_element(value.strip(), None) for key, value in _puts(block[1])}
@@ -135,6 +146,7 @@ def _line_end(text: str, place: int) -> int:
 
 
 def _java_element(text: str, element_type: str | None) -> object:
+    """Return the value of an element. Without a declared type, a long (`1L`) or a float (`1f`) is converted, too."""
     if element_type is not None:
         return declared_value(text, "java", element_type)
     value = _keep_untyped(text, '"')
@@ -150,13 +162,14 @@ def _js_text(text: str, _: str | None) -> object:
 
 
 def _js_array(text: str, element_type: str | None) -> object:
+    """Return the elements of a JavaScript array, which may contain lists, or the text itself if it is not one."""
     stripped = text.strip()
     if stripped.startswith("[") and (nested := _lists_inside(stripped, 1, "]")):
         return _js_lists(nested)
     array, constructor = _JS_ARRAY.match(stripped), _JS_CONSTRUCTOR.match(stripped)
     if constructor:
         if nested := _lists_inside(stripped, constructor.end(), ")"):
-            return _js_lists(nested[nested.startswith("[[") :])
+            return _js_lists(nested[nested.startswith("[[") :])  # `new Array([[1], [2]])` has one bracket too many
         array = _JS_CONSTRUCTED.match(stripped)
     if array is None:
         return stripped
@@ -168,7 +181,7 @@ def _js_lists(text: str) -> list[object]:
 
 
 def _lists_inside(text: str, start: int, closer: str) -> str | None:
-    """Return the comma-separated lists that the text contains from `start` up to a closer, or None.
+    """Return the text of the comma-separated lists from `start` up to a closer, or None if there are no such lists.
 
     A list ends at the first `]` on its line after which the rest of the text can still be parsed. The text is read in
     one pass from the end, because a backtracking pattern would need time exponential in the number of lists.
@@ -189,6 +202,7 @@ def _lists_inside(text: str, start: int, closer: str) -> str | None:
 
 
 def _js_object(text: str, _: str | None) -> object:
+    """Return the members of a JavaScript object, or the text itself if it is not one."""
     stripped = text.strip()
     members = _JS_OBJECT.match(stripped)
     if members is None:

@@ -77,7 +77,7 @@ class ModelsSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failed_row(error_type: str, message: str) -> RowVerdict:
-    """Return the verdict on a row that failed."""
+    """Return the verdict on a row that failed, with Tunecheck's fault code for the leaderboard's error type."""
     code = next((_CODES[part] for part in error_type.split(":") if part in _CODES), None)
     return RowVerdict(False, error_type, None, message, code=code)
 
@@ -124,6 +124,7 @@ class CategoryScore:
         return [verdict_line(name, verdict) for name, verdict in self.verdicts]
 
     def summary(self) -> CategorySummary:
+        """Return the summary of the category, with the number of rows for each error type."""
         kinds = Counter(verdict.error_type for _, verdict in self.verdicts if verdict.error_type is not None)
         return CategorySummary(
             accuracy=self.accuracy,
@@ -146,12 +147,17 @@ class ModelScore:
         return {name: self._figure(weights.get(name)) for name in FIGURES[version]}
 
     def _figure(self, weights: Weights | None) -> float | None:
+        """Return the weighted mean of the categories' accuracies, or None without weights.
+
+        Fractions keep rounding errors out of the printed decimals.
+        """
         if weights is None:
             return None
         scores = {name: self.categories[name] for name in weights}
         return float(sum(weights[name] * Fraction(score.correct, score.total) for name, score in scores.items()))
 
     def summary(self, compat: Literal["bfcl", "strict"]) -> ModelSummary:
+        """Return the summary of the model with its categories and figures."""
         return ModelSummary(
             compat=compat,
             model=self.name,
@@ -194,16 +200,19 @@ def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
 
 
 def _weigh_alone(categories: Sequence[str], totals: Mapping[str, int]) -> list[Weights | None]:
+    """Return weights of 1 for each category alone, with None for a category without scored rows."""
     return [{category: Fraction(1)} if totals.get(category) else None for category in categories]
 
 
 def _weigh_pooled(categories: Sequence[str], totals: Mapping[str, int]) -> Weights | None:
+    """Return weights by the number of rows in each category, or None if a category was not scored."""
     rows = [totals.get(category) for category in categories]
     total = sum(filter(None, rows))
     return None if None in rows or not total else {name: Fraction(totals[name], total) for name in categories}
 
 
 def _mean(parts: Sequence[Weights | None]) -> Weights | None:
+    """Return the weights of the mean of several weighted figures, or None if one of them is None."""
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None

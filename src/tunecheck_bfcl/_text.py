@@ -73,10 +73,10 @@ def decode_text(text: str) -> list[dict[str, object]]:
         body = _parse(text)
         operations = sum(isinstance(node, ast.BinOp) for node in ast.walk(body)) if len(text) > _MOST_OPERATIONS else 0
         if operations > _MOST_OPERATIONS:
-            raise UndecodableError("more arithmetic than any call needs")
+            raise UndecodableError(f"the text has more than {_MOST_OPERATIONS} arithmetic operations")
         nodes = [body] if isinstance(body, ast.Call) else getattr(body, "elts", None)
         if not isinstance(nodes, list) or not all(isinstance(node, ast.Call) for node in nodes):
-            raise UndecodableError("not a list of calls")
+            raise UndecodableError("the text is not a list of calls")
         return [_call(node) for node in nodes]
     except UndecodableError:
         raise
@@ -85,11 +85,17 @@ def decode_text(text: str) -> list[dict[str, object]]:
 
 
 def _parse(text: str) -> ast.expr:
+    """Return the syntax tree of a text, with missing brackets of the list added.
+
+    Raises:
+        UndecodableError: the parser would take too long.
+        SyntaxError: the text is not Python.
+    """
     if len(text) > MOST_CHARACTERS:
-        raise UndecodableError(f"a text of {len(text)} characters")
+        raise UndecodableError(f"the text has {len(text)} characters, more than {MOST_CHARACTERS}")
     braces = text.count("{")
     if braces * len(text) > _MOST_PARSED and _FORMATTED.search(text):
-        raise UndecodableError(f"a formatted text with {braces} braces")
+        raise UndecodableError(f"the text has an f-string and {braces} braces, which takes too long to parse")
     text = text.strip("`\n ")
     text = text if text.startswith("[") else f"[{text}"
     text = text if text.endswith("]") else f"{text}]"
@@ -102,10 +108,11 @@ def _parse(text: str) -> ast.expr:
 
 
 def _tree(text: str) -> ast.expr:
+    """Return the syntax tree of a text. The parser is tried several times, because it may fail at random."""
     for _ in range(_MOST_TRIES):
         with contextlib.suppress(SystemError):
             return ast.parse(text, mode="eval").body
-    raise UndecodableError("the parser is out of order")
+    raise UndecodableError(f"Python's parser failed {_MOST_TRIES} times")
 
 
 def _call(node: ast.Call) -> dict[str, object]:
@@ -114,6 +121,7 @@ def _call(node: ast.Call) -> dict[str, object]:
 
 
 def _name(node: ast.expr) -> str:
+    """Return the dotted name of a called function. Parts that are not names are left out."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -124,6 +132,11 @@ def _name(node: ast.expr) -> str:
 
 
 def _value(node: ast.expr | None) -> object:
+    """Return the value of an argument by the leaderboard's rules; names and calls without named arguments become text.
+
+    Raises:
+        UndecodableError: the leaderboard cannot read such a value.
+    """
     match node:
         case ast.Constant(value=value):
             return "..." if value is ... else value
@@ -145,7 +158,7 @@ def _value(node: ast.expr | None) -> object:
             return _call(node)
         case ast.Subscript(value=value, slice=index):
             return f"{ast.unparse(value)}[{ast.unparse(index)}]"
-    raise UndecodableError(f"a value that is not a literal: {type(node).__name__}")
+    raise UndecodableError(f"an argument is not a literal: {type(node).__name__}")
 
 
 def decode_text_as_bfcl(text: str) -> Reading:
@@ -162,29 +175,45 @@ def decode_text_as_bfcl(text: str) -> Reading:
 
 
 def _nested_call(name: object, arguments: object) -> FunctionCall:
+    """Return a decoded call with its arguments rewritten as BFCL does before it executes the call."""
     assert isinstance(arguments, dict)
     rewritten = {str(key): _rewrite(value) for key, value in arguments.items()}
     return FunctionCall(str(name), cast("dict[str, JSON]", rewritten))
 
 
 def _rewrite(value: object) -> object:
+    """Return an argument as BFCL executes it: a dict with only dicts as values becomes a call of its first key.
+
+    Raises:
+        UndecodableError: the argument contains an empty dict.
+    """
     if not isinstance(value, dict):
         return value
     if not value:
-        raise UndecodableError("an empty dict is not an argument")
+        raise UndecodableError("an argument is an empty dict, which the leaderboard cannot read")
     if all(isinstance(item, dict) for item in value.values()):
         return _nested_call(*next(iter(value.items())))
     return {str(key): _rewrite(item) for key, item in value.items()}
 
 
 def _fold(node: ast.expr) -> Folded:
+    """Return the result of arithmetic on literals, such as `2 * 60`.
+
+    Raises:
+        ValueError: the arithmetic fails, is too large, or contains anything but literals.
+    """
     try:
         return _fold_literals(node)
     except (TypeError, ArithmeticError, MemoryError, RecursionError) as error:
-        raise ValueError(f"arithmetic that fails: {error}") from None
+        raise ValueError(f"the arithmetic fails: {error}") from None
 
 
 def _fold_literals(node: ast.expr) -> Folded:
+    """Return the value of an expression of literals, signs, operators and lists.
+
+    Raises:
+        ValueError: the expression contains anything else, or a value is too large.
+    """
     if isinstance(node, ast.Constant) and node.value is not ...:
         return node.value
     if isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
@@ -195,7 +224,7 @@ def _fold_literals(node: ast.expr) -> Folded:
         return [_fold_literals(each) for each in node.elts]
     if isinstance(node, ast.Tuple):
         return tuple(_fold_literals(each) for each in node.elts)
-    raise ValueError("no arithmetic on literals")
+    raise ValueError("the arithmetic contains more than literals")
 
 
 def _compute(operation: type, left: Folded, right: Folded) -> Folded:
@@ -206,17 +235,17 @@ def _compute(operation: type, left: Folded, right: Folded) -> Folded:
         TypeError, ArithmeticError, MemoryError: The operation fails.
     """
     if operation is ast.Mod and isinstance(left, (str, bytes)):
-        raise ValueError("formatting is not arithmetic")
+        raise ValueError("the operator % formats a text here, which is not arithmetic")
     if operation in (ast.Pow, ast.LShift) and isinstance(left, int) and isinstance(right, int):
         bits = right * left.bit_length() if operation is ast.Pow else right + left.bit_length()
         if bits > _MOST_BITS:
-            raise ValueError("a number too large")
+            raise ValueError("a computed number is too large")
     if operation is ast.Mult:
         for repeated, count in ((left, right), (right, left)):
             if not isinstance(count, int) or not isinstance(repeated, (str, bytes, list, tuple)):
                 continue
             if _size(repeated) * count > _MOST_ELEMENTS:
-                raise ValueError("a repetition too long")
+                raise ValueError("a repeated text or list is too long")
     return _check_value(_OPERATORS[operation](left, right))
 
 
@@ -234,7 +263,7 @@ def _check_value(value: object) -> Folded:
         ValueError: The value is too large.
     """
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        raise ValueError("a number too large")
+        raise ValueError("a computed number is too large")
     if isinstance(value, (str, bytes, list, tuple)) and _size(value) > _MOST_ELEMENTS:
-        raise ValueError("a text or list too long")
+        raise ValueError("a computed text or list is too long")
     return value  # type: ignore[return-value]

@@ -353,10 +353,10 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
     for path, why in (
         ("nothing", "there is no such file or folder"),
         ("notes.txt", "a result file is called"),
-        ("memory", "none of its categories is checked here"),
-        ("twice", "are both m's results of multi_turn_base"),
-        ("endless", "there is no ordinary file"),
-        ("loop", "there is no ordinary file"),
+        ("memory", "Tunecheck checks no category of these files"),
+        ("twice", "both hold results of m for multi_turn_base; remove one"),
+        ("endless", "is not a regular file"),
+        ("loop", "is not a regular file"),
     ):
         with pytest.raises(DataError, match=why):
             score_results(tmp_path / path, data=bfcl_copy())

@@ -205,14 +205,14 @@ def test_a_half_written_score_file_is_refused(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", ["simple_python_0", "simple_python_1"])
     path = next((base / "score").rglob("*_score.json"))
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(DataError, match="counts 2 failed rows, the file 1: damaged or half-written"):
+    with pytest.raises(DataError, match="counts 2 failed rows, but 1 follow; write the file again"):
         compare(base, base)
 
 
 def test_scores_without_their_results_say_where_those_were_looked_for(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", [])
     next((base / "result").rglob("*_result.json")).unlink()
-    with pytest.raises(DataError, match=r"has only failed rows, and .*result.big.non_live.* is missing"):
+    with pytest.raises(DataError, match=r"lists only failed rows; the file with the other rows is missing: .*result.big.non_live.*"):
         compare(base, base)
 
 
@@ -225,7 +225,7 @@ def test_results_that_nobody_scored_say_how_to_score_them(tmp_path: Path) -> Non
 def test_the_scores_of_two_models_are_not_one_run(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", [])
     score_tree(tmp_path / "a", "small", [])
-    with pytest.raises(DataError, match="holds the scores of 2 runs or models: name one"):
+    with pytest.raises(DataError, match="holds the scores of 2 runs or models; name one"):
         compare(base, base)
 
 

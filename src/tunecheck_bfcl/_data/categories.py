@@ -148,7 +148,7 @@ def row_id(name: str, category: str) -> str:
 
 
 def model_folder_of(path: Path) -> Path:
-    """Return the model's folder that contains a result or score file."""
+    """Return the folder of the model for a result or score file, above the folders of category groups."""
     folder = path.parent
     while folder.name in _GROUPS:
         folder = folder.parent

@@ -55,6 +55,11 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
 
 
 def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
+    """Unpack a wheel into a folder after checking its checksum. Without a wheel, download it to `scratch` first.
+
+    Raises:
+        DataError: the wheel is missing, cannot be downloaded, or has another checksum.
+    """
     wheel = _fetch(scratch / "fetched") if wheel is None else wheel
     if not wheel.is_file():
         raise DataError(f"there is no wheel {wheel}; for an unpacked copy or a clone, give --data FOLDER")
@@ -66,12 +71,14 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
 
 
 def _check(folder: Path) -> None:
+    """Raise DataError if a copy of the data lacks files."""
     if missing := find_bfcl(folder).missing():
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DataError(f"the data is incomplete: there is no {missing[0].relative_to(folder)}{more}")
 
 
 def _whole(folder: Path) -> bool:
+    """Return True if a folder has a complete, unchanged copy of the release."""
     try:
         files = find_bfcl(folder)
         return not files.missing() and files.is_the_release
@@ -80,7 +87,10 @@ def _whole(folder: Path) -> bool:
 
 
 def _put_in_place(made: Path, folder: Path, old: Path) -> None:
-    """Rename the new folder, so that the data is never incomplete. Another process may have done the same first."""
+    """Rename the new folder to `folder` and an earlier one to `old`, so that the data is never incomplete.
+
+    If another process put a complete copy there first, that copy stays.
+    """
     if folder.exists():
         folder.rename(old)
     try:
@@ -91,7 +101,11 @@ def _put_in_place(made: Path, folder: Path, old: Path) -> None:
 
 
 def _fetch(folder: Path) -> Path:
-    """Download the wheel and return its path."""
+    """Download the wheel with pip into a new folder, without its dependencies, and return its path.
+
+    Raises:
+        DataError: pip is missing or fails.
+    """
     folder.mkdir()
     if importlib.util.find_spec("pip") is None:
         raise DataError(
@@ -105,7 +119,9 @@ def _fetch(folder: Path) -> Path:
             command, capture_output=True, encoding="utf-8", errors="replace", timeout=_TIME_LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise DataError(f"fetching {PACKAGE} took longer than {_TIME_LIMIT_S} s") from None
+        raise DataError(
+            f"pip took over {_TIME_LIMIT_S} s; download {PACKAGE} yourself and give it: bfcl get --from WHEEL"
+        ) from None
     wheel = next(folder.glob("*.whl"), None)
     if done.returncode or wheel is None:
         said = _CREDENTIALS.sub("://***@", (done.stderr or done.stdout).strip().rpartition("\n")[2])[:500]
@@ -117,7 +133,11 @@ def _fetch(folder: Path) -> Path:
 
 
 def unpack_wheel(wheel: Path, folder: Path) -> None:
-    """Unpack the data and texts of a wheel as files below `folder`."""
+    """Unpack the JSON data and the kept texts of a wheel below a folder; other files stay in the wheel.
+
+    Raises:
+        DataError: the file is not a wheel that can be read.
+    """
     try:
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():

@@ -73,7 +73,7 @@ class BfclFiles:
             yield self.function_docs(simulator)
 
     def missing(self) -> list[Path]:
-        """Return the files that the copy lacks."""
+        """Return the paths of the data files and texts that the copy lacks."""
         return [path for path in (*self.required(), *(self.package / text for text in TEXTS)) if not path.is_file()]
 
     @cached_property
@@ -97,7 +97,9 @@ def default_folder() -> Path:
 
 
 def find_bfcl(folder: Path | None = None) -> BfclFiles:
-    """Return the copy of BFCL in a folder, by default in that of `TUNECHECK_BFCL`, else in the cache.
+    """Return the copy of BFCL in a folder, by default in the folder that TUNECHECK_BFCL names, else in the cache.
+
+    The folder may also be a clone of the repository, the package or its data folder.
 
     Raises:
         DataError: there is no copy. The text tells how to get one.
@@ -117,6 +119,7 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
 
 
 def _is_data(folder: Path) -> bool:
+    """Return True if a folder is BFCL's data folder, recognised by one of its question files."""
     try:
         return (folder / CATEGORIES["multi_turn_base"].questions).is_file()
     except (OSError, ValueError):  # a name that is too long or contains a null character

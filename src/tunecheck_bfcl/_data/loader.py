@@ -95,6 +95,7 @@ class BfclSource(Source):
         self._limit = limit
 
     def state(self) -> object:
+        """Return the state of every file that the rows depend on; an equal value means unchanged rows."""
         return [JsonLinesSource(path).state() for path in self._paths()]
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
@@ -121,6 +122,10 @@ class BfclSource(Source):
             raise DataError(f"{self.label}: there is no row {first[:100]!r}{did_you_mean(first[:100], known)}")
 
     def _pick(self, rows: Iterator[Record], known: list[str]) -> Iterator[Record]:
+        """Yield the rows to read: those with an id in `ids`, or all if `ids` is empty.
+
+        With `ids`, the ids of all rows passed are appended to `known`, for the error about an id that does not exist.
+        """
         for row in rows:
             if self._ids:
                 known.append(str(row["id"]))
@@ -128,6 +133,11 @@ class BfclSource(Source):
                 yield row
 
     def _rows(self, category: Category, builder: RowBuilder) -> Iterator[Record]:
+        """Yield the rows of a category. The questions' lines are paired with the answers' lines by position.
+
+        Raises:
+            DataError: a line is not usable, or there are more or fewer answers than questions.
+        """
         questions = JsonLinesSource(self._files.data / category.questions)
         answers = JsonLinesSource(self._files.data / category.answers) if category.answers else None
         answered = iter(()) if answers is None else answers.records()
@@ -135,7 +145,7 @@ class BfclSource(Source):
             _, answer = next(answered, (0, None))
             try:
                 if answers is not None and answer is None:
-                    raise UnusableRowError(f"{answers.label} has no answer for it")
+                    raise UnusableRowError(f"{answers.label} has no answer to it")
                 row = builder.row(category, entry, answer)
             except UnusableRowError as error:
                 questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)
@@ -144,6 +154,7 @@ class BfclSource(Source):
             answers.refuse(f"has more answers than {questions.label} has questions")
 
     def _paths(self) -> Iterator[Path]:
+        """Yield the files that the rows depend on."""
         for category in self._categories:
             yield self._files.data / category.questions
             if category.answers:

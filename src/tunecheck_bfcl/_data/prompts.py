@@ -70,6 +70,7 @@ def text_constants(path: Path) -> Iterator[str]:
 
 
 def _assignments(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the name and the expression of each simple assignment at the top level of a module."""
     for statement in module.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -79,6 +80,11 @@ def _assignments(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _value(node: ast.expr, known: Mapping[str, object]) -> object:
+    """Return the value of an expression of literals, texts joined by `+` or f-strings, and constants in `known`.
+
+    Raises:
+        _NoLiteralError: the expression contains anything else.
+    """
     try:
         literal: object = ast.literal_eval(node)
         return literal
@@ -101,6 +107,7 @@ def _value(node: ast.expr, known: Mapping[str, object]) -> object:
 
 
 def _text(node: ast.expr | None, known: Mapping[str, object]) -> str:
+    """Return the text of an expression, or raise _NoLiteralError if it is missing or has another type."""
     value = None if node is None else _value(node, known)
     if not isinstance(value, str):
         raise _NoLiteralError
@@ -125,7 +132,7 @@ def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
 
 
 def _is_plain(value: object) -> bool:
-    """Return True for JSON and for `...`, which one of the published lists contains and results show."""
+    """Return True for JSON and for `...`, which one published list contains and results show."""
     if isinstance(value, dict):
         return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     if isinstance(value, list):
@@ -216,6 +223,7 @@ def read_prompts(folder: Path | None = None) -> Mapping[str, str]:
 
 
 def _flat(values: Mapping[str, object], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts of nested mappings with dotted names. Values of other types are skipped."""
     for name, value in values.items():
         if isinstance(value, str):
             yield above + str(name), value
@@ -250,11 +258,15 @@ def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
 
 
 def prompt(prompts: Mapping[str, str], name: str) -> str:
+    """Return a prompt by its name, or raise DataError if the copy of BFCL lacks it."""
     if name not in prompts:
         raise DataError(f"the copy of BFCL has no prompt {name}; get it with: tunecheck bfcl get")
     return prompts[name]
 
 
 def _fill(template: str, values: Mapping[str, str]) -> str:
-    """Return the filled template. `str.format` would allow attribute access and fail on other braces."""
+    """Return a template with `{name}` replaced by values; other braces stay.
+
+    `str.format` would allow attribute access and fail on other braces.
+    """
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)

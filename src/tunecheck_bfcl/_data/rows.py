@@ -53,12 +53,13 @@ class RowBuilder:
     def row(self, category: Category, entry: Record, answer: Record | None) -> Record:
         """Return the row of an entry and its answer."""
         if answer is not None and answer.get("id") != entry.get("id"):
-            refuse(f"the answer in the same place has the id {answer.get('id')!r}, not {entry.get('id')!r}")
+            refuse(f"the answer on the same line has the id {answer.get('id')!r}, not {entry.get('id')!r}")
         if category.multi_turn:
             return self._conversation(category, entry, answer or {})
         return self._question(category, entry, answer)
 
     def _question(self, category: Category, entry: Record, answer: Record | None) -> Record:
+        """Return the row of a single question. The row is refused if the entry has another number of turns than one."""
         turns = _turns(entry)
         if len(turns) != 1:
             refuse(f"a single-turn question has one turn, not {len(turns)}")
@@ -79,6 +80,10 @@ class RowBuilder:
         return row
 
     def _conversation(self, category: Category, entry: Record, answer: Record) -> Record:
+        """Return the row of a conversation, without the functions that later turns add among its first ones.
+
+        The row is refused if the ground truth has not as many turns as the question.
+        """
         turns = _turns(entry)
         truth = as_list(answer.get("ground_truth"), "ground_truth")
         if len(truth) != len(turns):
@@ -129,15 +134,17 @@ def _held_out(value: JSON, offered: Sequence[Document]) -> dict[str, list[Docume
 
 
 def _turns(entry: Record) -> list[JSON]:
+    """Return the messages of each turn of an entry. An entry with a message without role is refused."""
     turns = as_list(entry.get("question"), "question")
     for turn in turns:
         for message in as_list(turn, "question"):
             if "role" not in as_object(message, "a message"):
-                refuse("a message without a role")
+                refuse("a message of the question has no role")
     return turns
 
 
 def _documents(value: JSON, what: str) -> list[Document]:
+    """Return function documents, each of which must be an object with a name. `what` names them in errors."""
     documents = [as_object(document, what) for document in as_list(value, what)]
     for document in documents:
         as_text(document.get("name"), f"the name of a function in {what}")
@@ -150,6 +157,10 @@ def with_hints(documents: Sequence[Document], language: Language, wording: Promp
 
 
 def _with_hint(document: Document, language: Language, wording: PromptWording) -> Document:
+    """Return a document with the language added to its description.
+
+    Java and JavaScript parameters become texts, in which the model writes source code.
+    """
     hint = {"python": wording.python, "java": wording.java, "javascript": wording.javascript}[language]
     hinted = document | {"description": _description(document) + hint}
     parameters = document.get("parameters")
@@ -163,7 +174,7 @@ def _with_hint(document: Document, language: Language, wording: PromptWording) -
 
 
 def _as_text(schema: JSON, language: Language, wording: PromptWording) -> JSON:
-    """Return a parameter as a text with a value in the language. The description names the original type."""
+    """Return a Java or JavaScript parameter as a text parameter. Its description names the original type."""
     if not isinstance(schema, dict):
         return schema
     kept = dict(schema)
@@ -198,7 +209,10 @@ def to_tools(documents: Sequence[Document], wording: PromptWording | None = None
 
 
 def _schema(schema: Document, wording: PromptWording, depth: int) -> Document:
-    """Return a schema with converted types, up to `MAX_DEPTH`."""
+    """Return a schema with the type names of JSON Schema, at every level up to `MAX_DEPTH`.
+
+    A float property becomes a number with `format: float` and a note in the description.
+    """
     converted = schema | {"type": _JSON_TYPE.get(str(schema.get("type")), "string")}
     if depth > MAX_DEPTH:
         return converted

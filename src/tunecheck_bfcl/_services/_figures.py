@@ -27,7 +27,7 @@ _NAMES = {
 
 @functools.cache
 def figures() -> Mapping[str, Any]:
-    """Return the figures of each service by name: `trading`, `travel`, `vehicle`."""
+    """Return the figures of each service by name: `trading`, `travel`, `vehicle`. Callers must not change them."""
     figures: Mapping[str, Any] = json.loads(files("tunecheck_bfcl").joinpath("_services", "figures.json").read_bytes())
     return figures
 
@@ -46,7 +46,9 @@ class ConfiguredService(Simulator):
     def start(
         self, config: Mapping[str, JSON], defaults: Mapping[str, Any], padding: Mapping[str, JSON] | None = None
     ) -> None:
-        """Start from the configuration, with the defaults for missing keys.
+        """Set `data` to the configuration with the defaults for missing keys, and seed the random numbers.
+
+        `padding` are the constants that make results long, or None for normal results.
 
         Raises:
             DataError: A value has another type.

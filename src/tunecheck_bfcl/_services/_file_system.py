@@ -277,35 +277,45 @@ class GorillaFileSystem(Simulator):
         return {"result": f"'{source}' moved to '{place}'"}
 
     def _removal_result(self, name: str) -> dict[str, str]:
+        """Remove an entry of the current directory and return the result text."""
         self._volume.remove(name)
         return {"result": f"'{name}' removed"}
 
     def _file(self, name: str, command: str) -> File:
+        """Return a file of the current directory, or raise SimulatorError if there is none of that name."""
         entry = self._volume.entry(_allow_name(name, command), command)
         if isinstance(entry, Directory):
             raise SimulatorError(f"{command}: '{name}' is a directory")
         return entry
 
     def _content(self, name: str, command: str) -> str:
+        """Return the text of a file in the current directory, or raise SimulatorError if it is not a text file."""
         entry = self._volume.find(name)
         if not isinstance(entry, File):
             raise SimulatorError(f"{command}: there is no file '{name}' here")
         return _text(entry)
 
     def _free(self, name: str, command: str) -> str:
+        """Return the name unchanged, or raise SimulatorError if it is taken or not allowed."""
         if _allow_name(name, command) in self._volume.current.contents:
             raise SimulatorError(f"{command}: there is already something named '{name}'")
         return name
 
     def _target(self, node: Node, source: str, destination: str, command: str) -> tuple[Directory, str, str]:
-        """Return the directory and name for a copied or moved node, and the name of the place for results."""
+        """Return the directory and name for a copied or moved node, and the place's path for the result text.
+
+        Raises:
+            SimulatorError: the destination is a path, an existing file, or a directory with such an entry.
+        """
         there = self._volume.find(destination)
         if "/" in _short(destination):
             raise SimulatorError(f"{command}: the destination must be a name in this directory, not a path")
         if there is None:
             return self._volume.current, destination, destination
         if isinstance(there, File):
-            raise SimulatorError(f"{command}: '{source}' to '{destination}': that is a file and is not written over")
+            raise SimulatorError(
+                f"{command}: '{source}' to '{destination}': the destination is a file and is not overwritten"
+            )
         place = f"{destination}/{node.name}"
         if node.name in there.contents:
             raise SimulatorError(f"{command}: '{source}' to '{place}': there is already something of that name")
@@ -313,6 +323,7 @@ class GorillaFileSystem(Simulator):
 
 
 def _padding(constants: Mapping[str, JSON]) -> tuple[str, list[str], list[str]]:
+    """Return the text to append to files, the names of empty files to add, and the names of files not to change."""
     text, names = constants["FILE_CONTENT_EXTENSION"], constants["POPULATE_FILE_EXTENSION"]
     unpadded = constants["FILES_TAIL_USED"]
     if not (isinstance(text, str) and isinstance(names, list) and isinstance(unpadded, list)):
@@ -321,18 +332,21 @@ def _padding(constants: Mapping[str, JSON]) -> tuple[str, list[str], list[str]]:
 
 
 def _short(name: object) -> str:
+    """Return the name, or raise SimulatorError if it is too long or not text."""
     if not isinstance(name, str) or len(name) > _LONGEST_NAME:
         raise SimulatorError(f"a name must be text of at most {_LONGEST_NAME} characters")
     return name
 
 
 def _allow_name(name: object, command: str) -> str:
+    """Return the name, or raise SimulatorError if it has a forbidden character. `command` begins the message."""
     if not _FORBIDDEN.isdisjoint(_short(name)):
         raise SimulatorError(f"{command}: '{name}' holds a character that no name may have: \" % * / : < > ? \\ |")
     return str(name)
 
 
 def _text(file: File) -> str:
+    """Return the content of a file, or raise SimulatorError if it is not text."""
     if not isinstance(file.content, str):
-        raise SimulatorError(f"what is in '{file.name}' is not text")
+        raise SimulatorError(f"the content of '{file.name}' is not text")
     return file.content

@@ -52,7 +52,13 @@ Node: TypeAlias = File | Directory
 def read_directory(
     name: str, config: JSON, where: str, parent: Directory | None = None, *, depth: int = 0
 ) -> Directory:
-    """Read a directory from its configuration `{"type": "directory", "contents": {name: {…}, …}}`."""
+    """Read a directory and its entries from the configuration `{"type": "directory", "contents": {name: {…}, …}}`.
+
+    `where` is the configuration's place for errors.
+
+    Raises:
+        DataError: the configuration has another form, or is nested too deeply.
+    """
     contents = config.get("contents") if isinstance(config, dict) else None
     if not isinstance(contents, dict):
         raise DataError(f"{where} needs 'contents', an object with the directory's entries")
@@ -65,6 +71,7 @@ def read_directory(
 
 
 def _read_node(name: str, config: JSON, where: str, parent: Directory, depth: int) -> Node:
+    """Read a file or directory from its configuration. Raises DataError as `read_directory` does."""
     sort = config.get("type") if isinstance(config, dict) else None
     if sort == "directory":
         return read_directory(name, config, where, parent, depth=depth)
@@ -76,11 +83,22 @@ def _read_node(name: str, config: JSON, where: str, parent: Directory, depth: in
 
 
 def measure(directory: Directory) -> tuple[int, int, int]:
-    """Return the number of entries and characters and the depth of a tree. Shared nodes count in every place."""
+    """Return the number of entries, the number of characters, and the depth of a tree.
+
+    Shared nodes count in every place.
+
+    Raises:
+        SimulatorError: a directory contains itself.
+    """
     return _size(directory, 0, {})
 
 
 def _size(node: Directory, depth: int, known: dict[int, tuple[int, int, int] | None]) -> tuple[int, int, int]:
+    """Return the entries, characters and depth below a directory.
+
+    `known` has the results for entries that are shared by several directories, and None while they are being measured:
+    a second visit then means that a directory contains itself.
+    """
     # Not a nested function: it would form a reference cycle, which keeps `known` until a garbage collection.
     if id(node.contents) in known:
         return known[id(node.contents)] or _endless()
@@ -102,12 +120,17 @@ def _size(node: Directory, depth: int, known: dict[int, tuple[int, int, int] | N
 
 
 def _endless() -> NoReturn:
+    """Refuse a tree that contains itself or is nested too deeply."""
     raise SimulatorError("a directory cannot be put inside itself, nor too many inside each other")
 
 
 def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]:
-    """Yield all entries below a directory with their paths, each directory before its contents."""
-    room, entries = MAX_CHARACTERS, MAX_ENTRIES
+    """Yield all entries below a directory with their paths, each directory before its contents.
+
+    Raises:
+        SimulatorError: there are too many entries, or their paths are too long together.
+    """
+    room, entries = MAX_CHARACTERS, MAX_ENTRIES  # shared directories may make even a small tree endless
     open_directories = [(prefix, iter(directory.contents.items()))]
     while open_directories:
         above, listing = open_directories[-1]
@@ -181,11 +204,15 @@ class Volume:
         return self._plain
 
     def find(self, name: str) -> Node | None:
-        """Return an entry of the current directory, or None. If an entry is named ".", "." is the directory itself."""
+        """Return an entry of the current directory, or None if there is none of that name.
+
+        As in BFCL, "." is the directory itself only if it also has an entry of the name ".".
+        """
         entry = self.current.contents.get(name)
         return self.current if name == "." and entry else entry
 
     def entry(self, name: str, command: str) -> Node:
+        """Return an entry of the current directory, or raise SimulatorError. `command` begins the message."""
         entry = self.find(name)
         if entry is None:
             raise SimulatorError(f"{command}: there is no '{name}' here")
@@ -218,7 +245,10 @@ class Volume:
         self.add(copied, directory)
 
     def move(self, name: str, node: Node, directory: Directory, new_name: str) -> None:
-        """Move an entry of the current directory. A moved directory shares its entries with the old node."""
+        """Move an entry of the current directory. A moved directory shares its entries with the old node.
+
+        If the new place refuses the entry, the current directory gets its old entries in their old order.
+        """
         here, before = self.current.contents, dict(self.current.contents)
         del here[name]
         moved = (
@@ -242,7 +272,7 @@ class Volume:
         self._plain = None
 
     def _keep(self, undo: Callable[[], object]) -> None:
-        """Check the tree after a change. If it is too large, call `undo` and refuse the change."""
+        """Check the tree after a change. If it is too large or endless, call `undo` and raise SimulatorError."""
         self._plain = None
         try:
             if not self._has_room():
@@ -252,7 +282,10 @@ class Volume:
             raise
 
     def _has_room(self) -> bool:
-        """Measure the tree, unless this conversation has already used up all measuring: then nothing fits any more."""
+        """Return True if the tree is within its limits.
+
+        Once a conversation has measured MAX_MEASURED entries, the answer is always False, which bounds the time.
+        """
         if self._measured > MAX_MEASURED:
             return False
         entries, characters, depth = measure(self.root)

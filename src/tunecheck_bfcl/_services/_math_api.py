@@ -16,6 +16,7 @@ _Result = TypeVar("_Result")
 MAX_PRECISION = 1_000
 """Most decimal digits: beyond them a single call would take too long."""
 
+# A number with at most 400 digits before and after the point, or a fraction such as 1/3.
 _NUMBER = re.compile(
     r"\s*[+-]?(?:(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,3})?|\d{1,400}/0*[1-9]\d{0,399})\s*"
 )
@@ -24,7 +25,7 @@ _MAX_LOGARITHM_BITS = 14_000
 
 _MAX_ROOT_DIGITS = 10_000
 _MAX_BITS = 14_300  # Python does not convert larger integers to text, so they cannot be results
-_TWO = "both must be numbers"
+_TWO = "both arguments must be numbers"
 _VALUE = "the value must be a number"
 
 _METRES = {"km": 1000, "m": 1, "cm": 0.01, "mm": 0.001, "um": 1e-6, "nm": 1e-9}
@@ -133,7 +134,7 @@ class MathAPI(Simulator):
         Args:
             number: The number.
         """
-        return {"result": _try(lambda: abs(number), "the number must be a number")}
+        return {"result": _try(lambda: abs(number), "the argument must be a number")}
 
     @tool
     def round_number(self, number: float, decimal_places: int = 0) -> dict[str, float]:
@@ -145,7 +146,7 @@ class MathAPI(Simulator):
         """
         if isinstance(number, int) and isinstance(decimal_places, int) and -decimal_places > _MAX_BITS:
             return {"result": 0}
-        refusal = "the number must be a number, and the decimal places a whole one"
+        refusal = "number must be a number, and decimal_places an integer"
         return {"result": _try(lambda: round(number, decimal_places), refusal)}
 
     @tool
@@ -159,7 +160,7 @@ class MathAPI(Simulator):
         if isinstance(number, (int, float)) and number < 0:
             raise SimulatorError("a negative number has no square root")
         if not isinstance(number, (int, float)) or not isinstance(precision, int):
-            raise SimulatorError("the number must be a number, and the precision a whole one")
+            raise SimulatorError("number must be a number, and precision an integer")
         if not 1 <= precision <= _MAX_ROOT_DIGITS:
             raise SimulatorError(f"the precision must be from 1 to {_MAX_ROOT_DIGITS} digits")
         context = decimal.Context(prec=precision)
@@ -257,13 +258,14 @@ class MathAPI(Simulator):
 
 
 def _number(value: float, refusal: str) -> float:
+    """Return the value, or raise SimulatorError with the text `refusal` if it is not a number."""
     if not isinstance(value, (int, float)):
         raise SimulatorError(refusal)
     return value
 
 
 def _try(work: Callable[[], _Result], refusal: str) -> _Result:
-    """Return the result of `work`, and raise a TypeError in it as a refusal."""
+    """Return the result of `work`. A TypeError becomes a SimulatorError with the text `refusal`."""
     try:
         return work()
     except TypeError:
@@ -271,9 +273,13 @@ def _try(work: Callable[[], _Result], refusal: str) -> _Result:
 
 
 def _apply_to_list(numbers: list[float], work: Callable[[list[float]], _Result], what: str) -> _Result:
+    """Return `work(numbers)`, or raise SimulatorError if the list is empty or has other items.
+
+    `what` names the result in the message.
+    """
     if not numbers:
         raise SimulatorError(f"an empty list has no {what}")
-    return _try(lambda: work(numbers), "the list must hold numbers and nothing else")
+    return _try(lambda: work(numbers), "the list must contain only numbers")
 
 
 def _mean(numbers: list[float]) -> float:
@@ -281,6 +287,7 @@ def _mean(numbers: list[float]) -> float:
 
 
 def _deviation(numbers: list[float]) -> float:
+    """Return the standard deviation of the whole population (divided by n, not n - 1)."""
     middle = _mean(numbers)
     return math.sqrt(sum((number - middle) ** 2 for number in numbers) / len(numbers))
 
@@ -309,7 +316,11 @@ def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
 
 
 def _check_number(value: JSON) -> int | float | str:
-    """Return the value if it is a number that is not too long to process."""
+    """Return the value if it is a finite number or the text of one, which mpmath reads.
+
+    Raises:
+        SimulatorError: the value is not a number, or has too many digits to process.
+    """
     if isinstance(value, int) and value.bit_length() > _MAX_LOGARITHM_BITS:
         raise SimulatorError("a number of thousands of digits is too large")
     if isinstance(value, str) and _NUMBER.fullmatch(value):

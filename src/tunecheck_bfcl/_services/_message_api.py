@@ -169,6 +169,11 @@ class MessageAPI(ConfiguredService):
             raise SimulatorError("nobody is logged in")
 
     def _new_id(self) -> int:
+        """Return a random message id that is not used yet, and mark it as used.
+
+        Raises:
+            SimulatorError: too many messages were sent.
+        """
         if len(self.data["generated_ids"]) >= _MOST_MESSAGES:
             raise SimulatorError("no more messages can be sent")
         new_id = self._random.randint(_FIRST_ID, _LAST_ID)

@@ -152,12 +152,14 @@ class TicketAPI(ConfiguredService):
         return {"success": True}
 
     def _user(self, purpose: str) -> str:
+        """Return the logged-in user, or raise SimulatorError, which names the purpose of the login."""
         if not self.data["current_user"]:
             raise SimulatorError(f"log in to the ticket system to {purpose}")
         user: str = self.data["current_user"]
         return user
 
     def _ticket(self, ticket_id: int) -> Ticket:
+        """Return the ticket itself, not a copy, or raise SimulatorError if there is none with this number."""
         found: Ticket | None = next((each for each in self.data["ticket_queue"] if each["id"] == ticket_id), None)
         if found is None:
             raise SimulatorError(f"there is no ticket {ticket_id}")

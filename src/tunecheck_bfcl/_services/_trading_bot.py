@@ -25,7 +25,7 @@ class TradingBot(ConfiguredService):
     """
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`."""
+        """See `Simulator.load`. Numeric order ids become integers, because JSON has only texts as keys."""
         self.start(config, {**figures()["trading"]["defaults"], "random_seed": _SEED}, long_context)
         orders = self.data["orders"]
         self.data["orders"] = {
@@ -296,6 +296,7 @@ class TradingBot(ConfiguredService):
         return {"status": f"Stock {symbol} removed from watchlist successfully."}
 
     def _record(self, kind: str, amount: float) -> None:
+        """Add a deposit or withdrawal to the history, at a random time within a day after the opening."""
         moment = _OPENING + timedelta(seconds=self._random.randint(0, _DAY_S))
         self.data["transaction_history"].append({"type": kind, "amount": amount, "timestamp": moment.strftime(_TIME)})
 
@@ -309,6 +310,7 @@ def _moment(text: str, form: str) -> datetime:
 
 
 def _name_list(padding: Mapping[str, JSON], name: str) -> list[str]:
+    """Return a copy of a list of names among the constants for long results."""
     values = padding[name]
     assert isinstance(values, list)
     return values.copy()  # type: ignore[return-value]  # symbols, and one item that is none

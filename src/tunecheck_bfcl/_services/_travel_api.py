@@ -361,8 +361,9 @@ class TravelAPI(ConfiguredService):
         return {"budget_fiscal_year": figures()["travel"]["fiscal_year"]}
 
     def _booking(self, booking_id: str | None) -> dict[str, Any]:
+        """Return the booking itself, not a copy, or raise SimulatorError if there is none with this id."""
         if booking_id not in self.data["booking_record"]:
-            raise SimulatorError("there is no such booking")
+            raise SimulatorError("there is no booking with this id")
         found: dict[str, Any] = self.data["booking_record"][booking_id]
         return found
 
@@ -371,19 +372,21 @@ class TravelAPI(ConfiguredService):
         return str(self._random.randint(10 ** (digits - 1), 10**digits - 1))
 
     def _require_token(self, access_token: str) -> None:
+        """Raise SimulatorError if the token is not the current one or has expired."""
         if self.data["token_expires_in"] == 0:
             raise SimulatorError("the access token has expired; authenticate again")
         if access_token != self.data["access_token"]:
             raise SimulatorError("this access token is not valid")
 
     def _card(self, card_id: str) -> dict[str, Any]:
+        """Return the credit card itself, not a copy, or raise SimulatorError if it is not registered."""
         if card_id not in self.data["credit_card_list"]:
             raise SimulatorError("this card is not registered")
         found: dict[str, Any] = self.data["credit_card_list"][card_id]
         return found
 
     def _unfit(self, first_name: str, last_name: str, date_of_birth: str, passport_number: str) -> str:
-        """Return the reason why a traveller is not verified, or an empty text."""
+        """Return the text why a traveller fails verification (name, date of birth, age, passport), or an empty text."""
         failures: dict[str, str] = figures()["travel"]["verification_failures"]
         if (first_name, last_name) != (self.data["user_first_name"], self.data["user_last_name"]):
             known = {"known_first": self.data["user_first_name"], "known_last": self.data["user_last_name"]}
@@ -398,7 +401,11 @@ class TravelAPI(ConfiguredService):
 
 
 def _booking_fare(travel_date: str, travel_from: str, travel_to: str, travel_class: str) -> float:
-    """Return the fare of a flight; refuse unlisted airports and dates that do not exist."""
+    """Return the fare of a flight to book.
+
+    Raises:
+        SimulatorError: an airport is not listed, the date does not exist, or there is no such flight.
+    """
     for place, code in (("departure", travel_from), ("arrival", travel_to)):
         if code not in figures()["travel"]["airports"]:
             raise SimulatorError(f"there is no airport {code} to use for {place}")
@@ -416,6 +423,7 @@ def _day(text: str) -> date | None:
 
 
 def _fare(travel_from: str, travel_to: str, travel_date: str, travel_class: str) -> float:
+    """Return the fare in US dollars for a class and a day, or raise SimulatorError if there is no such flight."""
     for start, end, base in figures()["travel"]["fares"]:
         if (start, end) == (travel_from, travel_to):
             found: float = base * _factor(travel_date, travel_class)
@@ -424,7 +432,11 @@ def _fare(travel_from: str, travel_to: str, travel_date: str, travel_class: str)
 
 
 def _factor(travel_date: str, travel_class: str) -> float:
-    """Return the fare's factor for a class and a day. Days with an even sum of digits cost more."""
+    """Return the factor by which a class and a day change a fare. Days with an even sum of digits cost more.
+
+    Raises:
+        SimulatorError: the class is unknown.
+    """
     if travel_class not in figures()["travel"]["class_factors"]:
         raise SimulatorError("the travel class must be economy, business or first")
     factor = figures()["travel"]["class_factors"][travel_class]

@@ -38,7 +38,9 @@ class TwitterAPI(ConfiguredService):
         self.start(config, _DEFAULTS)
         for key, tweet in self.data["tweets"].items():
             if not key.isdecimal() or not isinstance(tweet, dict):
-                raise DataError(f"initial_config.TwitterAPI.tweets.{key[:60]}: objects by their ids are needed")
+                raise DataError(
+                    f"initial_config.TwitterAPI.tweets.{key[:60]}: each key must be a number and each tweet an object"
+                )
         self.data["tweets"] = {int(key): tweet for key, tweet in self.data["tweets"].items()}
 
     @tool
@@ -214,6 +216,7 @@ class TwitterAPI(ConfiguredService):
             raise SimulatorError(f"the account must be logged in before {doing}")
 
     def _tweet(self, tweet_id: int) -> Fields:
+        """Return the tweet itself, not a copy, or raise SimulatorError if there is none with this id."""
         if tweet_id not in self.data["tweets"]:
             raise SimulatorError(f"there is no tweet with the id {tweet_id}")
         tweet: Fields = self.data["tweets"][tweet_id]
@@ -221,7 +224,8 @@ class TwitterAPI(ConfiguredService):
 
 
 def _matches(tweet: Fields, keyword: str) -> bool:
+    """Return True if the tweet contains the keyword or has it as a whole tag, in upper or lower case."""
     content, wanted = tweet["content"], keyword.lower()
     if not isinstance(content, str):
-        raise SimulatorError("what a tweet says is not text")
+        raise SimulatorError("the content of a tweet is not text")
     return wanted in content.lower() or wanted in [tag.lower() for tag in tweet["tags"]]  # type: ignore[union-attr]

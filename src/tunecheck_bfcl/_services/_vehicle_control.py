@@ -35,7 +35,7 @@ class VehicleControlAPI(ConfiguredService):
     """
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`."""
+        """See `Simulator.load`. Forces and the slope angle are kept outside the state, as in BFCL."""
         self.start(config, {**figures()["vehicle"]["defaults"], "random_seed": _SEED}, long_context)
         values, self.data = self.data, {}
         self._kept = {name: values.pop(name) for name in _KEPT}
@@ -63,7 +63,7 @@ class VehicleControlAPI(ConfiguredService):
         if self.data["fuelLevel"] < 0:
             raise SimulatorError("the tank is empty")
         if ignitionMode != "START":
-            raise SimulatorError("the engine starts in the ignition mode START")
+            raise SimulatorError("the ignition mode must be START to start the engine")
         self.data["engine_state"] = "running"
         return {
             "engineState": "running",
@@ -171,7 +171,7 @@ class VehicleControlAPI(ConfiguredService):
         }
         shown = parts.get(option) if isinstance(option, str) else None
         if shown is None:
-            raise SimulatorError("the car has no such status")
+            raise SimulatorError("the car has no status of this name")
         if self._padding is None:
             return shown
         return {"metadata": copy_json(self._padding["CAR_STATUS_METADATA_EXTENSION"]), **shown}
@@ -184,7 +184,7 @@ class VehicleControlAPI(ConfiguredService):
             mode: What to do.
         """
         if mode not in ("engage", "release"):
-            raise SimulatorError("the parking brake can be told to engage or release")
+            raise SimulatorError("the mode of the parking brake must be engage or release")
         self._kept["parkingBrakeForce"] = _PARKING_BRAKE_N if mode == "engage" else 0.0
         self._kept["slopeAngle"] = _PARKING_SLOPE_DEGREES
         self.data["parkingBrakeStatus"] = "engaged" if mode == "engage" else "released"
