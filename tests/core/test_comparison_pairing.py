@@ -217,7 +217,7 @@ def test_why_nothing_pairs_and_what_helps_are_told_apart(tmp_path: Path) -> None
 
 def test_a_run_held_against_itself_is_noted(tmp_path: Path) -> None:
     base = run(tmp_path, "a", [("1", "x", True)])
-    assert f"{base.name} is held against itself" in compare(base, base).notes
+    assert f"{base.name} is compared with itself" in compare(base, base).notes
 
 
 def test_a_run_that_was_taken_up_again_and_not_finished_is_noted(tmp_path: Path) -> None:

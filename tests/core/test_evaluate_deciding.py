@@ -270,7 +270,7 @@ def test_compare_says_first_that_a_run_stopped_and_takes_its_own_interval(
     metric, decision = comparison.metrics["right"], stopped.decision
     assert decision is not None
     assert comparison.new.stopped == decision
-    assert "hold whenever one stops" in comparison.notes[0]
+    assert "valid at any stop" in comparison.notes[0]
     assert comparison.pairs.paired == decision.rows
     assert (metric.verdict, metric.test, metric.difference.method) == ("better", ANY_STOPPING, ANY_STOPPING)
     assert (metric.difference.low, metric.p_value) == (decision.metrics[0].low, decision.metrics[0].p_value)
@@ -283,7 +283,7 @@ def test_compare_of_a_stopped_run_with_another_says_that_ordinary_intervals_clai
     other = run(results.parent, ROWS, target=Model(0.6, seed=3), evaluators={"right": right})
     comparison = compare(other.run_dir, stopped.run_dir, results_dir=results)
     assert comparison.metrics["right"].difference.method != ANY_STOPPING
-    assert any("claim too much" in note for note in comparison.notes)
+    assert any("intervals are too narrow" in note for note in comparison.notes)
 
 
 @cases("evaluate")

@@ -202,7 +202,7 @@ def test_runs_of_different_judges_are_not_called_better(tmp_path: Path) -> None:
     metric = compared(tmp_path, OTHER, margin=0.05)
     assert (metric.verdict, metric.judge) == ("judges differ", "different")
     assert (metric.p_value, metric.p_adjusted, metric.difference.value) == (None,) * 3
-    assert "`judge calibrate --save` of both on the same labels says how they differ" in metric.why
+    assert "`judge calibrate --save` of both on the same labels shows how the judges differ" in metric.why
     assert headline(metric).startswith("judges differ, 60.0% → 80.0%; ")
 
 

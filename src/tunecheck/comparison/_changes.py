@@ -33,11 +33,11 @@ class Changes:
 
 
 def changes_of(sides: PairedValues, runs: RunPair, most: int | None) -> Changes:
-    """Sort a metric's pairs into the lists of `LISTS`.
+    """Sort a metric's pairs into the lists of `LISTS`, at most `most` in each, those that changed most first.
 
     A pair is regressed or fixed if its verdict changed; with several trials, if all passed in one run and none in the
-    other. It is flaky if its trials disagree in a run. It is changed if its number changed, or if it fails in both
-    runs for different reasons.
+    other. It is flaky if its trials disagree in a run. It is changed if its number changed, or if it fails in both runs
+    for different reasons.
     """
     before, after, metric = sides.base, sides.new, sides.metric
     regressed = fixed = flaky = numpy.zeros(len(before), dtype=bool)
@@ -58,6 +58,7 @@ def changes_of(sides: PairedValues, runs: RunPair, most: int | None) -> Changes:
 
 
 def _verdicts(passes: str, sides: PairedValues, runs: RunPair) -> tuple[Floats, Floats]:
+    """Return the share of passed trials of each pair in the base and in the new run; `passes` names the column."""
     if passes == sides.metric.name:
         return sides.base, sides.new
     return item_values(runs.base, passes)[runs.pairing.base], item_values(runs.new, passes)[runs.pairing.new]
@@ -75,7 +76,7 @@ def _other_reason(passes: str, runs: RunPair) -> Mask:
 
 
 def with_changed_rows(metrics: Mapping[str, MetricComparison], runs: RunPair) -> dict[str, MetricComparison]:
-    """Return the metrics with the lists of rows of those that are tested; both runs are read again for the reasons."""
+    """Add the lists of changed rows to the tested metrics; both runs are read again for the reasons."""
     changes = {
         name: changes_of(runs.sides(metric.key), runs, runs.settings.rows)
         for name, metric in metrics.items()
@@ -115,7 +116,7 @@ def _read_verdicts(table: RunTable, items: Sequence[int], changes: Mapping[str, 
 
 
 def _rows_by_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
-    """Return one row for each item with several trials: its first failed trial, else its first trial."""
+    """Return the row to show for each item with several trials: its first failed trial, else its first."""
     column = table.columns.get(passes or "")
     rows: dict[int, int] = {}
     failed: dict[int, int] = {}
@@ -129,7 +130,10 @@ def _rows_by_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
 def _with_rows(
     metric: MetricComparison, changes: Changes, runs: RunPair, before: Told, after: Told
 ) -> MetricComparison:
+    """Return the metric with its four lists of rows; `before` and `after` are each run's verdicts by pair."""
+
     def row(pair: int) -> RowChange:
+        """Return how one pair changed, with the faults that only one run has."""
         base_id = runs.base.items.ids[runs.pairing.base[pair]]
         new_id = runs.new.items.ids[runs.pairing.new[pair]]
         (base, old_faults), (new, new_faults) = before[pair], after[pair]
@@ -151,7 +155,7 @@ def _with_rows(
 
 
 def _fault_lines(verdict: Verdict) -> list[str]:
-    """Return a line for each fault; the row's reason replaces faults without a message of their own."""
+    """Return a line for each fault; the row's reason replaces general faults without a message of their own."""
     lines = (
         verdict.reason or title("own") * (fault.code == "own")
         if fault.code in ("own", "below_threshold") and fault.message is None

@@ -52,7 +52,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
 
 
 def _declared_first(mains: dict[str, str], base: RunTable, new: RunTable) -> list[str]:
-    """Return the evaluators, and the data's primary metric if both runs have it."""
+    """Return the evaluators, then the data's primary metric if both runs have it; each name once."""
     primary = [
         name for name in (base.opened.primary, new.opened.primary) if name and (name in mains or _key(name, base, new))
     ]
@@ -97,7 +97,7 @@ def _slice(where: str | None, base: RunTable, new: RunTable) -> str:
 
 
 def _main(name: str, base: RunTable, new: RunTable) -> str | None:
-    """Return the evaluator's main metric: if possible one that both runs have, and that a run declares."""
+    """Return an evaluator's main metric, if possible one that both runs have and a run declares; None without one."""
     sides = [table.evaluators[name] for table in (new, base)]
     mains = [each.main for each in (*(side for side in sides if side.declared), *sides) if each.main is not None]
     return next((main for main in mains if main in base.columns and main in new.columns), next(iter(mains), None))
@@ -106,6 +106,11 @@ def _main(name: str, base: RunTable, new: RunTable) -> str | None:
 def _find_named(
     names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable
 ) -> Iterator[tuple[str, str]]:
+    """Yield the name and the column of each metric that the user names; a slice stays in both.
+
+    Raises:
+        ConfigurationError: the runs have no such metric or slice in common.
+    """
     for given in names:
         name, where = (given, None) if _key(given, base, new) else split_slice(given)
         key, part = mains.get(name) or _key(name, base, new), _slice(where, base, new)
@@ -118,7 +123,7 @@ def _find_named(
 
 
 def _key(name: str, base: RunTable, new: RunTable) -> str | None:
-    """Return the name of a metric's column: its own, or that of an equivalent pass rate; None if a run lacks it."""
+    """Return the column of a metric that both runs have: its own, or a pass rate with the same verdicts; else None."""
     for alike in (name, name.removesuffix("_score")):
         if alike in base.columns and alike in new.columns:
             return alike
@@ -132,7 +137,7 @@ def _key(name: str, base: RunTable, new: RunTable) -> str | None:
 
 
 def primary_of(chosen: Iterable[Chosen], base: RunTable, new: RunTable, named: Sequence[str] | None) -> Chosen:
-    """Return the metric that decides: the first named one, else the data's primary, else `default_primary`."""
+    """Return the metric that decides: the first that the user names, else the data's primary, else the default."""
     tested = [each for each in chosen if each.tested]
     declared = base.opened.primary or new.opened.primary
     if named:

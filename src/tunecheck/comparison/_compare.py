@@ -48,9 +48,9 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
-    """Return the causes of all paired rows, largest growth first; empty if a run records no causes.
+    """Return how often each cause of failure occurs in the paired rows of both runs, largest growth first.
 
-    A row with several trials has the causes of all its trials.
+    A row with several trials has the causes of all its trials. The result is empty if a run records no causes.
     """
     base, new = runs.base.causes, runs.new.causes
     if base is None or new is None:
@@ -152,6 +152,7 @@ def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: ComparisonSe
 
 
 def _check(settings: ComparisonSettings) -> None:
+    """Raise ConfigurationError if a setting is out of range."""
     if not 0.5 <= settings.confidence < 1:
         raise ConfigurationError(f"confidence must be between 0.5 and 1, not {settings.confidence!r}")
     if settings.margin is not None and not 0 <= settings.margin < math.inf:
@@ -167,6 +168,7 @@ def _check(settings: ComparisonSettings) -> None:
 
 
 def _refuse_simulated(tables: Sequence[RunTable]) -> None:
+    """Raise ConfigurationError if the answers of a run are simulated."""
     simulated = list(dict.fromkeys(table.info.id for table in tables if table.info.simulated))
     if simulated:
         named = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
@@ -312,6 +314,7 @@ def _compared(
 
 
 def _pairs(pair: RunPair) -> Pairs:
+    """Summarize how the rows of two runs were paired."""
     pairing, clusters = pair.pairing, pair.clusters
     base, new = pair.base.items.ids, pair.new.items.ids
     return Pairs(
@@ -331,7 +334,7 @@ def _notes(pair: RunPair, metrics: Sequence[MetricComparison]) -> Iterator[str]:
     base, new = pair.base, pair.new
     yield from _stopping_notes(pair, [each.key for each in metrics if each.tested])
     if base.info.place == new.info.place != "memory":
-        yield f"{base.info.id} is held against itself"
+        yield f"{base.info.id} is compared with itself"
     if pair.clusters is not None:
         yield str(pair.clusters)
     yield from (*base.info.notes, *new.info.notes)
@@ -347,11 +350,11 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
     stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
     valid = [key for key in tested if decided_metric(key, base, new, pair.settings.confidence) is not None]
     if valid and len(valid) == len(tested):
-        of_parts = "those of parts and causes only of complete runs"
-        yield f"{new.info.id} stopped early: the tested intervals and p-values hold whenever one stops, {of_parts}"
+        of_parts = "those of slices and causes only for complete runs"
+        yield f"{new.info.id} stopped early: the tested intervals and p-values are valid at any stop, {of_parts}"
     elif stopped:
-        but = f", but for {', '.join(valid)}" if valid else ""
-        yield f"{' and '.join(stopped)} stopped early: the intervals and p-values of complete runs claim too much{but}"
+        but = f", except for {', '.join(valid)}" if valid else ""
+        yield f"{' and '.join(stopped)} stopped early: intervals are too narrow and p-values too small{but}"
 
 
 def _history(against: Sequence[RunComparison], runs: Runs) -> list[History]:
@@ -362,7 +365,7 @@ def _history(against: Sequence[RunComparison], runs: Runs) -> list[History]:
 
 
 def _best(runs: Runs, against: Sequence[RunComparison]) -> Selection | None:
-    """Return the selection among the same runs; None if no row is in all of them."""
+    """Return the selection among the same runs; None if they cannot be ranked, e.g. if no row is in all of them."""
     try:
         return selection_of(runs, against)
     except ConfigurationError:

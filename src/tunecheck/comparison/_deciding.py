@@ -103,7 +103,7 @@ class Deciding:
         return decision
 
     def _label(self, row: Row, target: Target | None) -> Hashable:
-        """Return the label of a row; dependent rows, and rows that must be requested in sequence, share one."""
+        """Return a row's label. Rows share it if they depend on each other or must be requested in sequence."""
         item, column = self._items[row.index], self._dataset.defaults.group_key
         group: JSON = None if target is None else target.group_key(row)
         if group is None and column is not None:
@@ -116,6 +116,7 @@ class Deciding:
         return any(row.index in self._base_items for row in unit)
 
     def _enough(self, unit: Sequence[RowState]) -> bool:
+        """Test a unit of rows that the new run has judged; return whether the comparison is decided now."""
         paired = [(self._base_items[state.row.index], state) for state in unit if state.row.index in self._base_items]
         for test in self._tests:
             test.see(paired)
@@ -144,7 +145,11 @@ def gated_primary(table: RunTable, evaluators: Collection[str], primary: str | N
 def _choose_metrics(
     question: Question, table: RunTable, evaluators: Collection[str], primary: str | None
 ) -> Iterator[tuple[str, MetricColumn]]:
-    """Yield each metric to decide by with the base's column."""
+    """Yield the name and the base's column of each metric to decide by.
+
+    Raises:
+        ConfigurationError: a metric is not of all rows, has no range, or its evaluator is not in the new run.
+    """
     names = question.metrics or [gated_primary(table, evaluators, primary or table.opened.primary)]
     for chosen in choose_metrics(table, table, names)[0]:
         if not chosen.tested:
@@ -185,6 +190,7 @@ class _Test:
     _test: EarlyTest = field(init=False)
 
     def __post_init__(self) -> None:
+        """Read the base's numbers and the metric's range; refuse a margin that covers the whole range."""
         self._values = item_values(self.table, self.column.name)
         bounds = _bounds(self.column)
         assert bounds is not None
@@ -203,7 +209,7 @@ class _Test:
         self._test = EarlyTest(margin, self.question.confidence, total, verdicts=verdicts)
 
     def base_score(self, item: int | None) -> float | None:
-        """Return the base's score of an item; None if it has none."""
+        """Return the base's score of an item, from 0 to 1; None if it has none."""
         value = math.nan if item is None else float(self._values[item])
         return None if math.isnan(value) else self._score(value)
 
@@ -224,7 +230,11 @@ class _Test:
             self.outcome, self._pairs = outcome, self._test.pairs
 
     def _new_score(self, state: RowState) -> float | None:
-        """Return this run's score of a row; None if the evaluator failed or does not apply."""
+        """Return the new run's score of a row, from 0 to 1; None if the evaluator failed or does not apply.
+
+        Raises:
+            RunError: the number is outside the metric's declared range.
+        """
         column = self.column
         output = state.outputs.get(column.evaluator)
         if output is None or column.evaluator in state.errors:
@@ -246,7 +256,7 @@ class _Test:
             self.outcome, self._pairs = self._test.complete(), self._test.pairs
 
     def decided(self) -> DecidedMetric:
-        """Return the outcome and its figures in the metric's unit."""
+        """Return the outcome with its figures in the metric's own unit and direction."""
         test, up = self._test, self.column.higher_is_better
         interval = test.interval()
         means: tuple[float | None, float | None] = (None, None)

@@ -77,6 +77,7 @@ def corrections(run: Run) -> dict[str, Correction]:
 
 
 def _correction(raw: Estimate, rate: float, labels: LabelCounts, shared: LabelCounts) -> Correction:
+    """Return a rate's correction: by labels of the run's own rows (`shared`) if they are enough, else by all labels."""
     if shared.total >= _FEWEST_OF_THE_RUN:
         worth = _worth(raw) / raw.n
         left, passed = raw.n - shared.total, rate * raw.n - shared.pass_pass - shared.fail_pass
@@ -91,7 +92,7 @@ def _labels_of_its_rows(run: Run, name: str, metric: str, calibration: JudgeCali
 
 
 def _labelled(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> dict[str, tuple[str, str]]:
-    """Return the label and the verdict of rows that this run's judge judged, by the hash of the judge's inputs."""
+    """Return the human label and the judge's verdict of this run's labelled rows, by the hash of the judge's inputs."""
     verdicts = recorded_verdicts(run.journal, name).values()
     said = {inputs: WORDS.get(str(output.get(f"{metric}{RESULT}"))) for inputs, output in verdicts}
     labels = {each.inputs: each.label for each in calibration.labels if each.inputs is not None}
@@ -122,7 +123,7 @@ def rate_of(
 
 
 def _worth(rate: Estimate) -> float:
-    """Return the effective number of rows, which is smaller than their number if rows come in clusters."""
+    """Return how many independent rows the rate is worth: fewer than it has if they come in clusters."""
     if rate.clusters is None or rate.value is None or rate.standard_error is None:
         return rate.n
     plain = math.sqrt(rate.value * (1 - rate.value) / rate.n)
@@ -158,9 +159,10 @@ def labels_of(evaluator: str, base: RunTable, new: RunTable) -> LabelCounts | No
 
 
 def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tuple[str, bool]:
-    """Return a sentence on the assumption of a corrected difference and its test by labels; True if they refute it.
+    """Return a sentence on the assumption of a corrected difference, and whether labels refute the assumption.
 
-    Labels of judge inputs that are equal in both runs are left out, because they cannot show a difference.
+    The assumption is that the judge errs as often on either run. Labels of judge inputs that are equal in both runs are
+    left out, because they cannot show a difference.
     """
     name = metric.evaluator
     start = f"{clean(name, 60)}: the correction assumes that the judge errs as often on either run"
@@ -182,7 +184,7 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
 
 
 def _shared_calibration(evaluator: str, base: RunTable, new: RunTable) -> JudgeCalibration | None:
-    """Return the saved calibration of the judge of both runs."""
+    """Return the saved calibration of the judge of both runs; None if none is saved."""
     judge = new.evaluators[evaluator].judge
     return _calibration(new, judge) or _calibration(base, judge)
 
@@ -222,7 +224,7 @@ def corrected_rate(rate: Estimate, labels: LabelCounts) -> Estimate:
 
 
 def _refuse(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
-    """Keep both rates but drop the difference, because the runs have different judges."""
+    """Return the metric with both rates but no difference, because the runs have different judges."""
     held, none = metric.non_inferiority, metric.difference
     why = "each run has a judge of its own"
     return replace(
@@ -240,11 +242,11 @@ def _refuse(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricCo
 
 
 def _how_they_differ(evaluator: str, base: RunTable, new: RunTable) -> str:
-    """Describe how well both judges agree on labelled rows, or how to measure it."""
+    """Say how often two runs' judges agree on labelled rows, or how to find out."""
     kept = [_calibration(table, table.evaluators[evaluator].judge) for table in (base, new)]
-    remedy = f"`tunecheck score {base.info.id} --judge F` has one judge say both"
+    remedy = f"`tunecheck score {base.info.id} --judge F` scores both runs with one judge"
     if kept[0] is None or kept[1] is None:
-        return f"{remedy}; `judge calibrate --save` of both on the same labels says how they differ"
+        return f"{remedy}; `judge calibrate --save` of both on the same labels shows how the judges differ"
     said = [{each.row_fingerprint: each.verdict for each in one.labels} for one in kept if one is not None]
     both = Agreement.of((said[0][row], said[1][row]) for row in said[0] if row in said[1])
     if not both.total:

@@ -115,7 +115,7 @@ def item_values(table: RunTable, name: str) -> Floats:
 
 
 def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> PairedValues:
-    """Return a metric's numbers by pair, with the kind and the bounds that hold for both runs."""
+    """Return a metric's numbers by pair, with its kind and range, which must hold for both runs."""
     columns = [table.columns[key] for table in (new, base) if key in table.columns]
     before, after = (item_values(table, key)[items] for table, items in ((base, pairing.base), (new, pairing.new)))
     told = next((column for column in columns if _is_declared(column, base, new)), columns[0])
@@ -130,6 +130,7 @@ def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: 
 
 
 def _is_declared(column: MetricColumn, base: RunTable, new: RunTable) -> bool:
+    """Return whether the column is that of a run whose evaluator declares its metrics."""
     return any(
         table.evaluators[column.evaluator].declared and table.columns.get(column.name) is column
         for table in (base, new)
@@ -212,7 +213,7 @@ def decided_metric(key: str, base: RunTable, new: RunTable, confidence: float) -
 
 
 def _as_decided(found: PairedBinary | PairedScores, decided: DecidedMetric) -> PairedBinary | PairedScores:
-    """Replace the interval and the p-value by those that are valid at any stopping time."""
+    """Return the figures of an early stop: an interval and a p-value that are valid at any stopping time."""
     method, p_value = ANY_STOPPING, decided.p_value
     difference = replace(found.difference, value=decided.difference, low=decided.low, high=decided.high, method=method)
     found = replace(found, difference=difference, p_value=p_value, p_exact=None, test=method)
@@ -228,14 +229,14 @@ def _counts(table: RunTable, chosen: Chosen) -> Counts:
 
 
 def rows_needed(metric: MetricComparison, margin: float) -> int | None:
-    """Return the number of rows that would show a difference of this size to be within or beyond the margin."""
+    """Return how many rows would decide whether a difference of this size is within the margin; None if none would."""
     counted_rows = None if metric.b is None or metric.c is None else (metric.b, metric.c)
     discordant = counted_rows if metric.raw is None else None  # a judge's counts are not corrected for its errors
     return rows_to_decide(metric.difference, margin, higher_is_better=metric.higher_is_better, discordant=discordant)
 
 
 def rows_for_verdict(metric: MetricComparison, bounds: tuple[float, float] | None) -> int:
-    """Return about how many rows a verdict needs: as many as detect `COARSE`, since detection goes with their root."""
+    """Return about how many rows a verdict needs, from how small a difference these rows detect."""
     difference, smallest = metric.difference, metric.smallest_difference
     units = difference.n if difference.clusters is None else difference.clusters
     times = FEWEST / max(1, units)
@@ -272,7 +273,7 @@ def estimate(values: Floats, sides: PairedValues, labels: Labels | None, setting
 
 
 def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:
-    """Return p-values after Holm's correction; each test is given with whether any row changed.
+    """Return p-values after Holm's correction, in order; `tests` pairs each p-value with whether any row changed.
 
     Tests without a changed row are left out of the correction, because their smallest possible p-value is 1: Tarone,
     "A modified Bonferroni method for discrete data", Biometrics 46 (1990), 515-522.
@@ -282,7 +283,7 @@ def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | 
 
 
 def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | None]:
-    """Correct the tests of all runs in two families: the primary metric, and all other metrics."""
+    """Return the corrected p-values of all runs' metrics: the primary metric by itself, all others together."""
     adjusted: list[float | None] = [None] * len(metrics)
     for primary in (True, False):
         places = [place for place, metric in enumerate(metrics) if metric.primary is primary]
@@ -318,10 +319,11 @@ def decide(
     bounds: tuple[float, float] | None,
     higher_is_better: bool,
 ) -> tuple[Verdict, str]:
-    """Return the verdict and its reason.
+    """Return the verdict on a difference, and its reason or "".
 
     Better or worse: the corrected p-value is below 1 − confidence, and the interval does not contain 0. Otherwise the
-    verdict is no difference shown, or too little data if these rows could not show even a large difference.
+    verdict is no difference shown, or too little data if these rows could not show even a large difference. `verdicts`:
+    each row passes or fails. `bounds` is the metric's range.
     """
     alpha = _alpha(difference)
     units = difference.n if difference.clusters is None else difference.clusters
@@ -354,6 +356,7 @@ def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_b
 
 
 def _detectable(smallest: SmallestDifference | None, *, verdicts: bool) -> str:
+    """Say which differences the rows of a comparison can show."""
     found = None if smallest is None else smallest.value
     if found is None:
         return "not even a change of all rows is detectable"
@@ -368,6 +371,7 @@ def _too_coarse(
     smallest: SmallestDifference | None,
     bounds: tuple[float, float] | None,
 ) -> bool:
+    """Return whether these rows can only show large differences (see COARSE)."""
     found = None if smallest is None else smallest.value
     if verdicts:
         return found is None or found > COARSE

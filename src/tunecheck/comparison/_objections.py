@@ -124,6 +124,7 @@ class _Weighed:
         return self._choice_of(self.metric.difference, self.metric.p_adjusted)
 
     def _choice_of(self, difference: Estimate, p_adjusted: float | None) -> Choice:
+        """Return the choice for a difference: by the margin if there is one, else by verdict and relevance."""
         margin, up = self.pair.settings.margin, self.metric.higher_is_better
         if margin is not None:
             return _BY_MARGIN[margin_result(difference, margin, higher_is_better=up)]
@@ -143,6 +144,7 @@ class _Weighed:
 
     @property
     def relevant(self) -> float | None:
+        """The size below which a difference is irrelevant; None if the metric has no range."""
         bounds = self._sides.bounds
         return None if bounds is None else _IRRELEVANT * (bounds[1] - bounds[0])
 
@@ -185,6 +187,7 @@ class _Weighed:
 
     @cached_property
     def _assumption(self) -> tuple[str, bool]:
+        """What a corrected figure assumes about its judge ("" if not corrected), and whether labels refute it."""
         if self.metric.judge != "corrected":
             return "", False
         return assumption_of(self.metric, self.pair.base, self.pair.new)
@@ -200,6 +203,7 @@ class _Weighed:
             yield Objection("calls_reading_changed", text, "undecided")
 
     def _change_objection(self, how: _Change) -> Objection:
+        """Return the objection to a changed evaluator of the primary metric, with its effect."""
         effect: Effect = "invalid" if how.code == "evaluator_changed" else "undecided"
         if self.pair.settings.allow_changed_evaluator and how.code != "judge_changed":
             effect = "none"
@@ -301,7 +305,7 @@ class _Weighed:
         return (self.pair.base, pairing.base), (self.pair.new, pairing.new)
 
     def _errors(self, table: RunTable, items: array[int]) -> Mask:
-        """Return for which of these items the primary metric's evaluator failed on a trial."""
+        """Return a mask of these items: True where the primary metric's evaluator failed on a trial."""
         states = numpy.frombuffer(bytes(table.evaluators[self.metric.evaluator].states), dtype=numpy.uint8)
         failed: Mask = states == State.ERROR
         if table.items.of_row is not None:
@@ -310,7 +314,7 @@ class _Weighed:
         return failed[items]
 
     def _serving_faults(self) -> tuple[Mask, Mask] | None:
-        """Return for each run which pairs failed because of serving; None if a run records no causes."""
+        """Return a mask of the pairs that failed because of serving, for each run; None if a run has no causes."""
         found = []
         for table, items in self._items:
             if table.causes is None:
@@ -334,14 +338,14 @@ class _Weighed:
         return self._ends[1]
 
     def _fill(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
-        """Set the values of these pairs to the metric's best and worst value, for or against the new run."""
+        """Return the metric with its best and worst value set on the masked pairs, for or against the new run."""
         worst, best = self._ends
         old, now = (worst, best) if favours_new else (best, worst)
         sides = self._sides
         return replace(sides, base=numpy.where(base, old, sides.base), new=numpy.where(new, now, sides.new))
 
     def _can_change(self, base: Mask, new: Mask) -> bool:
-        """Return whether the choice changes if these rows have the best or the worst possible verdicts."""
+        """Return whether the best or the worst possible verdicts on these rows change the choice."""
         metric = self.metric
         known = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
         for favours_new in (True, False):
@@ -353,6 +357,7 @@ class _Weighed:
         return False
 
     def _range_text(self, base: Mask, new: Mask) -> str:
+        """Say between which values the new run's figure lies, whatever the verdicts of the rows in the masks."""
         ends = sorted(
             float(each.new[each.both].mean())
             for each in (self._fill(base, new, favours_new=favours_new) for favours_new in (False, True))
@@ -376,6 +381,7 @@ class _Weighed:
             yield Objection("simulated", "answers are simulated: they say nothing about a model")
 
     def _cost_and_latency(self) -> Iterator[Objection]:
+        """Yield objections to a cost per row or a median latency that grew by more than a tenth."""
         base, new = self.pair.base, self.pair.new
         (before, unit), (after, other) = _cost(base), _cost(new)
         if before and after and unit == other and after > _MORE * before:
@@ -406,7 +412,7 @@ class _Weighed:
         return needed_text(self.metric.difference.n, self._rows_needed())
 
     def _rows_needed(self) -> int | None:
-        """Estimate how many rows would show this difference, or show that it is irrelevant."""
+        """Estimate how many rows would show this difference, or that it is irrelevant; None if none would."""
         margin, difference = self.pair.settings.margin, self.metric.difference
         found = rows_needed(self.metric, margin or 0.0)
         if found is not None and margin is None:  # the corrected test needs more rows
@@ -445,6 +451,7 @@ class _Change(NamedTuple):
 
 
 def _change(before: EvaluatorColumns, after: EvaluatorColumns) -> _Change | None:
+    """Return how an evaluator differs between two runs: judge, settings or code; None if that is not known."""
     settings = [*changed_settings(before.arguments, after.arguments)]
     text = ", ".join(f"{key} {was} → {now}" for key, was, now in settings[:5])
     if None not in (before.judge, after.judge) and before.judge != after.judge:

@@ -43,7 +43,7 @@ class Pairing:
 
 
 def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
-    """Pair two runs' items.
+    """Pair two runs' rows: by id and content, then by content; or with `pair_by` "id" by id alone.
 
     Raises:
         NothingPairsError: no item of one run is in the other.
@@ -95,7 +95,7 @@ def _rest(contents: Sequence[str], partners: Iterable[int]) -> Keyed:
 
 
 def _matches(base: Keyed, new: Keyed) -> Iterator[tuple[int, int]]:
-    """Yield pairs of items with equal keys; items that share a key are paired in order."""
+    """Yield the items of base and new with equal keys; items that share a key are paired in order."""
     places: dict[tuple[object, int], int] = {}
     seen: defaultdict[object, int] = defaultdict(int)
     for item, key in new:
@@ -110,7 +110,7 @@ def _matches(base: Keyed, new: Keyed) -> Iterator[tuple[int, int]]:
 
 
 def _nothing(base: RunTable, new: RunTable, contents: bool) -> NothingPairsError:
-    """Return an error that explains why no rows pair."""
+    """Return the error that explains why no rows pair; `contents` tells whether contents were compared."""
     for table in (base, new):
         if not table.items.ids:
             return NothingPairsError(f"{table.info.id} has no rows: there is nothing to compare")

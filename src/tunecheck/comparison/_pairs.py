@@ -26,6 +26,7 @@ class RunPair:
     """Two runs, their paired rows and their measured metrics."""
 
     def __init__(self, base: RunTable, new: RunTable, settings: ComparisonSettings) -> None:
+        """Pair the rows of two runs; raises NothingPairsError if there are none."""
         self.base = base
         self.new = new
         self.settings = settings
@@ -57,7 +58,7 @@ class RunPair:
         return None if self.clusters is None else as_codes(self.clusters.labels)
 
     def sides(self, key: str) -> PairedValues:
-        """Return a metric's numbers by pair; for a slice (`metric[column=value]`) other pairs have NaN."""
+        """Return a metric's numbers by pair; a slice (`metric[column=value]`) has NaN for all other pairs."""
         if key not in self._sides:
             metric, _ = split_slice(key)
             sides, inside = sides_of(metric, self.base, self.new, self.pairing, self.codes), self.inside(key)
@@ -121,6 +122,7 @@ def tags_of(value: JSON) -> list[str]:
 
 
 def _tags_of_label(label: str | None) -> list[str]:
+    """Return the slices that a column's label names: each text of a JSON list of texts, else the label itself."""
     if label is None or not label.startswith('["'):
         return [] if label is None else [label]
     try:
@@ -133,6 +135,7 @@ class Runs:
     """Runs in order, one of them the base; any two runs can be paired."""
 
     def __init__(self, tables: Sequence[RunTable], settings: ComparisonSettings, base: int = 0) -> None:
+        """Keep the tables; `base` is the position of the base among them."""
         self.tables = tables
         self.settings = settings
         self.base_place = base

@@ -61,7 +61,7 @@ def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
 def part_of(
     column: str, value: str, found: PairedBinary | PairedScores, title: str = "", *, named: bool = True
 ) -> Part:
-    """Return a slice with its statistics; `title` is the heading of its table."""
+    """Return a slice with its statistics; `title` is the heading of a plug-in's figures."""
     moved = (found.difference.standard_error or 0.0) > 0 or bool(found.difference.value)
     return Part(
         column,
@@ -78,7 +78,7 @@ def part_of(
 
 
 def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Part]:
-    """Yield the slices of a column with corrected p-values and verdicts."""
+    """Yield the slices of a column with corrected p-values and verdicts; `overall` is tested by itself."""
     total = [part for part in parts if part.value == "overall"]
     rest = [part for part in parts if part.value != "overall"]
     for family in (total, rest):

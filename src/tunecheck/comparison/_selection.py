@@ -225,7 +225,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
     chosen = Chosen(metric.name, metric.key, metric.evaluator, tested=True)
     common = common_rows(chosen.key, runs)
     if not len(common.items):
-        raise ConfigurationError(f"no row has {chosen.name} in every run: there is nothing to rank them on")
+        raise ConfigurationError(f"no row has {chosen.name} in every run: the runs cannot be ranked")
     ranking = rank_runs(common, runs, judges_labels(chosen, runs))
     best = choose(against)
     told, optimism = _with_optimism(best, common, len(tables))
@@ -253,7 +253,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
 
 
 def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[Decision, float | None]:
-    """Add to the decision how much the best of three or more runs is overestimated on average; return both."""
+    """Return the decision with how much the best of three or more runs is overestimated, and that size or None."""
     optimism = expected_optimism(common.scores, common.labels) if runs > 2 else None
     if optimism is None:
         return decision, None
@@ -263,6 +263,7 @@ def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[D
 
 
 def _notes(runs: Runs, rows: int, against: Sequence[RunComparison]) -> Iterator[str]:
+    """Yield notes on rows left out of the ranking and on runs that stopped early, then the comparisons' own notes."""
     left_out = len(runs.base.items.ids) - rows
     if left_out:
         yield f"{plural(left_out, 'row')} of {runs.base.info.id} left out of the ranking: a run has no figure for them"

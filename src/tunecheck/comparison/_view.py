@@ -91,6 +91,7 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
 
 
 def _check(decision: Decision) -> Check:
+    """Return a decision as a check for CI: keep is a failure; undecided and invalid are errors."""
     said = "\n".join(text for text, _ in decision_lines(decision))
     ended = {"ship": None, "keep": "failure", "undecided": "error", "invalid": "error"}[decision.decision]
     return Check("tunecheck.decision", f"{decision.candidate} against {decision.base}", said, ended)  # type: ignore[arg-type]
@@ -125,6 +126,7 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
 
 
 def _comparison_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
+    """Yield the page with all details; `rows` is the most rows shown from each list."""
     last, best = comparison.against[-1], comparison.best
     yield from _first_parts(comparison)
     answer = [*_answer(last, comparison)]
@@ -148,6 +150,7 @@ def _interval(label: str, estimate: Estimate) -> Interval:
 
 
 def _runs_table(comparison: Comparison) -> Table:
+    """Return a table of the runs: label, id, and number of rows; a line below says why a run stopped early."""
     many = len(comparison.against) > 1
     rows: list[Sequence[Sentence]] = []
     for number, run in enumerate(comparison.runs, 1):
@@ -194,6 +197,7 @@ def _answer(against: RunComparison, comparison: Comparison) -> Iterator[Sentence
 
 
 def _said_of(metric: MetricComparison) -> Sentence:
+    """Return a metric's name and verdict as a sentence."""
     said = [headline(metric), margin_text(metric)]
     return _name(metric.name, _STYLES.get(metric.verdict or "", "strong")), f": {'; '.join(filter(None, said))}"
 
@@ -217,6 +221,7 @@ def _heads(comparison: Comparison, label: str = "") -> list[Cell]:
 
 
 def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cell]:
+    """Yield one metric's row of the table of metrics."""
     kind = metric.kind
     style: Style = "" if metric.tested else "dim"
     if metric.tested or metric.name == metric.evaluator:
@@ -255,6 +260,7 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
 
 
 def _part_cells(part: Part, metric: MetricComparison) -> list[Cell]:
+    """Return one slice's row of its table."""
     style = _STYLES.get(part.verdict or "", "")
     name = Words(clean(part.value, 40), style, foreign=True)
     tests = (p_text(part.p_value), p_text(part.p_adjusted), _detectable(metric.kind, part.smallest_difference))
@@ -298,6 +304,7 @@ def _iterations_table(comparison: Comparison) -> Table:
 
 
 def _iteration(comparison: Comparison, history: History, number: int) -> Words:
+    """Return a metric's figure in run `number`, marked if it is better or worse than the first run."""
     verdict = comparison.against[number - 1].metric(history.name).verdict if number else None
     style = _STYLES.get(verdict or "", "")
     mark = {"good": "▲ ", "bad": "▼ "}.get(style, "")
@@ -308,6 +315,7 @@ def _iteration(comparison: Comparison, history: History, number: int) -> Words:
 
 
 def _row_lists(metric: MetricComparison, most: int) -> Iterator[ViewPart]:
+    """Yield a line with the counts of changed rows, then the first `most` rows of each list."""
     counts = ", ".join(
         f"{metric.totals.get(name, 0):,} {name}" for name in _LISTS if name != "flaky" or metric.totals.get("flaky")
     )
@@ -343,7 +351,7 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int) -> T
 
 
 def _groups(row: RowChange) -> tuple[list[str], list[str]]:
-    """Return the distinct causes of a row's faults in the base and in the new run."""
+    """Return the causes of a row's faults in the base, and in the new run; each once."""
     sides = (row.base_faults, row.base_reason), (row.new_faults, row.new_reason)
     groups = (fault_groups(faults, reason or "") for faults, reason in sides)
     base, new = (list(dict.fromkeys(title_of_cause(*each) for each in of.items())) for of in groups)
@@ -386,7 +394,7 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
         ids = plural(len(pairs.other_content), "id")
         yield f"{ids} in both runs with other content: {_first_names(pairs.other_content)}"
     if pairs.by_content:
-        yield f"{plural(pairs.by_content, 'row')} paired by content: the runs call them otherwise"
+        yield f"{plural(pairs.by_content, 'row')} paired by content, because their ids differ"
     if pairs.by_id_alone and not _are_of_one_plugin(comparison.base, comparison.new):
         yield "rows are paired by id alone: their contents cannot be compared"
     yield from _failures(against)
@@ -399,6 +407,7 @@ def _are_of_one_plugin(base: RunInfo, new: RunInfo) -> bool:
 
 
 def _failures(against: RunComparison) -> Iterator[str]:
+    """Yield notes on errors of evaluators and on rows that have a figure in one run only."""
     seen: set[str] = set()
     for metric in against.tested:
         sides = (metric.base_rows, metric.new_rows)
@@ -431,6 +440,7 @@ def selection_view(selection: Selection, rows: int = 3, *, details: bool = False
 
 
 def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPart]:
+    """Yield the page of a selection; `rows` is the most rows shown by outcome, None for no rows."""
     said: list[Sentence] = [Words(SIMULATED, "warn")] if selection.simulated else []
     said += _decision(selection.decision)
     last = selection.decisions[-1].candidate

@@ -78,6 +78,7 @@ def _size(kind: Kind, value: float) -> str:
 
 
 def _decimal(value: float) -> str:
+    """Format a number with three decimals, or fewer if it is large."""
     size = abs(value)
     if size >= 1e9:
         return f"{value:.3g}"
@@ -130,14 +131,14 @@ def margin_text(metric: MetricComparison) -> str:
         return ""
     size = size_text(metric.kind, tested.margin)
     if tested.shown is None:
-        return f"no worse by {size}: cannot be said"
+        return f"whether it is at most {size} worse cannot be said"
     return f"shown to be at most {size} worse" if tested.shown else f"NOT shown to be at most {size} worse"
 
 
 def sentences_of(decision: EarlyStop, run_id: str) -> Iterator[str]:
     """Yield sentences on a run's early decision and its figures."""
     if not decision.stopped:
-        yield f"not decided early: all {plural(decision.of, 'row')} were asked, and all figures are an ordinary run's"
+        yield f"not decided early: all {plural(decision.of, 'row')} were asked, as in any complete run"
         return
     beyond = f"{decision.asked_beyond:,} more were under way then, " if decision.asked_beyond else ""
     rest = f"{beyond}{decision.not_asked:,} were not asked: journal.jsonl names them, --resume {run_id} --all asks them"
@@ -146,7 +147,7 @@ def sentences_of(decision: EarlyStop, run_id: str) -> Iterator[str]:
         level, method = decision.confidence, "valid at any stopping"
         estimate = Estimate(metric.difference, metric.low, metric.high, metric.pairs, level, method)
         base, new = (value_text(metric.kind, side) for side in (metric.base, metric.new))
-        interval = f"{interval_text(metric.kind, estimate)}: {100 * level:.3g}% interval that holds whenever one stops"
+        interval = f"{interval_text(metric.kind, estimate)}: {100 * level:.3g}% interval, valid at any stop"
         yield f"{metric.name}: {base} → {new}, {difference_text(metric.kind, metric.difference)} ({interval})"
 
 
@@ -219,7 +220,7 @@ def regression_text(selection: Selection, last: str) -> str:
 
 
 def row_text(change: RowChange, kind: Kind) -> str:
-    """Describe how a row changed: faults that came and went, or both numbers."""
+    """Describe how a row changed: both numbers if they differ, and faults that came and went."""
     said = [f"now: {'; '.join(change.come)}"] if change.come else []
     said += [f"no more: {'; '.join(change.gone)}"] if change.gone else []
     if kind != "binary" and change.base != change.new:

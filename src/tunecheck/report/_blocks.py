@@ -24,6 +24,7 @@ class Blocks:
     """Packs records in their order; each full block is passed to `write` with its name."""
 
     def __init__(self, name: str, write: Callable[[str, str], None]) -> None:
+        """Start without records; `write` gets the name and the packed text of each full block."""
         self._name = name
         self._write = write
         self._waiting: list[bytes] = []
@@ -61,7 +62,7 @@ class Shared:
         self._known: dict[bytes, int] = {}
 
     def number(self, text: str) -> int:
-        """Return the number of a text."""
+        """Return the number under which a text is stored; store it if it is new."""
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if digest not in self._known:
             self._known[digest] = self._blocks.add(text)
@@ -85,7 +86,7 @@ def cut(text: str, most: int = LONGEST) -> str:
 
 
 def line(text: str, most: int) -> str:
-    """Return the beginning of a text on one line."""
+    """Return a text's beginning on one line, cut to `most` characters."""
     short = " ".join(text[: 2 * most].split())
     return short if len(short) <= most and len(text) <= 2 * most else f"{short[: most - 1]}…"
 
@@ -107,6 +108,7 @@ def as_json(value: JSON, *, readable: bool = False) -> str:
 
 
 def _in_lines(text: bytes) -> bytes:
+    """Indent JSON text over several lines; return text that msgspec cannot read unchanged."""
     import msgspec
 
     with contextlib.suppress(msgspec.DecodeError):  # an invalid character, or too deep: keep it on one line
@@ -115,7 +117,7 @@ def _in_lines(text: bytes) -> bytes:
 
 
 def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:
-    """Return the differing middle of two texts, with a few equal characters around it."""
+    """Return the middle part in which two texts differ, from each, with a few equal characters around it."""
     shorter = min(len(before), len(after))
     start = next((at for at in range(shorter) if before[at] != after[at]), shorter)
     rest = shorter - start
@@ -124,6 +126,7 @@ def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:
 
 
 def _part(text: str, start: int, end: int, most: int) -> str:
+    """Return a text without its first `start` and last `end` characters, but with some of them as context."""
     first, last = max(0, start - _AROUND), min(len(text), len(text) - end + _AROUND)
     shown = cut(text[first:last], most)
     return f"{'…' if first else ''}{shown}{'…' if last < len(text) else ''}"

@@ -113,6 +113,7 @@ def names_of(calls: Iterable[FunctionCall]) -> list[str]:
 
 
 def _read(value: JSON, tools: ToolDefinitions) -> Reading:
+    """Return the calls in a value; a lone object such as `{"f": {…}}` counts as one call if there are no tools."""
     single = isinstance(value, dict) and len(value) == 1 and all(isinstance(item, dict) for item in value.values())
     return read_calls([value] if single and not tools else value, tools=tools)
 
@@ -131,7 +132,7 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
 
 
 def _words(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
-    """Return the parts of a side that are not calls: text, other data, and a problem of reading."""
+    """Return a side's text, other data and reading problem, and the number of calls beyond those shown."""
     words = reading.text if reading.calls else value
     if isinstance(text, str) and text.strip() and text != words:
         words = f"{words}\n{text}" if isinstance(words, str) and words.strip() else text
@@ -192,6 +193,7 @@ def _lines(
 
 
 def _unpaired(missing: Iterable[FunctionCall], left: Iterable[FunctionCall], extra: str) -> list[_CallLine]:
+    """Return a line for each call without a partner; `extra` is the status of calls that were not expected."""
     return [*(_CallLine(call, None, "missing") for call in missing), *(_CallLine(None, call, extra) for call in left)]
 
 
@@ -205,7 +207,7 @@ def _line(pair: Pair, status: str) -> _CallLine:
 
 
 def _give_faults(lines: Sequence[_CallLine], faults: Iterable[Fault]) -> None:
-    """Assign each fault of an argument to the pair that differs at its path, else to the first pair of its function."""
+    """Add each argument's fault to the line that differs at its path, else to the first line of its function."""
     for fault in faults:
         own = [each for each in lines if fault.call in [side and side.name for side in (each.expected, each.actual)]]
         if own and fault.code not in _WHOLE_CALLS:
@@ -215,7 +217,7 @@ def _give_faults(lines: Sequence[_CallLine], faults: Iterable[Fault]) -> None:
 
 
 def _confusions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
-    """Yield expected functions with the functions that were called instead."""
+    """Yield each expected function with the function that was called instead, or with itself."""
     missing, extra = [], []
     for line in lines:
         if line.expected is not None and line.actual is not None:
@@ -235,6 +237,7 @@ def _argument(path: str, names: Iterable[str]) -> str | None:
 
 
 def _line_cells(line: _CallLine, *, alternatives: bool) -> JSON:
+    """Return a line for the page: `[expected call, actual call, status, notes]`, with marks on wrong arguments."""
     marks: dict[str, str] = {}
     notes: list[JSON] = []
     sides = [side for side in (line.expected, line.actual) if side is not None]
@@ -256,6 +259,7 @@ def _status_without_fault(judged: JudgedCalls | None) -> str:
 
 
 def _short_text(fault: Fault) -> str:
+    """Return a fault in a few words: its kind, else its message, else its title."""
     head, _, kind = fault.code.partition(".")
     if head == "wrong_argument" and kind:
         return kind.replace("_", " ")
@@ -273,6 +277,7 @@ def shown_call(call: FunctionCall, marks: Mapping[str, str] | None = None, *, al
 
 
 def _accepted_text(value: JSON) -> str:
+    """Return a list of accepted values as `1 | 2`; an empty text in it means that the argument is optional."""
     if not isinstance(value, list):
         return as_json(value)
     shown = [as_json(each) for each in value if each != ""]

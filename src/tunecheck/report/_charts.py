@@ -54,6 +54,7 @@ def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
 
 
 def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator[JSON]:
+    """Yield a histogram for each graded metric with more than two values; the threshold, if all rows share one."""
     for evaluator, outcome, counts in zip(evaluators, table.outcomes, table.thresholds, strict=True):
         for metric in evaluator.graded:
             values = [value for value in outcome.scores.get(metric.name, ()) if math.isfinite(value)]
@@ -78,7 +79,7 @@ def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: 
 
 
 def _histogram(numbers: Iterable[float]) -> JSON:
-    """Return the histogram and the quantiles of latencies or lengths."""
+    """Return the histogram and quantiles of latencies or lengths; None if no number is above 0."""
     values = sorted(number for number in numbers if math.isfinite(number) and number >= 0)
     if not values or values[-1] == 0:
         return None
@@ -93,7 +94,7 @@ def _histogram(numbers: Iterable[float]) -> JSON:
 
 
 def _confusion(confused: Coded) -> JSON:
-    """Return expected against called functions: the most confused ones, and all others together."""
+    """Return a table of expected by called functions, with the most confused ones by name; None without confusion."""
     counts = _count_values(confused)
     pairs = {tuple(map(str, loads(text))): count for text, count in counts.items() if text.startswith("[")}  # type: ignore[arg-type]
     if not any(expected != called for expected, called in pairs):

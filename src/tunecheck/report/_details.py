@@ -93,6 +93,7 @@ class DetailReader:
     """Builds the details of one run's rows; long values go to `shared`."""
 
     def __init__(self, run: ReportedRun, shared: Shared) -> None:
+        """Open a reader for each panel; `shared` stores long texts once for all rows."""
         self._run = run
         self._shared = shared
         folder = None if run.folder is None else run.folder.folder
@@ -136,6 +137,7 @@ class DetailReader:
         return self._answer_detail(row, columns, verdicts, parts, calls)
 
     def _parts(self, number: int, row: Mapping[str, JSON], columns: Columns) -> _Parts:
+        """Sort the row's columns by role; also passes the row to the panels, so call it once for each row."""
         data = {name: row[key] for name, key in columns.inputs}
         target = {name: row[key] for name, key in columns.target}
         ground_truth = self._run.ground_truth(data, target)
@@ -145,6 +147,7 @@ class DetailReader:
         return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth), panels)
 
     def _sides(self, verdicts: Sequence[Verdict], parts: _Parts) -> AnswerComparison | None:
+        """Return the row's ground truth and response for comparison; None for a conversation."""
         if parts.is_conversation:
             return None
         judged = _judged_calls(self._run.evaluators, verdicts)
@@ -154,6 +157,7 @@ class DetailReader:
     def _answer_detail(
         self, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], parts: _Parts, calls: SideBySide
     ) -> dict[str, JSON]:
+        """Return the details that depend on the answer: verdicts, errors, panels, and calls or turns."""
         pairs = zip(columns.evaluators, verdicts, strict=True)
         cards: list[JSON] = [_verdict(row, own, verdict) for own, verdict in pairs if own.any]
         shown: dict[str, JSON] = {"verdicts": cards, "errors": [*_errors(row, columns)]}
@@ -191,7 +195,7 @@ class DetailReader:
 
 
 def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation:
-    """Return the question: the first columns that hold turns and messages, else a text under a usual name."""
+    """Return the question in a row: its turns, else its messages, else a text under a usual name."""
     conversation = _Conversation()
     for name, value in data.items():
         if value is ground_truth or not isinstance(value, list):
@@ -246,7 +250,7 @@ def _call_text(call: JSON) -> str:
 
 
 def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) -> JudgedCalls | None:
-    """Return the findings for a row's calls; evaluators that compare arguments come before others."""
+    """Return the findings on a row's calls by the evaluator that tells most; None if none compares calls."""
     judged: list[tuple[int, JudgedCalls]] = []
     for evaluator, verdict in zip(evaluators, verdicts, strict=True):
         faults = verdict.faults and tuple(fault for fault in verdict.faults if fault.call is not None)
@@ -276,6 +280,7 @@ def _verdict(row: Mapping[str, JSON], own: EvaluatorKeys, verdict: Verdict) -> J
 
 
 def _differences(items: Sequence[JSON]) -> Iterator[JSON]:
+    """Yield `[where, expected, actual, kind]` for each difference that a judge lists."""
     objects = (item for item in items[:_MOST_DIFFERENCES] if isinstance(item, dict))
     return (_texts(item, ("where", "expected", "actual", "kind")) for item in objects)
 
@@ -294,6 +299,7 @@ def _cause(row: Mapping[str, JSON]) -> JSON:
 
 
 def _errors(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
+    """Yield `[stage, type, message, request id]` for each error of the row."""
     for stage, key in columns.errors:
         error = row[key]
         values = error if isinstance(error, dict) else {"message": error}
@@ -301,7 +307,7 @@ def _errors(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
 
 
 def _failed_turn(row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict]) -> JSON:
-    """Return the turn in which a conversation failed, counted from 0, if an evaluator says so."""
+    """Return the turn in which a conversation failed, counted from 0; None if no evaluator says so."""
     for fault in (fault for verdict in verdicts for fault in verdict.faults):
         if fault.turn is not None:
             return fault.turn - 1
@@ -317,6 +323,7 @@ def _state_differences(row: Mapping[str, JSON], columns: Columns) -> Iterator[JS
 
 
 def _properties(row: Mapping[str, JSON], columns: Columns, name: str) -> Iterator[JSON]:
+    """Yield each evaluator's value of this property; None if it has properties without that one."""
     for own in columns.evaluators:
         properties = row.get(own.properties)
         if isinstance(properties, dict):

@@ -44,6 +44,7 @@ class Coded:
         self.rows.append(codes[0] if len(codes) == 1 else codes or None)
 
     def _code(self, value: str) -> int:
+        """Return the number of a value; from 1,000 different values on, new ones share a number."""
         if value not in self._numbers and len(self.values) >= _MOST_KINDS:
             value = _OTHERS
         code = self._numbers.setdefault(value, len(self.values))
@@ -71,7 +72,7 @@ class Outcomes:
     scores: Mapping[str, Sequence[float]]
 
     def written(self, evaluator: Evaluated, most: int = MOST_ROWS) -> dict[str, JSON]:
-        """Return the first rows for the page: results in one text, and the first graded metric's numbers."""
+        """Return the first rows for the page: results as one text, and numbers of the first graded metric or null."""
         numbers = self.scores.get(evaluator.graded[0].name) if evaluator.graded else None
         return {"results": self.results[:most], "scores": None if numbers is None else round_numbers(numbers[:most])}
 
@@ -116,6 +117,7 @@ class RowIndex:
     """
 
     def __init__(self, run: ReportedRun) -> None:
+        """Start without rows, except that the evaluators' outcomes are read at once from the run's table."""
         self.texts: dict[str, list[JSON]] = {name: [] for name in ("ids", "questions", "answers", "notes")}
         self.coded = {name: Coded() for name in _CODED}
         self.groups = {column: Coded() for column in run.manifest.group_by if column != "row_kind"}
@@ -126,7 +128,7 @@ class RowIndex:
         self.failed_rows = 0
 
     def add(self, row: Mapping[str, JSON], columns: Columns, details: Details) -> None:
-        """Add one more row."""
+        """Add a row to every column of the index."""
         failed_by = [verdict for verdict in details.verdicts if verdict.word == "fail"]
         errors = [*errors_of(row)] if columns.errors else []
         words = [*(words for _, _, words in errors), *(each.reason for each in failed_by)]
@@ -157,6 +159,7 @@ class RowIndex:
         self.simulated += row.get("outputs.simulated") is True
 
     def _add_figures(self, row: Mapping[str, JSON]) -> None:
+        """Add the row's latencies and token counts; NaN for a missing one."""
         usage = row.get("outputs.usage")
         counts = usage if isinstance(usage, dict) else {}
         for name in _FIGURES:
@@ -184,6 +187,7 @@ def round_numbers(numbers: Iterable[float]) -> list[JSON]:
 
 
 def _round(number: float) -> JSON:
+    """Return a number with five digits; null for NaN and infinity, a whole number without a point."""
     if not math.isfinite(number):
         return None
     if number == int(number) and abs(number) < 1e15:

@@ -32,7 +32,11 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @contextlib.asynccontextmanager
 async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """Serve an application within this block and yield its address; port 0 chooses a free port."""
+    """Serve an application within this block and yield its address; port 0 chooses a free port.
+
+    Raises:
+        ConfigurationError: the port is taken or out of range.
+    """
     # aiohttp logs a traceback for each malformed request; the status of the reply tells the sender.
     quiet = logging.Logger("tunecheck.serving", logging.CRITICAL)
     runner = web.AppRunner(app, access_log=None, logger=quiet, shutdown_timeout=5)
@@ -93,7 +97,7 @@ def check_token(given: str, token: str, command: str) -> None:
 
 @web.middleware
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse requests that do not name this machine, and return errors as plain text."""
+    """Answer only requests that name this machine (else 403); turn every error into a plain text reply."""
     if not is_of_this_machine(request):
         response: web.StreamResponse = web.Response(status=403, text=NOT_THIS_MACHINE)
     else:
@@ -120,6 +124,7 @@ def is_of_this_machine(request: web.Request) -> bool:
 
 
 def _names_this_machine(address: str) -> bool:
+    """Return whether the host in an address is localhost or a loopback address."""
     try:
         host = urlsplit(address).hostname
     except ValueError:

@@ -62,7 +62,7 @@ class OtherRun:
         self._waiting = iter(self.run.rows.only([at for at in self.partners if at is not None]))
 
     def row(self, at: int) -> ResultRow | None:
-        """Return this run's row for a row of the reported run, or None; call it in the order of rows."""
+        """Return this run's partner of row `at`, or None; reads on in the file, so call it in the order of rows."""
         return None if self.partners[at] is None else next(self._waiting)
 
 
@@ -77,6 +77,11 @@ class OtherRuns:
     def __init__(
         self, others: Sequence[ReportedRun], run: ReportedRun, shared: Shared, settings: ComparisonSettings
     ) -> None:
+        """Compare the run with the others, and pair its rows with theirs.
+
+        Raises:
+            ConfigurationError: two runs have no row in common.
+        """
         tables = [each.table for each in (*others, run)]
         compared = compare_tables(tables, settings)
         self.comparison: Comparison = compared.comparison
@@ -130,6 +135,7 @@ class OtherRuns:
 
 
 def _describe(other: OtherRun, new: ReportedRun) -> JSON:
+    """Return another run for the page: its name, facts, and outcomes by evaluator (null if it lacks one)."""
     own = other.outcomes
     return {
         "run": other.run.id,
@@ -140,7 +146,7 @@ def _describe(other: OtherRun, new: ReportedRun) -> JSON:
 
 
 def _held(against: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JSON]:
-    """Return the comparison of one run with the base; metrics and parts are the comparison's own JSON."""
+    """Return the comparison of one run with the base, as the page reads it."""
     pairs = against.pairs
     stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
     parts: list[JSON] = [part.as_json() for part in (*against.figures, *against.parts)]

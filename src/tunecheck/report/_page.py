@@ -34,6 +34,7 @@ class Page:
     """The parts of a page before and after its data."""
 
     def __init__(self, scripts: Iterable[str], styles: Iterable[str]) -> None:
+        """Join scripts and styles, and allow only these two by hash in the content security policy."""
         style = "\n".join(styles)
         script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "\n})();\n"
         self.policy = "; ".join(
@@ -75,7 +76,7 @@ _UNSAFE = re.compile(r"[<\x7f-\x9f\u2028\u2029]")
 
 
 def embed_json(name: str, text: str) -> str:
-    """Return JSON text as a data element; no text in it can be run or close the element."""
+    """Return JSON text as a data element of the page; no text in it can run as code or end the element."""
     safe = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return f'<script type="application/json" id="{name}">{safe}</script>\n'
 

@@ -228,6 +228,7 @@ class ShapeReader:
         return self._of_shape(tuple(row))
 
     def _columns(self, shape: Sequence[str]) -> Columns:
+        """Return the role of each key of a row with this shape: input, target output, evaluator or error."""
         columns = Columns()
         own: dict[str, list[tuple[str, str]]] = {each.name: [] for each in self._evaluators}
         longest_first = sorted(own, key=len, reverse=True)

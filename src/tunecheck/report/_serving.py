@@ -48,6 +48,7 @@ def make_app(results_dir: Path, token: str) -> web.Application:
 
     @web.middleware
     async def with_token(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse requests without the token (in the address or a cookie); keep it in a cookie."""
         given = request.query.get("token", request.cookies.get(cookie, ""))
         check_token(given, token, "tunecheck view")
         response = await handler(request)
@@ -75,6 +76,7 @@ class _Pages:
     """Builds pages on request; caches the last report while the files of its runs stay unchanged."""
 
     def __init__(self, results_dir: Path) -> None:
+        """Serve this folder; no page is made yet."""
         self._results_dir = results_dir
         self._shown: Sequence[_Stamp] = ()
         self._page = b""
@@ -93,6 +95,7 @@ class _Pages:
         return web.Response(body=page, content_type="text/html", charset="utf-8")
 
     def _runs(self, names: list[str]) -> list[Run]:
+        """Return the runs with these ids; raise HTTPNotFound if one is not in the folder."""
         known = {run.id: run for run in list_runs(self._results_dir)}
         missing = [name for name in names if name not in known]
         if missing:
@@ -100,6 +103,7 @@ class _Pages:
         return [known[name] for name in names]
 
     def _make_page(self, runs: list[Run]) -> bytes:
+        """Return the report of the first run against the others; reuse the last one if no file has changed."""
         asked = [*map(_stamp, runs)]
         if asked != self._shown:
             with tempfile.TemporaryDirectory(prefix="tunecheck-view-") as folder:

@@ -54,6 +54,7 @@ def _content(content: JSON) -> str:
 
 
 def _part_text(part: JSON) -> str:
+    """Return the text of a part of a message, or the part as JSON."""
     if isinstance(part, dict):
         text = part.get("text")
         return cut(text) if isinstance(text, str) else as_json(part)
@@ -61,6 +62,7 @@ def _part_text(part: JSON) -> str:
 
 
 def _calls_of(message: Mapping[str, JSON]) -> list[JSON]:
+    """Return a message's tool calls for the page."""
     if message.get("tool_calls") or message.get("function_call"):
         return [shown_call(call) for call in read_calls(dict(message)).calls[:_MOST_ITEMS]]
     return []
@@ -100,10 +102,12 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
 
 
 def _item(values: JSON, at: int) -> JSON:
+    """Return the value at this position, or None."""
     return values[at] if isinstance(values, list) and at < len(values) else None
 
 
 def _logged_step(logged: Sequence[JSON], made: JSON, called: set[str]) -> JSON:
+    """Return a step of a conversation's log: the answer, its reasoning, results of calls, and decoding problems."""
     items = [item for item in logged if isinstance(item, dict)]
     said: Mapping[str, JSON] = next((item for item in items if item.get("role") == "assistant"), {})
     step = _answer(said.get("content"), made, called)
@@ -172,6 +176,7 @@ def _shown_changes(before: JSON, after: JSON) -> Iterator[JSON]:
 
 
 def _plain(value: object) -> str:
+    """Return a state's value as text."""
     if value is ABSENT:
         return _ABSENT
     return value if isinstance(value, str) else as_json(value)  # type: ignore[arg-type]  # states of a log are JSON

@@ -55,6 +55,7 @@ def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
 
 
 def _groups(run: ReportedRun, index: RowIndex) -> Iterator[_RowGroup]:
+    """Yield all rows as the first group, then the rows by each value of each column, the largest groups first."""
     yield _RowGroup(None, None, range(run.table.info.rows))
     for column, coded in {"row_kind": index.coded["kinds"], **index.groups}.items():
         pairs = zip(coded.values, coded.rows_by_value(), strict=True)
@@ -92,7 +93,7 @@ def _lines(
 
 
 def _cells(table: RunTable, column: str, groups: Sequence[_RowGroup], *, is_rate: bool = False) -> list[JSON]:
-    """Return each group's figure; None for a group without one."""
+    """Return each group's figure with its interval; None for a group without one."""
     cells: list[JSON] = []
     for found in (rate_of(table, column, group.rows, resamples=_RESAMPLES) for group in groups):
         passed: dict[str, JSON] = {"passed": round((found.value or 0.0) * found.n)} if is_rate and found else {}
@@ -107,7 +108,7 @@ def estimate_json(figures: Estimate) -> dict[str, JSON]:
 
 
 def _sums(evaluator: Evaluated, run: ReportedRun) -> JSON:
-    """Return the evaluator's own totals, and pass^k if there are trials, as `[name, number]`."""
+    """Return the evaluator's own totals, and pass^k with several trials, as `[name, value]`."""
     metrics, start = run.metrics.get("metrics"), f"{evaluator.name}."
     known = metrics if isinstance(metrics, Mapping) else {}
     own = [(key.removeprefix(start), value) for key, value in known.items() if key.startswith(start)]
@@ -164,6 +165,7 @@ class _Report:
     """The writer of one report to a file."""
 
     def __init__(self, file: TextIO, opened: Sequence[ReportedRun], settings: ComparisonSettings) -> None:
+        """Prepare to write the last run of `opened`, compared with the runs before it."""
         self._file = file
         self._size = 0
         *others, run = opened
@@ -190,6 +192,7 @@ class _Report:
         self._file.write(embed_json(name, as_data(text)))
 
     def _read_rows(self) -> None:
+        """Add each row to the index, and its details to the file until the file is too large."""
         shapes = ShapeReader(self._run.evaluators)
         for at, row in enumerate(self._run.rows):
             columns = shapes.columns(row)

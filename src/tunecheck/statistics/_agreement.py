@@ -34,6 +34,7 @@ class Agreement:
     """Counts of pairs of classes, from the first rater (the reference) and the second rater."""
 
     def __init__(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Count the classes of each rater, and the rows on which both agree."""
         self.counts = {pair: count for pair, count in counts.items() if count}
         self.first: Counter[str] = Counter()
         self.second: Counter[str] = Counter()
@@ -62,9 +63,10 @@ class Agreement:
     def kappa(self, confidence: float = CONFIDENCE) -> Kappa:
         """Return Cohen's kappa with its asymptotic interval, limited to -1 and 1.
 
-        Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960),
-        37-46; the variance (the form that does not assume a kappa of 0): Fleiss, Cohen and Everitt, "Large sample
-        standard errors of kappa and weighted kappa", Psychological Bulletin 72 (1969), 323-327.
+        Figures that are not defined are None, with a remark. Cohen, "A coefficient of agreement for nominal scales",
+        Educational and Psychological Measurement 20 (1960), 37-46; the variance (the form that does not assume a kappa
+        of 0): Fleiss, Cohen and Everitt, "Large sample standard errors of kappa and weighted kappa", Psychological
+        Bulletin 72 (1969), 323-327.
         """
         z = normal_quantile(confidence)
         if self.total == 0:
@@ -82,7 +84,7 @@ class Agreement:
         return Kappa(value, low, high, error, self._one_class())
 
     def _variance(self, kappa: Fraction, expected: Fraction) -> Fraction:
-        """Return the variance, in exact arithmetic: full agreement has an error of exactly 0."""
+        """Return the variance of kappa, in exact arithmetic: full agreement has an error of exactly 0."""
         rest, total = 1 - kappa, self.total
         same = apart = Fraction(0)
         for (one, other), count in self.counts.items():
@@ -223,11 +225,12 @@ def fit_threshold(
 
 
 def _verdicts(labels: Flags, passed: Flags) -> Iterator[tuple[str, str]]:
+    """Yield the label and the verdict of each row, as texts."""
     yield from zip(labels.astype(str).tolist(), passed.astype(str).tolist(), strict=True)
 
 
 def _best_cut(labels: Flags, values: Floats) -> float:
-    """Return the best score to cut at; only existing scores are candidates."""
+    """Return the score to cut at with the highest kappa; only existing scores (at most 200) are candidates."""
     cuts = numpy.unique(values)
     if len(cuts) > _MOST_THRESHOLDS:
         cuts = cuts[numpy.linspace(0, len(cuts) - 1, _MOST_THRESHOLDS).astype(int)]

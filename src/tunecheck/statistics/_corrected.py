@@ -137,6 +137,7 @@ def errors_alike(base: LabelCounts, new: LabelCounts) -> float | None:
 
 
 def _fisher(hits: int, misses: int, other_hits: int, other_misses: int) -> float:
+    """Return the two-sided p-value of Fisher's exact test: does the share of hits differ between two samples?"""
     own, other, taken = hits + misses, other_hits + other_misses, hits + other_hits
     tables = range(max(0, taken - other), min(own, taken) + 1)
     counts = {each: math.comb(own, each) * math.comb(other, taken - each) for each in tables}
@@ -287,6 +288,7 @@ def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts
 
 
 def _variance(rate: Floats) -> Floats:
+    """Return the variance of one verdict with this pass rate, kept above 0."""
     inside = numpy.clip(rate, 1e-9, 1 - 1e-9)
     return inside * (1 - inside)
 
@@ -353,6 +355,7 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
 
 
 def _gain_interval(labelled: LabelCounts, confidence: float) -> tuple[float, float]:
+    """Return the interval of the judge's gain (sensitivity less false passes), by Newcombe's method."""
     right, wrong = labelled.sensitivity(confidence), labelled.false_passes(confidence)
     assert right.value is not None and right.low is not None and right.high is not None
     assert wrong.value is not None and wrong.low is not None and wrong.high is not None

@@ -91,6 +91,7 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
 def _smallest_verdict_change(
     comparison: PairedBinary, error: float, power: float, alpha: float
 ) -> tuple[float | None, str | None]:
+    """Return the smallest detectable difference of pass rates; or None and why there is none."""
     n, b, c = comparison.n, comparison.b, comparison.c
     rows, degrees = float(n), None
     if comparison.clusters is not None:

@@ -57,6 +57,7 @@ def bca_intervals(columns: Floats, confidence: float, seed: int, resamples: int)
 
 
 def _bca(values: Floats, means: Floats, reach: float) -> tuple[float, float]:
+    """Return the BCa interval of the mean of `values` from its bootstrap `means`; `reach` is in standard errors."""
     centre = values - values.mean()
     spread = float(centre @ centre)
     acceleration = float((centre**3).sum()) / (6 * spread**1.5)
@@ -66,6 +67,7 @@ def _bca(values: Floats, means: Floats, reach: float) -> tuple[float, float]:
     bias = normal.inv_cdf(min(max(share, 0.5 / len(means)), 1 - 0.5 / len(means)))
 
     def level(side: float) -> float:
+        """Return the share of bootstrap means below the interval's end, which is `side` standard errors away."""
         shrink = 1 - acceleration * (bias + side)
         if shrink <= 0:  # only with two or three rows: the level is so extreme that it includes the whole distribution
             return 0.0 if side < 0 else 1.0
@@ -126,6 +128,7 @@ def share(values: Floats, groups: RowGroups | None, confidence: float) -> Estima
 
 
 def _clustered_share(value: float, values: Floats, groups: RowGroups, confidence: float) -> Estimate:
+    """Return the estimate of a pass rate by Wilson's interval with the effective number of rows."""
     n, method = len(values), "Wilson, effective rows"
     error = groups.mean_error(values)
     if error is None:
@@ -234,6 +237,7 @@ def _mean(
     confidence: float,
     interval_or_degrees: Bounds | int,
 ) -> Estimate:
+    """Return the estimate of a mean; `interval_or_degrees` is a bootstrap interval, or the degrees of Student's t."""
     n, count = len(values), None if groups is None else groups.count
     if _constant(values):
         return _constant_mean(float(values[0]), n, count, limits, confidence)
@@ -255,6 +259,7 @@ def _within(low: float, high: float, limits: Bounds, value: float) -> Bounds:
 
 
 def _constant_mean(value: float, n: int, count: int | None, bounds: Bounds | None, confidence: float) -> Estimate:
+    """Return the estimate of a mean if all scores are the same; it has an interval only within known bounds."""
     limits = None if bounds is None or count == 1 else constant_interval(value, count or n, bounds, confidence)
     if limits is not None:
         return Estimate(value, *limits, n, confidence, "Wilson of no other score", 0.0, count)
@@ -303,6 +308,11 @@ def pass_hat_k(trials: Trials, k: int) -> float | None:
 
 
 def _mean_chance(trials: Trials, k: int, chance: Callable[[int, int], float]) -> float | None:
+    """Return the mean of `chance(passed, trials)` over items with k trials or more; None if there are none.
+
+    Raises:
+        ValueError: k is less than 1, or an item has more passes than trials.
+    """
     if k < 1:
         raise ValueError(f"k must be 1 or more, not {k!r}")
     for at, (passed, count) in enumerate(trials):

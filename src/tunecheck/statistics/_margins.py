@@ -14,7 +14,7 @@ _NO_ROOM = 1e-9
 
 
 def refutes(difference: Estimate, margin: float, *, higher_is_better: bool = True) -> bool:
-    """Return True if even the better end of the interval is worse than 0 by at least `margin`."""
+    """Return whether the interval shows a loss of `margin` or more: even its better end is as bad."""
     best = difference.high if higher_is_better else difference.low
     return best is not None and (-best if higher_is_better else best) >= margin
 
@@ -55,6 +55,7 @@ def rows_to_decide(
 
 
 def _rows_of_verdicts(gone: int, come: int, difference: Estimate, margin: float) -> int:
+    """Return the rows with which Tango's score decides, if all counts grow in proportion."""
     n, width = difference.n, normal_quantile(difference.confidence)
 
     def decided(times: float) -> bool:

@@ -67,6 +67,7 @@ def paired_binary(
 
 
 def _p_values(change: Floats, b: int, c: int, groups: RowGroups | None) -> dict[str, float | None]:
+    """Return the p-values of McNemar's test, or with clusters of a sign-flip test; None without enough data."""
     exact = mid = None
     if groups is None and len(change):
         exact, mid = mcnemar(b, c)
@@ -121,12 +122,13 @@ def tango_score(b: float, c: float, n: float, difference: float) -> float:
 
 
 def _where(score: Callable[[float], float], level: float) -> float:
-    """Return the difference at which the score has this level; the score falls as the difference grows from -1 to 1."""
+    """Return the difference at which a score has this level; scores fall as the difference grows from -1 to 1."""
     low, high = turning_point(lambda difference: score(difference) <= level, -1.0, 1.0)
     return low if level > 0 else high
 
 
 def _difference(change: Floats, b: int, c: int, groups: RowGroups | None, confidence: float) -> Estimate:
+    """Return the difference of two pass rates with Tango's interval; with clusters, by the effective rows."""
     n, count = len(change), None if groups is None else groups.count
     if n == 0:
         return Estimate(None, None, None, 0, confidence, "Tango", remark="there are no rows")
@@ -200,7 +202,7 @@ def filled(
     flipped: "Flips | None",
     of_what: str,
 ) -> PairedScores:
-    """Build the result from the estimates of both runs and of their difference, and the sign-flip test."""
+    """Return the result, built from the three estimates and the sign-flip test; `of_what` completes the test's name."""
     of_base, of_new, difference = estimates
     return PairedScores(
         n=len(change),
@@ -217,7 +219,7 @@ def filled(
 
 
 def _spans(scores: Floats, change: Floats) -> Bounds | None:
-    """Return the assumed range of each score if no score changed and the metric's bounds are unknown."""
+    """Return the assumed range of a difference if no score changed and the metric's bounds are unknown; else None."""
     if not len(scores) or change.any():
         return None
     low, high = min(0.0, float(scores.min())), max(0.0, float(scores.max()))

@@ -95,7 +95,7 @@ def as_clusters(labels: Labels | None, rows: int) -> RowGroups | None:
 
 
 def differences(base: Floats, new: Floats) -> Floats:
-    """Return new − base for each row; differences within rounding errors are 0.
+    """Return new − base for each row, as 0 within rounding errors.
 
     Raises:
         ValueError: base and new have different lengths.

@@ -88,6 +88,7 @@ class EarlyTest:
         *,
         verdicts: bool = False,
     ) -> None:
+        """Begin the test without pairs; refuse a margin or a confidence that is out of range (ValueError)."""
         if margin is not None and not 0 <= margin < 1:
             raise ValueError(f"margin must be 0 or more and below 1, not {margin!r}")
         self._margin, self._confidence = margin, confidence
@@ -142,13 +143,14 @@ class EarlyTest:
         return float(numpy.mean(self._base)), float(numpy.mean(self._new))
 
     def skip(self) -> None:
-        """Expect one pair fewer in the complete run: this one has no score on one side."""
+        """Note that a pair will never come, because one side has no score: the complete run has one pair fewer."""
         if self._total is not None:
             self._total -= 1
         if self._forecast is not None:
             self._forecast.total -= 1
 
     def _direction(self) -> Outcome:
+        """Return what the bets on better and on worse have decided so far."""
         if self._up.logarithm >= self._enough:
             return "better"
         return "worse" if self._down.logarithm >= self._enough else "undecided"
@@ -261,6 +263,7 @@ class _Promise:
     """
 
     def __init__(self, margin: float, total: int, confidence: float) -> None:
+        """Place one bet against each candidate mean of the complete run, from −margin upwards."""
         self._margin, self.total = margin, total
         self._reach, self._enough = normal_quantile(confidence), math.log(1 / (1 - confidence))
         span = min(1 + margin, _WIDEST / math.sqrt(max(total, 1)) + 1 / max(total, 1))
@@ -324,6 +327,7 @@ class FairWalk:
     """
 
     def __init__(self, alpha: float) -> None:
+        """Begin at 0; `alpha` is the chance that a fair walk may ever leave its bounds."""
         self._alpha = alpha
         self._inside: Floats = numpy.ones(1)
         """For a fair walk, the chance of each place inside the bounds; places are two apart and begin at `-_reach`."""
