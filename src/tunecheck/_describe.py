@@ -68,7 +68,7 @@ def read_as(
 
 
 def _without_secret(said: str, path: str) -> str:
-    """Return the message without long values; below `auth`, also without values that may be secrets."""
+    """Return msgspec's message without a long value; below `auth`, also without a short one, which may be a secret."""
     invalid = _INVALID.match(said)
     most = _MOST_OF_A_WORD if ".auth" in path else _MOST_SHOWN
     if invalid is None or len(invalid[1]) <= most:
@@ -77,7 +77,7 @@ def _without_secret(said: str, path: str) -> str:
 
 
 def _hint(problem: str, kind: object, steps: Sequence[str | int]) -> str:
-    """Return a hint with similar known keys or words, or an empty text."""
+    """Return "; did you mean …?" or the known keys or words for an unknown one; an empty text for other problems."""
     types = list(_below(msgspec.inspect.type_info(kind), steps))
     if unknown := _UNKNOWN.match(problem):
         return did_you_mean(unknown[1], [field.encode_name for each in types for field in getattr(each, "fields", ())])
@@ -114,6 +114,7 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
     """
 
     def fits(part: object) -> bool:
+        """Return True if the part can be converted to `kind`."""
         try:
             convert_value(part, kind)
         except msgspec.ValidationError:
@@ -125,7 +126,7 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
 
 
 def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
-    """Return a list with the value, without its parts that do not fit; empty if nothing fits."""
+    """Return a list with the value without its parts that do not fit; an empty list if nothing fits."""
     if fits(value):
         return [value]
     kept: dict[object, object] | list[object]
@@ -140,6 +141,7 @@ def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
 
 
 def _fits_under(fits: Callable[[object], bool], key: object, part: object) -> bool:
+    """Return True if a mapping with only this key and part fits."""
     return fits({key: part})
 
 
@@ -156,7 +158,7 @@ def one_of(value: T, known: Sequence[T], name: str) -> T:
 
 
 def shown_value(value: object) -> str:
-    """Return a short form of a value for a message; long texts are not shown."""
+    """Return a value for a message: short texts and numbers as JSON, others as "a list", "a text of 60 characters"."""
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= _MOST_SHOWN else f"a text of {len(value)} characters"
     if isinstance(value, dict):

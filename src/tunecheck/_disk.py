@@ -28,15 +28,21 @@ _NEITHER_FOLLOWED_NOR_WAITED_FOR = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O
 
 
 def open_regular(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
-    """Open a file in a binary mode.
+    """Open an ordinary file in a binary mode; links, pipes and devices are refused.
 
     Raises:
-        OSError: the file cannot be opened, is not an ordinary file, or is to be written and has a second name.
+        OSError: the file cannot be opened, is not an ordinary file, or has a second name (a hard link) and would be
+        written.
     """
     return cast("BinaryIO", open(path, mode, buffering, opener=_open))
 
 
 def _open(path: str, flags: int) -> int:
+    """Open a file for `open` without following links, and return its descriptor; truncate it only after all checks.
+
+    Raises:
+        OSError: the file cannot be opened, is not an ordinary file, or has a second name and would be written.
+    """
     try:
         descriptor = os.open(path, (flags | _NEITHER_FOLLOWED_NOR_WAITED_FOR) & ~os.O_TRUNC, 0o666)
     except OSError:
@@ -56,6 +62,7 @@ def _open(path: str, flags: int) -> int:
 
 
 def _refuse_if_odd(status: os.stat_result, path: str) -> None:
+    """Raise OSError unless the status is that of an ordinary file; the text says what it is instead."""
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
@@ -83,15 +90,20 @@ def sha256_of(path: Path) -> str:
 
 
 def lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a file.
+    """Return an iterator over the lines of a file, each with its line end; long lines are an error.
 
     Raises:
-        OSError: a line is longer than `MOST_IN_A_LINE`.
+        OSError: a line is longer than `MOST_IN_A_LINE` (while iterating).
     """
     return file if os.fstat(file.fileno()).st_size <= MOST_IN_A_LINE else _bounded_lines(file)
 
 
 def _bounded_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a large file, without reading an overlong line into memory.
+
+    Raises:
+        OSError: a line is longer than `MOST_IN_A_LINE`.
+    """
     for line in iter(lambda: file.readline(MOST_IN_A_LINE), b""):
         if len(line) == MOST_IN_A_LINE:
             raise OSError(errno.EFBIG, f"a line is longer than {MOST_IN_A_LINE >> 20} MB, the limit for a line")
@@ -125,7 +137,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to; at the end, sync and rename it, or remove it if writing failed."""
+    """Yield a temporary path to write to; at the end it replaces `path`, or is removed if an error was raised."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)  # in another user's folder it may be a hard link to another file
     try:
@@ -138,7 +150,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def put_in_place(temporary: Path, path: Path) -> None:
-    """Sync a finished file and rename it to its final name.
+    """Sync a finished file to the disk and rename it to its final name; on Windows, retry while it is open elsewhere.
 
     Raises:
         OSError: the file cannot be renamed.
@@ -165,10 +177,10 @@ _LOCK_PAUSE_S = 0.02
 
 
 def lock(path: Path, holder: str) -> BinaryIO:
-    """Lock a file until the returned handle is closed; create the file if it does not exist.
+    """Lock a file until the returned handle is closed, without waiting; create the file if it does not exist.
 
     Raises:
-        RunError: another process holds the lock (the message is `holder`), or the file cannot be locked.
+        RunError: another process holds the lock (`holder` is then the message), or the file cannot be locked.
     """
     with raise_as(RunError, path, "cannot be locked"):
         file = open_regular(_lock_path(path), "ab", buffering=0)
@@ -183,7 +195,7 @@ def lock(path: Path, holder: str) -> BinaryIO:
 
 
 def is_held(path: Path) -> bool:
-    """Return True if a process holds the lock of a file."""
+    """Return True if a process holds the lock of a file, or if that cannot be tested; False if there is no file."""
     locked = _lock_path(path)
     try:
         # Network file systems can lock only a file that is open for writing.
@@ -194,11 +206,15 @@ def is_held(path: Path) -> bool:
 
 
 def _lock_path(path: Path) -> Path:
+    """Return the file to lock in order to protect `path`: on Windows an empty file next to it, else `path` itself."""
     return path.with_name(f"{path.name}.lock") if _BESIDE else path
 
 
 def _locked_within(tries: int, file: BinaryIO) -> bool:
-    """Try to lock the file; return True on success. Another process may be checking the lock at the same moment."""
+    """Try to lock the file; return True on success.
+
+    Several tries, because another process may be checking the lock at the same moment.
+    """
     from filelock import lock_descriptor  # most commands lock nothing
 
     for left in reversed(range(tries)):

@@ -118,7 +118,7 @@ def error_text(error: BaseException) -> str:
 
 @contextmanager
 def raise_as(kind: type[TunecheckError], what: object, failed: str = "cannot be read") -> Iterator[None]:
-    """Turn an OSError into an error of the given kind, with the file, what failed, and the reason on one line."""
+    """Within this block, turn an OSError into an error of the given kind with the text `<what>: <failed>: <reason>`."""
     try:
         yield
     except OSError as error:

@@ -62,7 +62,10 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def to_json(faults: Iterable[Fault]) -> list[JSON]:
-    """Return faults for `<metric>_properties`: long texts are cut, large or unwritable values are left out."""
+    """Return faults as JSON for `<metric>_properties`: the first 20, and the first of each further code up to 40.
+
+    Long texts are cut, and large or unwritable values left out.
+    """
     kept: list[JSON] = []
     codes: set[str] = set()
     for fault in faults:
@@ -79,11 +82,12 @@ def read_faults(properties: object) -> tuple[Fault, ...]:
 
 
 def as_faults(items: Iterable[object]) -> tuple[Fault, ...]:
-    """Return the items that are faults or the JSON of faults."""
+    """Return the items that are faults or the JSON of faults; other items are skipped."""
     return tuple(fault for item in items if (fault := _fault(item)) is not None)
 
 
 def _fault(item: object) -> Fault | None:
+    """Return an item as a fault with checked fields; None if it is none, or its code is empty or over-long."""
     try:  # a user's instance may hold any values
         fault = convert_value(msgspec.structs.asdict(item) if isinstance(item, Fault) else item, Fault)
     except (msgspec.ValidationError, RecursionError):
@@ -92,7 +96,7 @@ def _fault(item: object) -> Fault | None:
 
 
 def fault_json(fault: Fault) -> dict[str, JSON]:
-    """Return one fault as JSON."""
+    """Return one fault as JSON, without unset fields; long texts are cut, large or unwritable values left out."""
     row: dict[str, JSON] = {"code": fault.code[:_LONGEST_CODE]}
     for name in ("call", "path", "message"):
         text = getattr(fault, name)
@@ -110,6 +114,7 @@ def fault_json(fault: Fault) -> dict[str, JSON]:
 
 
 def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
+    """Return a value in the form kept with a fault: long texts are cut; UNSET if it is too large or unwritable."""
     if isinstance(value, _Unset) or value is None or isinstance(value, bool):
         return value
     if isinstance(value, (list, dict)) and len(value) > _MOST_STORED:
@@ -162,6 +167,7 @@ def sentence(faults: Iterable[Fault]) -> str | None:
 
 
 def _phrases(faults: Iterable[Fault]) -> Iterator[str]:
+    """Yield the words of each fault; neighbours with one code for calling or not calling share one phrase."""
     for code, group in groupby(faults, key=lambda fault: fault.code if fault.message is None else ""):
         if code == "called_instead_of_answering":
             yield f"called {_calls([_call(fault.call, fault.actual) for fault in group])} when it should have answered"
@@ -173,6 +179,7 @@ def _phrases(faults: Iterable[Fault]) -> Iterator[str]:
 
 
 def _words(fault: Fault) -> str:
+    """Describe a fault in words: its message, else the phrase for its code with call, place and both values."""
     if fault.message is not None:
         return fault.message
     match fault.code:
@@ -205,11 +212,12 @@ def _words(fault: Fault) -> str:
 
 
 def _is_number(value: object) -> bool:
+    """Return True for a finite number; a bool counts as one."""
     return isinstance(value, (int, float)) and abs(value) < math.inf
 
 
 def _plain_words(fault: Fault) -> str:
-    """Describe a fault by its title, its place and both values."""
+    """Describe a fault by its place, the title of its code, and both values."""
     place = ": ".join(part for part in (fault.call, fault.path) if part)
     text = f"{cut(place, MOST_VALUE)}: {title(fault.code)}" if place else title(fault.code)
     if not isinstance(fault.expected, _Unset):
@@ -235,11 +243,13 @@ def cut(text: str, most: int) -> str:
 
 
 def _calls(calls: Sequence[str]) -> str:
+    """Return calls separated by commas; after five, only how many more there are."""
     text = ", ".join(calls[:_MOST_CHOICES])
     return f"{text} and {len(calls) - _MOST_CHOICES} more" if len(calls) > _MOST_CHOICES else text
 
 
 def _whole_call(call: Mapping[str, Any], any_of: bool = False) -> str:
+    """Return `{"name", "arguments"}` as `name(key=json, …)`."""
     return _call(call.get("name"), call.get("arguments"), any_of=any_of)
 
 
@@ -266,6 +276,7 @@ def _path(fault: Fault) -> str:
 
 
 def _expected_text(fault: Fault) -> str:
+    """Return the expected value of a fault as text, or "nothing" if it has none."""
     if isinstance(fault.expected, _Unset):
         return "nothing"
     return _accepted_values(fault.expected) if fault.any_of else shown_value(fault.expected)
@@ -281,7 +292,7 @@ def _accepted_values(values: JSON) -> str:
 
 
 def _around_difference(expected: str, actual: str) -> tuple[str, str]:
-    """Return two long texts, beginning shortly before their first difference."""
+    """Return both texts as JSON for a message; long ones begin shortly before their first difference."""
     if max(len(expected), len(actual)) <= MOST_VALUE:
         return shown_value(expected), shown_value(actual)
     start = _common_beginning(expected, actual) - _BEFORE_DIFFERENCE
@@ -291,6 +302,7 @@ def _around_difference(expected: str, actual: str) -> tuple[str, str]:
 
 
 def _common_beginning(one: str, other: str) -> int:
+    """Return how many characters the two texts have in common at their beginnings."""
     shorter = min(len(one), len(other))
     return next((at for at in range(shorter) if one[at] != other[at]), shorter)
 
@@ -333,6 +345,7 @@ def verdict(
 
 
 def _result(passed: bool | None) -> str:
+    """Return the `<metric>_result` of a verdict: "pass", "fail", or "not_applicable" for None."""
     if passed is None:
         return "not_applicable"
     return "pass" if passed else "fail"
@@ -355,6 +368,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 @cache
 def _table() -> _Table:
+    """Return the causes and fault titles of the core, read once from codes.toml."""
     text = files(__package__).joinpath("codes.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), _Table)
 
@@ -385,7 +399,7 @@ def cause_of_fault(code: str) -> str:
 
 
 def title_of_cause(code: str, title: str) -> str:
-    """Return the title of the cause that a fault stands for; `title` if there is none."""
+    """Return the title of the cause that a fault stands for; if it stands for no cause, return `title`."""
     known = _table().causes.get(cause_of_fault(code)) or causes().get(code)
     return title if known is None else known.title
 
@@ -418,24 +432,24 @@ _FILTER = r"(?i)content[_ ]?(?:filter|policy|management)|ResponsibleAIPolicy"
 
 
 def repeats_itself(text: str) -> bool:
-    """Return True if a text's last characters occur at least three times: more tokens would not help the model."""
+    """Return True if a text's last 40 characters occur three times or more: more tokens would not help the model."""
     return len(text) > _LOOP and text.count(text[-_LOOP:]) > 2
 
 
 def error_cause(error: str) -> str:
-    """Return the cause of a row without an answer, by the wording of its error."""
+    """Return the code of the cause that an error's wording shows: `filtered`, `overflow`, else `server_fault`."""
     if re.search(_FILTER, error):
         return "filtered"
     return "overflow" if _patterns()["overflows"].search(error) else "server_fault"
 
 
 def refuses(text: str) -> bool:
-    """Return True if a text begins like a refusal. Services do not mark refusals reliably."""
+    """Return True if a text begins like a refusal to answer. Services do not mark refusals reliably."""
     return _patterns()["refusals"].match(text.lstrip()[:_BEGINNING]) is not None
 
 
 def asks_back(text: str) -> bool:
-    """Return True if a text asks the user for something, other than whether there is more to do."""
+    """Return True if the end of a text asks the user for information, not only whether there is more to do."""
     requests, offers = _patterns()["requests"], _patterns()["offers"]
     sentences = re.findall(_SENTENCE, text[-_END:])
     return any(requests.search(sentence) and not offers.search(sentence) for sentence in sentences)
@@ -443,6 +457,7 @@ def asks_back(text: str) -> bool:
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
+    """Return the expressions of phrases.toml by name, read and compiled once."""
     table = tomllib.loads(files(__package__).joinpath("phrases.toml").read_text("utf-8"))
     words, compiled = table.pop("words"), {}
     for name, entry in table.items():

@@ -86,6 +86,7 @@ def check_first_record(path: Path) -> None:
 
     Raises:
         NewerFileError: a later version wrote it.
+        ConfigurationError: the record's version is not a version number.
     """
     try:
         with open_regular(path) as file:
@@ -106,7 +107,7 @@ class MetricEntry(msgspec.Struct, frozen=True):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Return the lowest and the highest value, if both are declared and plausible."""
+        """The lowest and the highest value, if both are declared and plausible (below 1e100), else None."""
         low, high = self.range if self.range is not None and len(self.range) == 2 else (None, None)
         return (low, high) if low is not None and high is not None and -1e100 < low < high < 1e100 else None
 
@@ -125,7 +126,7 @@ class EvaluatorEntry(msgspec.Struct, frozen=True, kw_only=True):
     metrics: list[MetricEntry] = []
 
     def metric(self, name: str | None) -> MetricEntry | None:
-        """Return the declaration of a metric, or None."""
+        """Return the declaration of the metric with this name, or None."""
         return next((metric for metric in self.metrics if metric.name == name), None)
 
 
@@ -241,7 +242,7 @@ class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
     pass_rates: dict[str, tuple[float, float]] = {}
 
     def sentences(self) -> Iterator[str]:
-        """Yield the notes for the user."""
+        """Yield notes for the user: how many answers have such calls, and both pass rates if they differ."""
         how = "they do not count" if self.reading == "strict" else "they count"
         yield (
             f"{self.unparsed:,} of {self.answers:,} answers contain calls that the server did not parse; a production "

@@ -28,7 +28,7 @@ HIDDEN: dict[str, str] = {}
 
 
 def fingerprint(thing: object) -> str | None:
-    """Return the fingerprint of a function, an instance, a partial or a bound method, or None."""
+    """Return the fingerprint of a function, an instance, a partial or a bound method; None if it cannot have one."""
     try:
         return content_hash(_parts(thing))
     except Exception:  # noqa: BLE001 - reading a user's object runs its code; an unreadable one has no fingerprint
@@ -36,7 +36,10 @@ def fingerprint(thing: object) -> str | None:
 
 
 def stable_arguments(thing: object) -> dict[str, JSON] | None:
-    """Return an instance's arguments (its `arguments`, else its attributes), or None if they are not plain data."""
+    """Return an instance's arguments for the manifest: its dict `arguments`, else its attributes.
+
+    None if they are not plain data.
+    """
     try:
         arguments: dict[str, JSON] = json.loads(_data(_arguments(thing)))
     except Exception:  # noqa: BLE001 - as above
@@ -45,7 +48,11 @@ def stable_arguments(thing: object) -> dict[str, JSON] | None:
 
 
 def _parts(thing: object) -> JSON:
-    """Return the content of a fingerprint; an error means that there is no fingerprint."""
+    """Return the content to hash for a fingerprint: kind, name, arguments and code.
+
+    Raises:
+        Exception: the thing has hidden state or code, so it has no fingerprint.
+    """
     if isinstance(thing, functools.partial):
         return ["partial", _parts(thing.func), _data([thing.args, thing.keywords])]
     if isinstance(thing, MethodType):
@@ -57,6 +64,11 @@ def _parts(thing: object) -> JSON:
 
 
 def _arguments(thing: object) -> dict[str, object]:
+    """Return an instance's settings: its dict `arguments`, else all its attributes.
+
+    Raises:
+        TypeError: the instance keeps state outside of its attributes.
+    """
     declared = getattr(thing, "arguments", None)
     if isinstance(declared, dict):
         return declared
@@ -67,7 +79,11 @@ def _arguments(thing: object) -> dict[str, object]:
 
 
 def _data(value: object) -> str:
-    """Return a value as text if it is plain data; raise TypeError if it contains an object."""
+    """Return a plain value as JSON, with values from the environment replaced by their references.
+
+    Raises:
+        TypeError: it contains an object.
+    """
     text = json.dumps(value, sort_keys=True)
     for hidden, written in HIDDEN.items():
         text = text.replace(json.dumps(hidden)[1:-1], json.dumps(written)[1:-1])
@@ -75,7 +91,10 @@ def _data(value: object) -> str:
 
 
 def _class(kind: type, seen: set[int]) -> JSON:
-    """Return the parts of a class that decide its verdicts: our scoring version, and the code of classes of others."""
+    """Return what decides the verdicts of a class: the scoring version of our base classes, and users' code.
+
+    `seen` has the ids of values already included, so that references in circles end.
+    """
     owners = [owner for owner in kind.__mro__ if _package(owner) not in sys.stdlib_module_names]
     others = [owner for owner in owners if not is_shipped(owner.__module__)]
     parts: list[JSON] = [kind.scoring_version] if len(others) < len(owners) else []  # type: ignore[attr-defined]
@@ -87,7 +106,10 @@ def _class(kind: type, seen: set[int]) -> JSON:
 
 
 def _member(name: str, member: object, seen: set[int]) -> JSON:
-    """Return the fingerprint of a method or constant in memory; its file may have changed since the import."""
+    """Return the fingerprint of a class's method or constant; None for other members and unreadable values.
+
+    The object in memory counts, because its file may have changed since the import.
+    """
     # Static methods, class methods and properties wrap the function.
     function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
     if isinstance(function, FunctionType):
@@ -130,22 +152,25 @@ def _code(code: CodeType) -> str:
 
 
 def _constant(value: object) -> str:
+    """Return a constant of bytecode as text that is the same in every process."""
     # A set's order changes with the hash seed.
     return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
 
 
 def _names(code: CodeType) -> set[str]:
+    """Return the global names and attributes that a function uses, also in its inner functions."""
     return set(code.co_names).union(
         *(_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
     )
 
 
 def _package(thing: FunctionType | type) -> str:
+    """Return the name of the top-level package in which a function or class is defined."""
     return thing.__module__.partition(".")[0]
 
 
 def _source(thing: FunctionType | type) -> str:
-    """Return what identifies a module's code: its source's hash and its package's version.
+    """Return what identifies the source of a function's module: a hash of it, and its package's version.
 
     For our own modules this is our version, for a script an empty text.
     """

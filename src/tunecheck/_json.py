@@ -61,7 +61,9 @@ def loads(text: bytes | str) -> JSON:
 
 
 def loads_part(text: bytes, keys: Container[str]) -> JSON:
-    """Read one JSON value. If it is an object, read only the values of `keys`; the others stay JSON text.
+    """Read a JSON value; of an object, parse only the values of `keys`.
+
+    Other values stay JSON text (`msgspec.Raw`), which is faster.
 
     Raises:
         ValueError: the text is not JSON.
@@ -93,6 +95,11 @@ def rare_collections() -> Iterator[None]:
 
 
 def _loads_slowly(text: bytes | str) -> JSON:
+    """Read JSON that the fast reader refused, with the standard library; NaN, infinities and 1e400 become None.
+
+    Raises:
+        ValueError: the text is not JSON, not UTF-8, or nested too deeply.
+    """
     try:
         text = text if isinstance(text, str) else text.decode("utf-8")
         value: JSON = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
@@ -122,7 +129,11 @@ def dumps(value: object) -> bytes:
 
 
 def canonical(value: object) -> bytes:
-    """Return one value as JSON with sorted object keys: equal values give equal bytes."""
+    """Return a value as JSON with sorted object keys, so that equal values give equal bytes.
+
+    Raises:
+        TypeError: the value has no JSON form.
+    """
     return _write(value, _encode_sorted, sort_keys=True)
 
 
@@ -147,6 +158,11 @@ def dumps_line(value: object) -> bytes:
 
 
 def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool = False) -> bytes:
+    """Return a value as JSON: by `encode`, else by the slower writer, which converts users' objects first.
+
+    Raises:
+        TypeError: the value has no JSON form.
+    """
     try:
         text = encode(value)
     except Exception:  # noqa: BLE001 - values that the fast writer refuses, and users' objects, are converted first
@@ -173,6 +189,11 @@ _Steps: TypeAlias = "tuple[object, _Steps | None]"
 
 
 def _plain(value: object, path: _Steps, depth: int) -> JSON:
+    """Return the value as plain JSON types; `path` and `depth` are its place in the outermost value.
+
+    Raises:
+        TypeError: a part has no JSON form.
+    """
     kind = type(value)
     if kind is str or value is None or kind is bool:
         return value  # type: ignore[return-value]  # as nearly all are
@@ -195,7 +216,11 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
 
 
 def _taken_apart(value: object, path: _Steps) -> object:
-    """Return a Struct or a numpy value as a mapping, list or number."""
+    """Return an object as plain values: a Struct as a mapping, a numpy value as a list or number.
+
+    Raises:
+        TypeError: the object has no JSON form.
+    """
     try:
         if isinstance(value, msgspec.Struct):
             return msgspec.to_builtins(value, enc_hook=plain)
@@ -224,7 +249,11 @@ def real_number(value: JSON) -> float | None:
 
 
 def convert_value(value: object, kind: type[T]) -> T:
-    """Call `msgspec.convert`; a lone surrogate raises ValidationError instead of UnicodeEncodeError."""
+    """Return the value as an instance of `kind`, converted by msgspec.
+
+    Raises:
+        ValidationError: it does not fit, or has a lone surrogate.
+    """
     try:
         return msgspec.convert(value, kind)
     except UnicodeEncodeError:
@@ -247,6 +276,11 @@ def within_floats(value: JSON, depth: int = 0) -> JSON:
 
 
 def _key(key: object, path: _Steps) -> str:
+    """Return an object key as text; an integer becomes its digits.
+
+    Raises:
+        TypeError: the key is of another type.
+    """
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
@@ -255,6 +289,7 @@ def _key(key: object, path: _Steps) -> str:
 
 
 def _refuse(value: object, path: _Steps, which: str = "", place: str = "") -> NoReturn:
+    """Raise TypeError for a value without a JSON form, with its path, type, and `which` property is the reason."""
     shown = place
     step, rest = path
     while rest is not None:
@@ -285,7 +320,7 @@ def parse_path(text: str) -> ValuePath:
     """Return the steps of a path such as `choices[0].message` or `data['a column']`; an empty text has no steps.
 
     Raises:
-        ValueError: the text is not a path.
+        ValueError: the text is not a path, or longer than 1,000 characters.
     """
     steps: list[str | int] = []
     position = 0
@@ -318,6 +353,7 @@ def find_value(value: object, path: ValuePath) -> JSON | Missing:
 
 
 def _step(value: object, step: str | int) -> object:
+    """Return the value under a key, or at an index of a list; MISSING if there is none."""
     if isinstance(value, (dict, Mapping)):  # checking for dict first is much faster than checking for Mapping alone
         return value.get(step, MISSING) if isinstance(step, str) else value.get(str(step), MISSING)
     if isinstance(value, (list, tuple)) and (

@@ -40,6 +40,7 @@ class Call(Future[T]):
     """A call in a thread: a future for its result or exception."""
 
     def __init__(self, function: Callable[[], T]) -> None:
+        """Prepare a call of `function` without arguments; `run` makes it."""
         super().__init__()
         self._function: Callable[[], T] | None = function
         self.begun: float | None = None
@@ -48,7 +49,7 @@ class Call(Future[T]):
         """True if the caller has abandoned the call."""
 
     def run(self) -> None:
-        """Make the call, unless it was cancelled."""
+        """Make the call in this thread and store its result or exception, unless the call was cancelled."""
         function, self._function = self._function, None  # else the arguments live as long as the result
         if function is None or not self.set_running_or_notify_cancel():
             return
@@ -73,6 +74,7 @@ class Threads:
     """
 
     def __init__(self, most: int, name: str) -> None:
+        """Prepare up to `most` threads whose names begin with `name`; none is started yet."""
         self._most = most
         self._name = name
         self._work: SimpleQueue[Call[Any] | None] = SimpleQueue()
@@ -100,12 +102,14 @@ class Threads:
         return call
 
     def _start_where_needed(self) -> None:
+        """Start a thread if a call waits for one and fewer than the maximum run; the lock must be held."""
         if self._idle < 0 and self._count < self._most:
             self._count += 1
             self._idle += 1
             threading.Thread(target=self._serve, name=f"{self._name}_{self._count}", daemon=True).start()
 
     def _serve(self) -> None:
+        """Make queued calls until the end mark, or until a call that was abandoned returns."""
         while (call := self._work.get()) is not None:
             call.run()
             with self._lock:
@@ -118,7 +122,9 @@ class Threads:
     async def call(
         self, function: Callable[[], T], limit_s: float, begun: Callable[[], float | None] | None = None
     ) -> T:
-        """Return what the function returns. The limit counts from `begun`, by default from the start in a thread.
+        """Call a function in a thread and return what it returns; raise what it raises.
+
+        The time limit counts from `begun`'s value (None: not yet begun), by default from the start in a thread.
 
         Raises:
             LateError: the time limit is exceeded and the call is abandoned, or too many calls were abandoned before.
@@ -142,7 +148,7 @@ class Threads:
         return call.result()
 
     def _leave(self, call: Call[T]) -> bool:
-        """Abandon a call unless it is done; return True if it was abandoned."""
+        """Abandon a call unless it is done, and give its place to another thread; return True if it was abandoned."""
         with self._lock:
             call.left = not call.done()
             if call.left:
@@ -187,7 +193,7 @@ class PerLoop(Generic[T]):
         self._made: dict[asyncio.AbstractEventLoop, T] = {}
 
     def here(self, make: Callable[[], T]) -> T:
-        """Return the running loop's object; create it if needed."""
+        """Return the running loop's object; without one, make it, and drop the objects of closed loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._made:
             for ended in [each for each in [*self._made] if each.is_closed()]:
@@ -196,7 +202,7 @@ class PerLoop(Generic[T]):
         return self._made[loop]
 
     def take(self) -> T | None:
-        """Remove and return the running loop's object, or return None."""
+        """Remove and return the running loop's object; None if it has none."""
         return self._made.pop(asyncio.get_running_loop(), None)
 
     def all(self) -> list[T]:
@@ -208,6 +214,7 @@ class LoopThread:
     """An event loop in its own daemon thread; it ends with `end` or with the process."""
 
     def __init__(self, name: str) -> None:
+        """Start the loop in a daemon thread with this name."""
         self.loop = asyncio.new_event_loop()
         self.loop.set_default_executor(_DaemonPool())
         self.ended: Future[None] = Future()
@@ -226,6 +233,7 @@ class LoopThread:
             self.submit(self._wind_up(first))
 
     async def _wind_up(self, first: Callable[[], Awaitable[object]] | None) -> None:
+        """Await `first`, cancel all other tasks, and stop the loop; errors of `first` are ignored."""
         with contextlib.suppress(Exception):  # closing unused connections may fail
             if first is not None:
                 await first()
@@ -239,6 +247,7 @@ class LoopThread:
         self.loop.stop()
 
     def _serve(self) -> None:
+        """Run the loop in this thread until it is wound up; then close it and set `ended`."""
         asyncio.set_event_loop(self.loop)
         while not self._is_over:
             with contextlib.suppress(SystemExit, KeyboardInterrupt):  # the awaiting caller gets it from the task
@@ -269,6 +278,7 @@ class _CallLoop(LoopThread):
     """An event loop for user coroutines, and its calls."""
 
     def __init__(self) -> None:
+        """Start the loop, without calls."""
         super().__init__("tunecheck-async")
         self._replies: set[asyncio.Future[Any]] = set()
         self._tasks: dict[asyncio.Future[Any], asyncio.Task[Any]] = {}
@@ -276,11 +286,11 @@ class _CallLoop(LoopThread):
         self._blocked = False
 
     async def call(self, function: Callable[[], Awaitable[T] | T], limit_s: float) -> T:
-        """Return what the function returns, awaited if needed.
+        """Call a function in this loop and return what it returns, awaited if needed; raise what it raises.
 
         Raises:
             LateError: the function exceeds `limit_s`.
-            _LoopBlockedError: some call blocks the loop, which is abandoned with all its calls.
+            _LoopBlockedError: this call or another one blocks the loop, which is abandoned with all its calls.
         """
         reply: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._replies.add(reply)
@@ -301,6 +311,7 @@ class _CallLoop(LoopThread):
 
     # asyncio.run_coroutine_threadsafe and wrap_future need 10% more CPU time for a short call.
     def _begin(self, function: Callable[[], object], reply: asyncio.Future[Any]) -> None:
+        """Start a call in the loop's thread; its outcome goes to `reply`, in the caller's loop."""
         task = self._tasks[reply] = self.loop.create_task(_answer(function, reply))
         task.add_done_callback(partial(self._end_call, reply))
 
@@ -309,11 +320,13 @@ class _CallLoop(LoopThread):
             self._tasks[reply].cancel()
 
     def _end_call(self, reply: asyncio.Future[Any], task: asyncio.Task[None]) -> None:
+        """Forget a call that has ended; if it was cancelled, cancel the caller's reply, too."""
         del self._tasks[reply]
         if task.cancelled():  # perhaps before it started
             _settle(reply, reply.cancel)
 
     async def _answers(self, within_s: float) -> bool:
+        """Return True if the loop responds within this many seconds, so that no call blocks it."""
         answer = asyncio.wrap_future(self.submit(asyncio.sleep(0)))
         try:
             await asyncio.wait([answer], timeout=within_s)
@@ -322,6 +335,7 @@ class _CallLoop(LoopThread):
             answer.cancel()
 
     def _abandon(self) -> None:
+        """Mark the loop as blocked and cancel the replies to all its calls."""
         self._blocked = True
         for reply in self._replies:
             reply.cancel()
@@ -329,6 +343,7 @@ class _CallLoop(LoopThread):
 
 
 async def _answer(function: Callable[[], object], reply: asyncio.Future[Any]) -> None:
+    """Call the function in the user loop and pass its result or exception to the caller's `reply`."""
     _IN_USER_LOOP.set(True)
     process = os.getpid()
     try:
@@ -344,6 +359,7 @@ async def _answer(function: Callable[[], object], reply: asyncio.Future[Any]) ->
 
 
 def _settle(reply: asyncio.Future[Any], settle: Callable[[], object]) -> None:
+    """Call `settle` in the loop of `reply`, unless the reply is done by then or that loop is closed."""
     with contextlib.suppress(RuntimeError):  # the caller's loop is closed
         reply.get_loop().call_soon_threadsafe(lambda: None if reply.done() else settle())
 
@@ -361,7 +377,9 @@ class UserLoop:
         self._blocked: Counter[str] = Counter()
 
     async def call(self, who: str, function: Callable[[], Awaitable[T] | T], limit_s: float) -> T:
-        """Return what the function returns, awaited if possible; raise what it raises.
+        """Call a function of user code in its own loop and return what it returns, awaited if needed.
+
+        What the function raises is raised. `who` names the function in counts of blocked loops.
 
         Raises:
             CancelledError: other code in the loop cancelled the call, or the caller's own task is cancelled.
@@ -386,6 +404,11 @@ class UserLoop:
                 alone.end()
 
     def _check(self, who: str) -> None:
+        """Refuse a further call of a function that has blocked event loops too often.
+
+        Raises:
+            LateError: five earlier calls still block.
+        """
         if self._blocked[who] >= _MOST_BLOCKED:
             raise LateError(f"is not called: {_MOST_BLOCKED} earlier calls still block its event loop")
 

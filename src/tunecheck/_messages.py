@@ -130,7 +130,8 @@ def plural(number: int, word: str) -> str:
 def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
     """Return the end of an error's text: `"; did you mean 'bleu'?"`, else `"; known: a, b"`.
 
-    `ending` is a common suffix of names, such as a file extension, that is not compared.
+    Without a similar name, up to twelve are listed; "" without any. `ending` is a common suffix of names, such as a
+    file extension, that is not compared.
     """
     names = [*{each.removesuffix(ending): each for each in sorted({*known} - {name})}.values()]
     if (near := suggest_names(name, names, ending)) or not names:
@@ -140,7 +141,10 @@ def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
 
 
 def suggest_names(name: str, known: Iterable[str], ending: str = "") -> str:
-    """Return `"; did you mean 'bleu'?"`, or "" if no known name is similar; see `did_you_mean`."""
+    """Return `"; did you mean 'bleu'?"` with up to three similar names, or "" if no known name is similar.
+
+    `ending` is a common suffix of names that is not compared.
+    """
     from difflib import SequenceMatcher, get_close_matches
 
     names = {each.removesuffix(ending): each for each in sorted({*known} - {name})}
@@ -152,7 +156,7 @@ def suggest_names(name: str, known: Iterable[str], ending: str = "") -> str:
 
 
 def how_it_ended(code: int) -> str:
-    """Return how a process ended: its exit code, or its signal if the code is negative."""
+    """Return how a process ended as text: its exit code, or its signal if the code is negative."""
     try:
         return f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
     except ValueError:

@@ -75,6 +75,7 @@ class Throughput:
         return rate_text(self.rate), "" if left is None else f"{duration_text(left)} left"
 
     def _since(self, start: tuple[float, int] | None) -> float | None:
+        """Return rows per second since `start` (a time and a number of finished rows); None before any time passed."""
         now, finished = self._noted[-1]
         return (finished - start[1]) / (now - start[0]) if start and now > start[0] else None
 
@@ -97,6 +98,7 @@ class ProgressBar(LiveProgress):
     def __init__(
         self, label: str, *, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        """Prepare a bar with this label; it appears with the first snapshot."""
         self._label = label
         self._console = console
         self._rows_done = Throughput(clock)
@@ -110,6 +112,7 @@ class ProgressBar(LiveProgress):
         bar.update(task, completed=done, total=rows, rate=rate, failed=failed, left=left, remark=progress.remark)
 
     def _start(self, rows: int | None) -> RichProgress:
+        """Show a new bar for this number of rows (None: unknown) and return it."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress as RichProgress, TextColumn
 
@@ -140,6 +143,7 @@ class NotebookProgress(LiveProgress):
     """A line below the cell: rows done, rate, errors, time left; removed at the end of the run."""
 
     def __init__(self, label: str) -> None:
+        """Show an empty line with this label below the current cell."""
         from IPython.display import HTML, display
 
         self._label, self._rows_done, self._html = clean(label, 60), Throughput(), HTML
@@ -164,7 +168,10 @@ class NotebookProgress(LiveProgress):
 
 
 def progress_of(wanted: bool | ProgressCallback | None, label: str) -> ProgressCallback | None:
-    """Return the progress callback: the caller's function, or a bar if `wanted` or, by default, in a notebook."""
+    """Return the function to call with progress: the caller's own, a display, or None for no progress.
+
+    `wanted` is a function, True (a bar, or in a notebook a line), False, or None: only a notebook shows a line.
+    """
     if wanted is not None and not isinstance(wanted, bool):
         return wanted
     if wanted is not False and in_notebook():
@@ -187,6 +194,7 @@ def rate_text(rate: float | None) -> str:
 
 
 def _errors_text(rows: int) -> str:
+    """Return the number of failed rows as text with rich's markup."""
     return f"[red]{rows:,} error{'s' if rows > 1 else ''}[/red]" if rows else "no errors"
 
 

@@ -84,13 +84,14 @@ def assert_no_regression(
 
 
 def _holds(metric: MetricComparison, margin: float | None) -> bool:
-
+    """Return True if the loss is shown to be below the margin; without a margin, if no loss is shown."""
     if margin is None:
         return metric.verdict in ("better", "no difference shown")
     return metric.non_inferiority is not None and metric.non_inferiority.shown is True
 
 
 def _line(metric: MetricComparison) -> str:
+    """Return the lines of the failure message on one metric: its figures, the margin, and rows that regressed."""
     from tunecheck._messages import clean
     from tunecheck.comparison._wording import headline, margin_text
 

@@ -99,6 +99,11 @@ class RecordFile:
             return self._append(dumps(record))
 
     def _append(self, record: bytes) -> int:
+        """Write a record, given as JSON, with number and checksum; the lock must be held. Return its offset.
+
+        Raises:
+            RunError: it cannot be written; a part that was written is cut off.
+        """
         line = memoryview(seal_record(record, self.count))
         if len(line) >= MOST_IN_A_LINE:
             raise RunError(f"{self.path}: a record would be longer than {MOST_IN_A_LINE >> 20} MB")
@@ -127,13 +132,17 @@ class RecordFile:
             return self._append(record)
 
     def _take_back(self, written: int) -> None:
-        """Cut off a partly written record, so that the next record begins a line."""
+        """Cut off the written part of a record, so that the next record begins a line.
+
+        If that fails, no further record is written.
+        """
         try:
             os.ftruncate(self._file.fileno(), os.fstat(self._file.fileno()).st_size - written)
         except OSError:
             self._problem = "an earlier record could not be written"
 
     def _sync_each_second(self) -> None:
+        """Sync new records to the disk every second until the file is closed, and note if it was removed."""
         while not self._closed.wait(_SYNC_EVERY_S):
             if not os.fstat(self._file.fileno()).st_nlink:
                 self._removed, self._problem = True, "it was removed"
@@ -142,7 +151,7 @@ class RecordFile:
                 self.sync()
 
     def sync(self) -> int:
-        """Sync all records so far to the disk; return their number."""
+        """Sync all records so far to the disk and store their number beside the file; return the number."""
         with self._syncing:
             count = self.count
             with contextlib.suppress(OSError):  # some file systems cannot sync; the record was written all the same
@@ -161,7 +170,7 @@ class RecordFile:
 
 
 def seal_record(record: bytes, number: int) -> bytes:
-    """Return the line of a record, with its number and checksum."""
+    """Return a JSON record as a line of the file, with its number and checksum as the last key."""
     body = record[:-1]
     return b"%b%b%d,%d]}\n" % (body, _SEAL, number, crc32(body, number))
 
@@ -182,6 +191,7 @@ def synced_file(path: Path) -> Path:
 
 
 def _synced_count(path: Path) -> int:
+    """Return the number of records known to be on the disk; 0 if it was not stored or is damaged."""
     try:
         return _number_of(read_regular(synced_file(path))) or 0
     except OSError:
@@ -205,7 +215,7 @@ def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
 
 
 def _end_of_line(file: BinaryIO, position: int) -> int:
-    """Return the end of the last line that ends before a position, with its line feed, or 0."""
+    """Return the offset after the last line feed before `position`, or 0 if there is none."""
     while position > 0:
         start = max(0, position - _BLOCK)
         file.seek(start)
@@ -225,7 +235,10 @@ class Damage:
     pieces: list[bytes] = field(default_factory=list)
 
     def add(self, missing: int, broken: Sequence[tuple[int, bytes]], before: int | None) -> None:
-        """Add `broken` lines with their numbers, or the number of records missing `before` a line (None: the end)."""
+        """Add a place of damage: `broken` lines with line numbers, or records `missing` before the line `before`.
+
+        `before` is None at the end of the file.
+        """
         if broken:
             first, last = broken[0][0], broken[-1][0]
             self.places.append(f"line {first}" if first == last else f"lines {first} to {last}")
@@ -235,6 +248,7 @@ class Damage:
         self.pieces += [piece for _, piece in broken[: _MOST_PIECES - len(self.pieces)]]
 
     def __str__(self) -> str:
+        """Return `3 records are damaged or missing (line 7, at the end)`, with at most five places."""
         more = f", and at {plural(left, 'place')} more" if (left := len(self.places) - _MOST_PLACES) > 0 else ""
         are = "is" if self.lost == 1 else "are"
         where = f"{', '.join(self.places[:_MOST_PLACES])}{more}"
@@ -256,7 +270,7 @@ class WholeRecords:
         self._known = max(at_least, _synced_count(path) if path is not None else 0)
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """Read the file once."""
+        """Yield the offset and line of each undamaged record, reading the file once; note the damage."""
         self._file.seek(0)
         begin, following = 0, 0
         broken: list[tuple[int, bytes]] = []
@@ -280,12 +294,12 @@ class WholeRecords:
             self.damage.add(max(0, known - following), broken, None)
 
     def read(self) -> Damage:
-        """Read the file only to find its damage."""
+        """Read the file only to find its damage, and return it."""
         deque(self, maxlen=0)
         return self.damage
 
     def accept(self, lost: int) -> None:
-        """Accept the loss of this many records before the current one; only a larger loss counts as damage."""
+        """Accept the loss of up to this many records so far, so that it is no damage; a larger loss still is."""
         if self.damage.lost <= lost:
             self.damage = Damage()
 
@@ -329,7 +343,7 @@ class Journal:
         self._append(Step(index, row_id, input_hash, part, value), index)
 
     def verdicts(self, rows: Sequence[tuple[int, RowVerdicts]]) -> None:
-        """Record the verdicts on several rows; rows without verdicts are skipped."""
+        """Record the verdicts on several rows, in several records if one would be too long; skip rows without any."""
         rows = [row for row in rows if row[1]]
         try:
             if rows:
@@ -358,12 +372,12 @@ class Journal:
         return self._append(ModelCall(evaluator, key, cost, currency, dict(columns), index), *rows)
 
     def error(self, index: int, row_id: str, stage: str, failure: Failure) -> None:
-        """Record a failure."""
+        """Record the failure of a stage (`target`, or an evaluator's name) on a row."""
         fields = (failure.type, failure.message, failure.request_id, failure.cause)
         self._append(Error(index, row_id, stage, *fields), index)
 
     def stopped(self, settled: Sequence[int], not_asked: Sequence[str]) -> None:
-        """Record which rows count in a run that finished before all rows were asked."""
+        """Record the indices of the rows that count, and the ids of rows never asked, in a run that stopped early."""
         self._append(Stopped(list(settled), list(not_asked)))
 
     def close(self) -> None:
@@ -382,6 +396,7 @@ class JournaledParts:
     """
 
     def __init__(self, journal: Journal, row: Row, input_hash: str | None, before: Mapping[str, JSON]) -> None:
+        """Keep parts of the answer to this row in the journal; `before` has those recorded earlier, by name."""
         self._journal = journal
         self._row = row
         self._input_hash = input_hash

@@ -71,6 +71,7 @@ class CallsMade:
 
 
 def _sum(known: int | None, more: int | None) -> Any:  # noqa: ANN401 - None only of counts that may be unknown
+    """Return the sum of two counts of tokens, either of which may be unknown (None); None if both are."""
     return known if more is None else (known or 0) + more
 
 
@@ -161,7 +162,7 @@ class Load:
         return f"{self.limit} of {self.most} at once, {sum(self.refused.values()):,} refused ({self._statuses})"
 
     def sentence(self) -> str:
-        """Return a sentence for the run's notes."""
+        """Return a sentence for the run's notes on refused attempts and the concurrency at the end."""
         share = f"{sum(self.refused.values()):,} of {self.attempts:,} attempts were refused ({self._statuses})"
         return f"{share}; at the end {self.limit} of at most {self.most} calls were made at once"
 
@@ -189,6 +190,7 @@ class UserCalls:
     tracks_each_call: bool = False
 
     def __init_subclass__(cls, **options: object) -> None:
+        """Wrap the `awaited` methods and `close` of a user's subclass to run in a user loop."""
         super().__init_subclass__(**options)
         if is_shipped(cls.__module__):
             return
@@ -202,10 +204,15 @@ class UserCalls:
 
 
 def _in_user_loop(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
-    """Return the method wrapped to run in a user loop."""
+    """Return the method wrapped to run in a user loop, with the object's time limit."""
 
     @functools.wraps(method)
     async def called(self: UserCalls, *args: object, **kwargs: object) -> T:
+        """Await the method in the user loop of this object and event loop; call it directly if that is not needed.
+
+        Raises:
+            TimedOutError: the call takes longer than the object's `limit_s`.
+        """
         call = functools.partial(method, self, *args, **kwargs)
         if self.tracks_each_call or is_in_user_loop():  # a tracking target uses the run's loop while it answers
             return await call()
@@ -224,6 +231,7 @@ def _closing(close: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., C
 
     @functools.wraps(close)
     async def closed(self: UserCalls) -> None:
+        """Close the object in its user loop, then close that loop and forget it."""
         try:
             await close_in_loop(self)
         finally:
@@ -276,7 +284,7 @@ class Target(UserCalls, ABC):
         return dict(row.values)
 
     def input_hash(self, row: Row) -> str | None:
-        """Return a hash of `inputs`, or None if they have no JSON form."""
+        """Return a hash of `inputs`, by which a recorded answer is found; None if they have no JSON form."""
         try:
             return content_hash(self.inputs(row))
         except TypeError:
@@ -293,7 +301,7 @@ class Target(UserCalls, ABC):
         return ()
 
     def group_key(self, row: Row) -> str | None:
-        """Return the row's group, or None. Rows of one group are answered sequentially."""
+        """Return the row's group, or None. Rows of one group are answered one after another."""
         return None
 
     def fingerprint(self) -> str | None:
@@ -316,7 +324,10 @@ class Target(UserCalls, ABC):
 
 
 def group_of(row: Row, target: Target | None, column: str | None) -> str | None:
-    """Return the group of a row, or None; rows of a group are answered sequentially."""
+    """Return the group of a row: the target's own, else the value of `column`; None if the row stands alone.
+
+    Rows of a group are answered one after another. Without a target, no row has a group.
+    """
     group = None if target is None else target.group_key(row)
     if group is not None or target is None or column is None:
         return group

@@ -38,7 +38,7 @@ class Trust:
 
     @classmethod
     def of_command(cls, allowed: Iterable[str], on_code: Callable[[Path], None] | None = None) -> Trust:
-        """Return the trust for a command typed in the current folder.
+        """Return the trust for a command typed in the current folder; `allowed` are the paths of --trust.
 
         Raises:
             ConfigurationError: a path of `--trust` does not exist.
@@ -50,7 +50,7 @@ class Trust:
         return cls(allowed=paths, on_code=on_code)
 
     def of(self, *files: Path) -> Trust:
-        """Return the trust for names that `files[0]` contains.
+        """Return the trust for names that the data in `files[0]` contains; `files` are all files of the data.
 
         If `--trust` covers any of the files, or there are no files, the names count as typed by the user.
         """
@@ -66,9 +66,10 @@ class Trust:
         return file.resolve().is_relative_to(self.workspace)
 
     def check(self, file: Path, act: str, *, folder: str = "", never: bool = False) -> None:
-        """Check that a file may be loaded; names in data may refer to files in the workspace's `folder`.
+        """Check that a file may be loaded for the use that `act` describes in the error, as in "would run code".
 
-        `act` describes the use for the error. `never`: names in data may not refer to such files at all.
+        The file may be loaded if the user typed its name or trusts it. Names in files of the workspace may also refer
+        to files below its `folder`, unless `never`. If the file is code of the workspace, `on_code` is called.
 
         Raises:
             UntrustedError: the file may not be loaded; the text says which file named it, for what, and how to allow
@@ -84,7 +85,7 @@ class Trust:
             self.on_code(file.relative_to(self.workspace))
 
     def refusal(self, wants: str, path: Path) -> UntrustedError:
-        """Return the error for a name that the user did not type; the text says how to allow it."""
+        """Return the error for a name that the user did not type; `wants` is its use, `path` is what to allow."""
         by, shown = self._short_path(self.named_by or path), command_line([self._short_path(path)])
         return UntrustedError(
             f"{by} {wants}, which you did not type: allow it for this command with --trust {shown}, "
@@ -95,6 +96,7 @@ class Trust:
         return any(path.is_relative_to(each) for each in self.allowed)
 
     def _short_path(self, path: Path) -> str:
+        """Return a path as text, relative to the workspace if it is inside."""
         return str(path.relative_to(self.workspace) if path.is_relative_to(self.workspace) else path)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -103,10 +105,10 @@ class Trust:
 
 
 def remember(path: Path) -> list[tuple[Path, Path]]:
-    """Trust the current content of a file, or of each file of a folder; return the files with their trust records.
+    """Trust the current content of a file, or of each file below a folder; return each file with its trust record.
 
     Raises:
-        ConfigurationError: a file cannot be read, or the user's configuration folder cannot be written.
+        ConfigurationError: there is no file or more than 10,000, or a file or the user's folder cannot be used.
     """
     below = (each for each in path.rglob("*") if each.is_file())
     files = [path] if path.is_file() else sorted(islice(below, _MOST_FILES + 1))
@@ -138,27 +140,30 @@ def _trust_file() -> Path:
 
 
 def _mark(file: Path) -> str:
+    """Return the name of a file's trust record: the content's SHA-256 and its size."""
     with file.open("rb") as opened:
         return f"{hashlib.file_digest(opened, 'sha256').hexdigest()}-{file.stat().st_size}"
 
 
 def signature(content: JSON) -> str | None:
-    """Return a signature of the content by this user on this machine; None if no key can be stored."""
+    """Return this user's signature of the content on this machine; None if no key can be stored."""
     key = _key() or _new_key()
     return None if key is None else _sealed(key, content)
 
 
 def is_signed(content: JSON, seal: str | None) -> bool:
-    """Return True if the signature is this user's and matches the content."""
+    """Return True if `seal` is this user's signature of the content; False without a signature or key."""
     key = _key()
     return key is not None and seal is not None and hmac.compare_digest(_sealed(key, content).encode(), seal.encode())
 
 
 def _sealed(key: bytes, content: JSON) -> str:
+    """Return the signature of the content with this key: an HMAC-SHA-256 in hexadecimal."""
     return hmac.new(key, canonical(content), hashlib.sha256).hexdigest()
 
 
 def _key() -> bytes | None:
+    """Return the user's key; None if there is none, or its file does not hold a key."""
     try:
         key = (user_folder() / "key").read_bytes()
     except OSError:
@@ -167,7 +172,10 @@ def _key() -> bytes | None:
 
 
 def _new_key() -> bytes | None:
-    """Create the user's key, unreadable for other users; if another process was faster, return its key."""
+    """Create the user's key, unreadable for other users, and return it; None if it cannot be stored.
+
+    If another process was faster, its key is returned.
+    """
     try:
         folder = user_folder()
         fresh = folder / f".key.{os.getpid()}.{secrets.token_hex(4)}"

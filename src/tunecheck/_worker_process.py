@@ -40,6 +40,7 @@ class WorkerProcess:
     """A process that runs `python -m MODULE`; the module reads its requests through `Pipes`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
+        """Start reading the replies of a started process; needs a running event loop."""
         self._process = process
         self._numbers = itertools.count()
         self._waiting: dict[int, asyncio.Future[object]] = {}
@@ -48,7 +49,7 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, module: str) -> Self:
-        """Start a process that imports this package from the same place as this process."""
+        """Start a process that runs the module, with this package imported from the same place as here."""
         here, known = str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -88,6 +89,7 @@ class WorkerProcess:
             self._waiting.pop(number, None)
 
     async def _read(self) -> None:
+        """Pass replies to waiting callers until the process ends or sends nonsense; then fail all requests."""
         pipe = self._process.stdout
         assert pipe is not None
         try:
@@ -132,7 +134,7 @@ class WorkerProcess:
 
 
 def _guard() -> NoReturn:
-    """Kill this process group soon after the parent has closed the pipe, whatever user code is running."""
+    """Kill this process group soon after the parent has closed the pipe, even if user code hangs. Runs in a child."""
     os.close(1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -151,6 +153,7 @@ class Pipes:
     """
 
     def __init__(self) -> None:
+        """Take over standard input and output as pipes, and fork a guard that kills this process if the parent ends."""
         if not os.fork():
             _guard()
         self._requests, self._replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -163,12 +166,13 @@ class Pipes:
         os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:
+        """Disconnect the pipes in a forked child, so that user code there cannot disturb them."""
         nothing = os.open(os.devnull, os.O_RDWR)
         for pipe in (self._requests, self._replies):
             os.dup2(nothing, pipe.fileno())
 
     def requests(self) -> Iterator[tuple[int, bytes]]:
-        """Yield each request with its number until the parent ends or closes the pipe."""
+        """Yield each request's number and pickled body until the parent ends or closes the pipe."""
         try:
             while len(header := self._requests.read(_HEADER.size)) == _HEADER.size:
                 length, number = _HEADER.unpack(header)
@@ -179,7 +183,7 @@ class Pipes:
             os._exit(1)
 
     def reply(self, number: int, value: object) -> None:
-        """Send the reply to a request."""
+        """Send the pickled reply to a request; exit if the parent is gone."""
         body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         with self._lock:
             try:

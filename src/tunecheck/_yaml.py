@@ -66,7 +66,7 @@ def load_yaml(path: Path | str) -> JSON:
 
 
 def parse_yaml(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES) -> JSON:
-    """Return the value of a YAML text; `name` names the file in errors.
+    """Return the value of a YAML text as plain data; `name` names the file in errors.
 
     Raises:
         ConfigurationError: the text is not plain YAML; the message names line and column.
@@ -78,7 +78,7 @@ def read_yaml(path: Path | str) -> Document:
     """Return the document of a YAML file, with the line of each value.
 
     Raises:
-        ConfigurationError: the file cannot be read or is not plain YAML.
+        ConfigurationError: the file cannot be read or is not plain YAML; the text names file, line and column.
     """
     with raise_as(ConfigurationError, path), Path(path).open("rb") as file:
         raw = file.read(MAX_BYTES + 1)
@@ -91,7 +91,7 @@ def parse_document(
     """Return the document of a YAML text, with the line of each value.
 
     Raises:
-        ConfigurationError: the text is not plain YAML.
+        ConfigurationError: the text is too long or not plain YAML; the message names line and column.
     """
     if len(text) > most_bytes:
         raise ConfigurationError(f"{name}: larger than {most_bytes >> 10} KiB, the limit for files of this kind")
@@ -118,6 +118,11 @@ def parse_document(
 
 
 def _decode(text: str | bytes, name: str) -> str:
+    """Return the text, decoded from UTF-8 without its byte order mark.
+
+    Raises:
+        ConfigurationError: the bytes are not UTF-8; the text names the line.
+    """
     if isinstance(text, str):
         return text.removeprefix("\ufeff")
     try:
@@ -164,9 +169,15 @@ class _Loader(yaml.SafeLoader):
     depth = -1
 
     def resolve(self, kind: object, value: object, implicit: object) -> str:
+        """Return the mark for "no explicit tag", so that `_Values` decides each node's type."""
         return _NO_TAG
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Compose a node like PyYAML, but limit the depth.
+
+        Raises:
+            _NodeError: the node is nested too deeply.
+        """
         self.depth += 1
         if self.depth > MAX_DEPTH:
             deep: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -185,6 +196,11 @@ class _Values:
         self._nodes = 0
 
     def value(self, node: yaml.Node, path: KeyPath) -> JSON:
+        """Return a node as plain data; `path` leads to it, and its line is noted there.
+
+        Raises:
+            _NodeError: it has a tag, or the document is too deep or too large.
+        """
         self.lines[path] = node.start_mark.line + 1
         # An alias is the same node as its anchor and is counted again each time, which stops alias bombs.
         self._nodes += 1
@@ -202,6 +218,11 @@ class _Values:
         return _scalar(node)
 
     def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, JSON]:
+        """Return a mapping node as a dict with text keys.
+
+        Raises:
+            _NodeError: a key is no text, a merge key, or given twice.
+        """
         result: dict[str, JSON] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -216,6 +237,11 @@ class _Values:
 
 
 def _scalar(node: yaml.ScalarNode) -> JSON:
+    """Return the value of a scalar node: a quoted text unchanged, else by its form.
+
+    Raises:
+        _NodeError: it is a number that JSON cannot hold.
+    """
     if node.tag == _STR_TAG or node.style is not None:
         return str(node.value)
     try:
@@ -225,7 +251,11 @@ def _scalar(node: yaml.ScalarNode) -> JSON:
 
 
 def _read_scalar(text: str) -> JSON:
-    """Return the value of a plain scalar by the core schema of YAML 1.2.2, section 10.3.2."""
+    """Return an unquoted scalar as null, true, false, number or text, by the core schema of YAML 1.2.2 (10.3.2).
+
+    Raises:
+        ValueError: it is a number that JSON cannot hold.
+    """
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.match(text):
@@ -243,6 +273,11 @@ def _read_scalar(text: str) -> JSON:
 
 
 def _integer(text: str, base: int) -> int:
+    """Return the text as an integer; base 0 takes the base from a prefix, 0o or 0x.
+
+    Raises:
+        ValueError: it has too many digits.
+    """
     try:
         return int(text, base)
     except ValueError:

@@ -36,14 +36,17 @@ _ABOUT = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
+    """Run the command line with these arguments, by default the process's own; return the exit code."""
     program = "python -m tunecheck" if PurePath(sys.argv[0]).name == "__main__.py" else "tunecheck"
     version = click.version_option(__version__, prog_name="tunecheck", message="%(prog)s %(version)s")
     return _run(Invocation(program, f"{program} evaluate"), version(_CommandGroup((), _ABOUT)), arguments)
 
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:
-    """Run `evaluate` alone, as `python evaluate.py` does, and return the exit code."""
+    """Run `evaluate` alone, as `python evaluate.py` does; return the exit code.
+
+    `arguments` are by default those of the process.
+    """
     from tunecheck.cli._evaluate.command import evaluate
 
     program = command_line(["python", sys.argv[0]])
@@ -62,13 +65,17 @@ class _CommandGroup(click.Group):
         return super().parse_args(ctx, args or ["--help"])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the possible next words: commands, then groups."""
+        """Return the words that may follow this group's words: commands first, then groups."""
         depth = len(self._words)
         names = [name for name in map(str.split, _commands()) if tuple(name[:depth]) == self._words]
         return list(dict.fromkeys(name[depth] for name in sorted(names, key=lambda name: len(name) > depth + 1)))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command or the group of a word; load the command's module."""
+        """Return the command or the group that the next word names; None if there is none.
+
+        Raises:
+            PluginError: a plug-in registered something else as the command.
+        """
         name, commands = " ".join([*self._words, cmd_name]), _commands()
         if name in commands:
             command = find("commands", name)
@@ -84,7 +91,7 @@ class _CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve a command like click, but suggest similar names for an unknown command."""
+        """Resolve a command like click, but fail for an unknown one with similar names."""
         if self.get_command(ctx, args[0]) is None:
             ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.list_commands(ctx))}{absence_hint()}")
         return super().resolve_command(ctx, args)
@@ -108,7 +115,10 @@ def _commands() -> dict[str, str]:
 
 
 def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
-    """Run a command; without `arguments`, use those of this process and let it end afterwards."""
+    """Run a command and return its exit code; without `arguments`, use those of this process.
+
+    If threads with hanging calls remain, the process is then ended after a few seconds.
+    """
     code = _outcome(invocation, command, sys.argv[1:] if arguments is None else arguments)
     # Python waits for threads before it exits, but a thread with a timed-out call may never end.
     others = (each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon)
@@ -120,6 +130,10 @@ def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str
 
 
 def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence[str]) -> int:
+    """Run a command with safe output streams, and return its exit code.
+
+    Output never fails on characters that the terminal lacks, and never contains a CI system's log commands.
+    """
     invocation.debug = "--debug" in arguments
     invocation.typed = command_line([*invocation.program.split(), *arguments])
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -135,6 +149,10 @@ def _outcome(invocation: Invocation, command: click.Command, arguments: Sequence
 
 
 def _exit_code(invocation: Invocation, command: click.Command, arguments: Sequence[str]) -> int:
+    """Run a command; report an error or interruption in one line. Return the exit code, or end the process.
+
+    Without arguments, the help is shown and the code is that of wrong use.
+    """
     try:
         with _ended_like_interrupted(), rare_collections():
             code = _invoke(command, invocation, arguments or ["--help"])
@@ -153,6 +171,11 @@ def _exit_code(invocation: Invocation, command: click.Command, arguments: Sequen
 
 
 def _invoke(command: click.Command, invocation: Invocation, arguments: Sequence[str]) -> int:
+    """Parse the arguments, run the command and return its exit code.
+
+    Raises:
+        Exception: whatever parsing or the command raises.
+    """
     try:
         # command.main() would exit the process.
         with command.make_context(invocation.program, list(arguments), obj=invocation) as context:
@@ -163,6 +186,7 @@ def _invoke(command: click.Command, invocation: Invocation, arguments: Sequence[
 
 
 def _report_failure(error: Exception, invocation: Invocation) -> int:
+    """Print an error in one line (with --debug also its traceback); return the exit code."""
     if isinstance(error, click.ClickException):
         _say(f"error: {_usage_problem(error)}")
         return WRONG_USE
@@ -180,6 +204,7 @@ def _report_failure(error: Exception, invocation: Invocation) -> int:
 
 
 def _usage_problem(error: click.ClickException) -> str:
+    """Return what is wrong with a command line, in one line with a reference to the help."""
     message, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
     if context is None:
         return message
@@ -195,7 +220,7 @@ def _usage_problem(error: click.ClickException) -> str:
 
 
 def _commands_with(option: str) -> list[str]:
-    """Return the commands that have an option."""
+    """Return the names of the commands that have an option."""
     found = []
     for name in _commands():
         command = find("commands", name)
@@ -205,12 +230,16 @@ def _commands_with(option: str) -> list[str]:
 
 
 def _say(line: str) -> None:
+    """Print one safe line on standard error; do nothing if it is closed."""
     with contextlib.suppress(OSError, ValueError):
         print(clean(line, _MOST_SHOWN), file=sys.stderr)
 
 
 def _interruption_message(invocation: Invocation) -> str:
-    """Return the message for an interruption outside of a run: before it started, or while files were written."""
+    """Return the message for an interruption outside of a run: before it started, or while files were written.
+
+    It names the command that continues, if a run of this invocation can be resumed.
+    """
     if invocation.finished is not None:
         return f"interrupted; the run is finished: {invocation.finished}"
     if invocation.again:
@@ -225,7 +254,7 @@ def _interruption_message(invocation: Invocation) -> str:
 
 
 def _leave(line: str, code: int) -> NoReturn:
-    """End the process at once; hanging threads must not delay it, and the journal is already closed."""
+    """Print a line and end the process at once with this exit code; hanging threads must not delay it."""
     _say(line)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -247,5 +276,6 @@ def _ended_like_interrupted() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle SIGTERM: ignore further ones and raise KeyboardInterrupt."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -74,7 +74,7 @@ class Base:
         return [*outcomes, *self._objection_outcomes(comparison)], notes
 
     def _objection_outcomes(self, comparison: Comparison) -> Iterator[GateOutcome]:
-        """Yield the decision's objections as an additional outcome."""
+        """Yield an outcome that is not met if something speaks against the decision; nothing without objections."""
         effective = [each for each in comparison.decision.objections if each.effect != "none"]
         if effective and any(metric.difference.n for metric in comparison.against[-1].tested):
             gate, said = f"no objection against {self.id}", "; ".join(each.text for each in effective)
@@ -84,13 +84,16 @@ class Base:
             )
 
     def _impossible(self, why: str) -> GateOutcome:
+        """Return the outcome of a gate if the runs cannot be compared: not met, with the reason."""
         return GateOutcome(self._requirement(f"{self.margin:g}"), None, False, f"cannot be said: {why}")
 
     def _requirement(self, margin: str) -> str:
+        """Return in words what the gate requires of the new run."""
         how = "better" if self.better else f"at most {margin} worse"
         return f"shown to be {how} than {self.id}"
 
     def _outcome(self, metric: MetricComparison, comparison: Comparison) -> GateOutcome:
+        """Return the gate's outcome on one metric: met, not met, or undecided with the number of rows needed."""
         margin = f"{100 * self.margin:g} points" if metric.kind == "binary" else f"{self.margin:g}"
         tested, up = metric.non_inferiority, metric.higher_is_better
         met = tested is not None and tested.shown is True
@@ -128,7 +131,10 @@ class Base:
 
 
 def _remark(metric: MetricComparison, *, promised: bool) -> str:
-    """Return `88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`; `promised`: only the complete run would show it."""
+    """Return the figures of a compared metric in words, or why there are none.
+
+    For example `88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`. `promised`: only a complete run would show it.
+    """
     base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
     unit = " points" * (metric.kind == "binary")
     level = f"{100 * metric.difference.confidence:.3g}%"
@@ -150,7 +156,11 @@ def _remark(metric: MetricComparison, *, promised: bool) -> str:
 
 
 def check_base(options: GateOptions, *, until_decided: bool) -> None:
-    """Check that the options of gates against a run are complete and compatible."""
+    """Check that the options of gates against a run are complete and fit together.
+
+    Raises:
+        ConfigurationError: an option is missing, has a wrong value, or excludes another.
+    """
     base, margin, undecided = options.no_worse_than, options.margin, options.undecided
     against = base or options.better_than
     if undecided not in (None, "fail", "pass"):
@@ -173,7 +183,7 @@ def check_base(options: GateOptions, *, until_decided: bool) -> None:
 
 
 def gated_metrics(gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]) -> dict[str, str]:
-    """Return the metrics and slices that `--fail-under` names, in order, each with its evaluator.
+    """Return the metrics and slices that `--fail-under` names, in order, each with its evaluator's name.
 
     A figure that is not among the `columns` of rows, such as a count, is replaced by its evaluator.
     """
@@ -198,10 +208,13 @@ def read_base(
     resumed: str | None,
     repeat: int,
 ) -> Base | None:
-    """Read and check the base before the endpoint is called; None if no gate names a run.
+    """Read the base run of a gate and pair it with these rows, before any call; None if no gate names a run.
 
     `rows` are the rows that will be judged, `repeat` times each. `resumed` is the folder of the resumed run, which
     cannot be its own base.
+
+    Raises:
+        ConfigurationError: the base cannot be compared with these rows; the text names the option.
     """
     name = options.no_worse_than or options.better_than
     if name is None:
@@ -246,7 +259,11 @@ def read_base(
 
 
 def check_each_row_tells(base: Base, gates: Iterable[Gate], evaluators: Collection[str]) -> None:
-    """Raise ConfigurationError for gates on metrics that need all rows, such as a weighted mean."""
+    """Check that an early stop can decide each gate: a metric that needs all rows cannot be followed.
+
+    Raises:
+        ConfigurationError: a gate is on a metric such as a weighted mean.
+    """
     decided = {*evaluators, *(base.settings.named or ())}
     for gate in gates:
         named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}
@@ -289,6 +306,7 @@ class Power(Result):
     margin_needed: float | None = None
 
     def __str__(self) -> str:
+        """Return the power in words, and if it is low, the rows or the margin that would be enough."""
         told = "as the base's trials do" if self.change_is_measured else "assumed: a base with --repeat would tell"
         start = f"{self.metric}: with {plural(self.pairs, 'row')} and a margin of {100 * self.margin:g} points"
         change = f"if {self.change:.1%} of the rows change from run to run ({told})"
@@ -312,15 +330,20 @@ def pass_rates(pair: RunPair) -> dict[str, Floats]:
 
 
 def powers(pair: RunPair, rates: Mapping[str, Floats], margin: float, repeat: int) -> tuple[Power, ...]:
-    """Return the power on each pass rate; other metrics have none, because the variance of their values is unknown.
+    """Return the chance that an identical model meets the gate, for each pass rate; empty for a margin of 1 or more.
 
-    The paired rows will be judged `repeat` times each.
+    Other metrics have none, because the variance of their values is unknown. The paired rows will be judged `repeat`
+    times each.
     """
     trials = pair.base.info.trials
     return tuple(_power(name, each, trials, margin, repeat) for name, each in rates.items()) if margin < 1 else ()
 
 
 def _power(name: str, passing: Floats, trials: int, margin: float, repeat: int) -> Power:
+    """Return the power on one pass rate: the chance that an identical model meets the gate, and what it would need.
+
+    `passing` has the base's verdict on each row, averaged over its `trials`; NaN without one.
+    """
     passing = passing[~numpy.isnan(passing)]
     rows = len(passing)
     measured = trials > 1 and rows > 0

@@ -84,10 +84,12 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
 
 def _is_data(name: str) -> bool:
+    """Return True if a name means a data set: a data file, or `format:name`; else it means an endpoint."""
     return Path(name).suffix in _DATA_FILES or (":" in name and Path(name).suffix not in (".yaml", ".yml"))
 
 
 def _check_endpoint(name: str) -> CheckResult:
+    """Ask the endpoint questions with known answers, and return what that shows about its serving."""
     import asyncio
 
     from tunecheck.endpoints._definition import read_definition
@@ -99,6 +101,10 @@ def _check_endpoint(name: str) -> CheckResult:
 
 
 def _endpoint_lines(found: Examination, definition: Definition | None) -> Iterator[str]:
+    """Yield the lines of an endpoint's examination: questions, findings with advice, and lines to change.
+
+    `definition` is None for the built-in simulated endpoint.
+    """
     yield from found.report.lines()
     if found.simulated:
         yield SIMULATED
@@ -175,7 +181,7 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
 
 
 def _check_data(name: str, options: CheckOptions) -> CheckResult:
-    """Read all rows, and run the data checks of plug-ins on them."""
+    """Read all rows of a data set and run plug-ins' data checks; without any, check only that rows are usable."""
     from tunecheck.datasets._reading import open_dataset
 
     dataset = open_dataset(name, limit=options.limit, number_ids=True)

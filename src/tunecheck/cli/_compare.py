@@ -92,6 +92,7 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
 
 
 def _print(shown: JSON | View) -> None:
+    """Print a page, or a value as JSON."""
     with until_pipe_closes():
         if isinstance(shown, View):
             print_view(shown, console(sys.stdout))

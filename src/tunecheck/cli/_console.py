@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
-    """Return a progress bar on a terminal; None without a terminal or if `quiet`."""
+    """Return a progress bar for standard error; None if that is no terminal, or if `quiet`."""
     if quiet:
         return None
     from tunecheck._progress import ProgressBar
@@ -60,7 +60,11 @@ def skill_text(idle: int, calling: int, rows: int) -> str:
 
 
 def check_output(option: str, name: str | None) -> None:
-    """Check before the command starts that the file named by an option can be written."""
+    """Check before the command starts that the file that an option names can be written; None means no file.
+
+    Raises:
+        ConfigurationError: the file is a folder, or its folder does not exist.
+    """
     if name is None:
         return
     path = Path(name)
@@ -71,7 +75,11 @@ def check_output(option: str, name: str | None) -> None:
 
 
 def write_output(name: str, content: str | bytes) -> None:
-    """Write a whole file or nothing; escape characters that UTF-8 cannot hold."""
+    """Write a whole file or nothing; escape characters that UTF-8 cannot hold.
+
+    Raises:
+        TunecheckError: the file cannot be written.
+    """
     from tunecheck._disk import write_file
 
     with raise_as(TunecheckError, name, "cannot be written"):

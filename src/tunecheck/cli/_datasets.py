@@ -54,6 +54,7 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
 
 
 def _print_conversion(report: ConversionReport, form: Form) -> None:
+    """Print how many conversations and rows were converted, what was left out, and the files written."""
     left_out = len(report.unreadable)
     read = f"{report.conversations - left_out:,} of {plural(report.conversations, form.unit)}"
     calls = f", {report.call_rows:,} with {plural(report.calls, 'function call')}" if report.calls else ""

@@ -67,6 +67,7 @@ class GateOutcome:
         return "met" if self.met else "undecided" if self.undecided else "not met"
 
     def as_json(self) -> dict[str, JSON]:
+        """Return the outcome as JSON, with the comparison or decision only if there is one."""
         outcome = self.end.replace(" ", "_")
         data: dict[str, JSON] = {"gate": self.gate, "found": self.found, "met": self.met, "outcome": outcome}
         data["remark"] = self.remark or None
@@ -97,7 +98,11 @@ class Gate:
         return column if equals and column != "row_kind" else None
 
     def check_names(self, evaluators: Collection[str], group_by: Collection[str]) -> None:
-        """Check before the run that the gate names an evaluator and a group that exist."""
+        """Check before the run that the gate names an evaluator and a group that exist.
+
+        Raises:
+            ConfigurationError: there is no such evaluator, cause or group.
+        """
         if self.metric.startswith(CAUSE_METRIC):
             code = self.metric.removeprefix(CAUSE_METRIC)
             if code not in causes():
@@ -114,7 +119,11 @@ class Gate:
         return ConfigurationError(f"--fail-under {str(self)!r}: {what}")
 
     def check_scale(self, evaluators: Mapping[str, object]) -> None:
-        """Raise ConfigurationError for shares above 1, because `match>=95` is never and `match<=5` always met."""
+        """Check that a threshold for a share lies between 0 and 1: `match>=95` is never met, `match<=5` always.
+
+        Raises:
+            ConfigurationError: it does not.
+        """
         if 0 <= self.required <= 1 or not self._is_share(evaluators):
             return
         percent, share = (
@@ -124,6 +133,7 @@ class Gate:
         raise self._error(f"{self.metric} lies between 0 and 1{remedy}")
 
     def _is_share(self, evaluators: Mapping[str, object]) -> bool:
+        """Return True if the gate's metric lies between 0 and 1: a pass rate, a cause's share, or as it declares."""
         from tunecheck.evaluators._base import Evaluator
         from tunecheck.pipeline._scoring import declared_metrics
 
@@ -150,6 +160,9 @@ class Gate:
 
         Over all rows, the pass rate of one of the `judges` is corrected for its errors; in a group it is not. A group
         or a metric without values does not meet its gate; a cause without rows counts as 0.
+
+        Raises:
+            ConfigurationError: there is no such metric, it is no number, or the group's column is ambiguous.
         """
         chosen: Metrics | None = metrics if self.group is None else self._group(by)
         if chosen is None:
@@ -168,7 +181,10 @@ class Gate:
         return GateOutcome(str(self), value, _OPERATORS[self.operator](value, self.required), remark)
 
     def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str | None:
-        """Return the metric's key: for an evaluator its pass rate, else its main mean; None without scored rows."""
+        """Return the key of the gate's metric: itself, or of an evaluator its pass rate, else its main mean.
+
+        None if the evaluator scored no row.
+        """
         if self.metric not in primaries:
             if self.metric in metrics:
                 return self.metric
@@ -183,6 +199,7 @@ class Gate:
         return None if known is None or known.endswith("_count") else known
 
     def _group(self, by: Groups) -> Metrics | None:
+        """Return the metrics of the gate's group; None if no row belongs to it."""
         assert self.group is not None
         column, equals, value = self.group.partition("=")
         if equals:
@@ -194,7 +211,7 @@ class Gate:
 
 
 def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
-    """Return a judge's corrected pass rate, or None, and a remark."""
+    """Return a judge's pass rate corrected for its errors (None if it cannot be), and a remark on that."""
     found = judge.corrected
     if found is None or found.value is None or group:
         why = judge.remark or ("of a group, not corrected for the judge's errors" if found else "uncalibrated judge")
@@ -206,7 +223,11 @@ def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[flo
 
 
 def parse_gate(text: str) -> Gate:
-    """Return the gate in a text `metric>=number` or `metric[group]>=number`; the number may be a percentage."""
+    """Return the gate in a text `metric>=number` or `metric[group]>=number`; the number may be a percentage.
+
+    Raises:
+        ConfigurationError: the text has another form.
+    """
     match = _GATE.fullmatch(text)
     required = math.nan
     if match is not None:
@@ -221,7 +242,10 @@ def parse_gate(text: str) -> Gate:
 
 
 def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
-    """Return the common end of all gates; `undecided` is `pass` or `fail` if undecided gates count so."""
+    """Return the common end of all gates: not met if one is not met, else undecided if one is undecided.
+
+    `undecided` is `pass` or `fail` if undecided gates count so, None if they stay undecided.
+    """
     ends = {outcome.end for outcome in outcomes}
     if "not met" in ends:
         return "not met"
@@ -230,7 +254,7 @@ def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
 
 
 def check_error_rate(allowed: float, failed: int, rows: int) -> GateOutcome:
-    """Return the outcome of the gate on the share of rows with an error."""
+    """Return the outcome of the gate on the share of rows with an error: met up to the `allowed` share."""
     rate = failed / rows if rows else 0.0
     return GateOutcome(
         f"error rate <= {allowed:g}", rate, rate <= allowed, f"{failed:,} of {rows:,} rows" * bool(failed)

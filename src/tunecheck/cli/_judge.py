@@ -88,6 +88,11 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
 
 
 def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) -> Calibration:
+    """Run the evaluator over the labelled rows and return its agreement with the labels.
+
+    Raises:
+        ConfigurationError: an option does not fit the evaluator or the data.
+    """
     from tunecheck.cli._evaluate.evaluator_choice import asks_models, mapping_layers
     from tunecheck.cli._evaluate.job import chosen_evaluators
     from tunecheck.evaluation._calibration import calibrate as run
@@ -115,6 +120,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
 
 
 def _report(calibration: Calibration, options: CalibrateOptions) -> None:
+    """Write and print a calibration as its options say: as a file, as JSON, as its folder, or as a page."""
     whole = calibration.as_json()
     if options.out is not None:
         write_output(options.out, dumps_readably(whole))
@@ -135,6 +141,7 @@ _NOTHING = "–"
 
 
 def _view(calibration: Calibration, out: str | None) -> View:
+    """Return the page of a calibration: sentences, figures, disagreements; `out` is the file that has all of them."""
     parts: list[Part] = [Text([*_sentences(calibration)]), _figures(calibration)]
     parts += [_confusion(calibration)] if calibration.compared else []
     parts += [_differences(calibration, out)] if calibration.differences else []
@@ -173,6 +180,7 @@ def _sentences(calibration: Calibration) -> Iterator[Sentence]:
 
 
 def _figures(calibration: Calibration) -> Table:
+    """Return the table of figures: rows compared, accuracy, kappa, precision and recall of the verdict fail, scores."""
     counts = (
         (calibration.unlabelled, "without a label"),
         (calibration.not_applicable, "not applicable"),
@@ -193,7 +201,7 @@ def _figures(calibration: Calibration) -> Table:
 
 
 def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
-    """Yield the figures for the agreement of scores, and the best threshold."""
+    """Yield rows of the table: how well scores agree with numeric labels, and the best threshold; each if known."""
     scores, fitted = calibration.scores, calibration.threshold
     if scores is not None:
         yield "weighted kappa", *_decimal(scores.weighted_kappa)
@@ -207,7 +215,7 @@ def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
 
 
 def _decimal(figure: Kappa | Estimate) -> tuple[str, str]:
-    """Return a value, and its interval with a remark, as texts."""
+    """Return a value as text, and its interval with a remark as text; a dash if there is no value."""
     interval = "" if figure.low is None or figure.high is None else f"{figure.low:.2f} to {figure.high:.2f}"
     value = _NOTHING if figure.value is None else f"{figure.value:.2f}"
     return value, "; ".join(part for part in (interval, clean(figure.remark or "", 200)) if part)
@@ -218,12 +226,14 @@ def _share(share: Proportion) -> str:
 
 
 def _interval(share: Proportion) -> str:
+    """Return a share's interval and its counts as text; "no such row" if it has none."""
     if share.low is None or share.high is None:
         return "no such row"
     return f"{share.low:.1%} to {share.high:.1%}; {share.hits:,} of {share.of:,}"
 
 
 def _confusion(calibration: Calibration) -> Table:
+    """Return the table that counts rows by label and verdict."""
     rows: list[tuple[Cell, ...]] = [
         (Words(f"label {label}", "strong"), *(f"{count:,}" for count in verdicts.values()))
         for label, verdicts in calibration.confusion.items()
@@ -232,6 +242,7 @@ def _confusion(calibration: Calibration) -> Table:
 
 
 def _differences(calibration: Calibration, out: str | None) -> Table:
+    """Return a table of the first rows with another verdict than label; `out` is the file that has all."""
     rows = [
         (
             Words(clean(each.row_id, 40), foreign=True),

@@ -33,6 +33,9 @@ def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
     """Return the endpoint of a definition file or a name; the name `simulated` always exists.
 
     `trust` is the trust in the source of the name; `seed` replaces the seed of a simulated endpoint.
+
+    Raises:
+        ConfigurationError: the definition does not exist, is wrong, or is not trusted.
     """
     from tunecheck.endpoints._definition import load_endpoint, read_definition
 

@@ -154,6 +154,11 @@ class OptionField:
         return next(iter(self.description.flags), "--" + self.name.replace("_", "-"))
 
     def parsed(self, value: Any) -> object:  # noqa: ANN401 - the words on the command line, as click reads them
+        """Return the option's value from the words on the command line, as click read them.
+
+        Raises:
+            ConfigurationError: a list of names or assignments is wrong.
+        """
         if self.description.names:
             return parse_names(value, self.flag)
         if get_origin(self.kind) is dict:
@@ -183,6 +188,7 @@ class OptionField:
         return self.default is MISSING
 
     def _type(self) -> Any:  # noqa: ANN401 - click's types have parameters in newer versions only
+        """Return click's type for the option's words, with its range."""
         said = self.description
         if self.kind is int:
             return _WholeNumber(said.least, said.most)  # type: ignore[arg-type]  # limits of an int are ints
@@ -198,6 +204,7 @@ class OptionField:
         return f"{names}{value}", " ".join([about.help, *(self._notes() if notes else ())])
 
     def _notes(self) -> Iterator[str]:
+        """Yield the remarks that the help adds: range, required, default."""
         least, most = self.description.least, self.description.most
         if least is not None:
             yield f"[at least {least}]" if most is None else f"[{least} to {most}]"
@@ -247,7 +254,7 @@ class CommandOptions:
         return {name: value for name, value in self.given().items() if described[name].description.recorded}
 
     def over(self, lower: Self) -> Self:
-        """Return these options, completed from lower ones; `name=value` options are merged by name."""
+        """Return these options, completed from `lower` ones; `name=value` options are merged by name."""
         merged = lower.given()
         for name, value in self.given().items():
             below = merged.get(name)
@@ -256,7 +263,7 @@ class CommandOptions:
 
 
 def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
-    """Return the options by name in help order: arguments first, then panels, beginning with the command's own."""
+    """Return the options by name in help order: arguments first, then the command's own panels, then shared ones."""
     hints = get_type_hints(options)
     described = {}
     for each in fields(options):
@@ -274,7 +281,7 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
 
 
 def is_given(value: object) -> bool:
-    """Return True if an option has a value; 0 counts as a value."""
+    """Return True if an option has a value; None, False and empty values count as not given, 0 as given."""
     return not (value is None or value is False or value in ([], (), {}))
 
 
@@ -341,6 +348,7 @@ class _PanelledCommand(click.Command):
 
 
 def _help_all(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    """Print the help with all options, and end the command."""
     if given and isinstance(context.command, _PanelledCommand):
         context.command.core = ()
         click.echo(context.get_help())
@@ -348,7 +356,7 @@ def _help_all(context: click.Context, parameter: click.Parameter, given: bool) -
 
 
 def _wrappable(text: str) -> str:
-    """Return a docstring for click, which rewraps paragraphs; numbered lists are marked to keep their lines."""
+    """Return a docstring for click, which rewraps paragraphs; paragraphs with exit codes keep their lines."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(f"\b\n{each}" if re.search(r"\n *\d+ ", f"\n{each}") else each for each in paragraphs)
 
@@ -362,6 +370,11 @@ _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # lenient JSON readers accept th
 
 
 def parse_names(text: str, option: str) -> list[str]:
+    """Return the names in a text that separates them with commas; `option` names the option in errors.
+
+    Raises:
+        ConfigurationError: there is no name, or one twice.
+    """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise ConfigurationError(f"{option} names nothing: write {option} A,B")
@@ -372,7 +385,13 @@ def parse_names(text: str, option: str) -> list[str]:
 
 
 def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
-    """Parse `name=value` texts; a value that is valid JSON is decoded, any other value is text."""
+    """Return the values by name of `name=value` texts; `option` names the option in errors.
+
+    A value that is valid JSON is decoded, any other value is text.
+
+    Raises:
+        ConfigurationError: a text has no name or no `=`, or a name is given twice.
+    """
     assignments: dict[str, JSON] = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -52,9 +52,13 @@ def trust_of(options: RunOptions) -> Trust:
 
 
 def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
-    """Return the options of a command that starts a run, and its trust.
+    """Prepare a command that starts or resumes a run: return its options, completed when resuming, and its trust.
 
-    With `resume`, the resumed run's options complete them.
+    The invocation gets the folder of runs and the command with which an interrupted run can be resumed.
+
+    Raises:
+        ConfigurationError: there is no run to resume, or an option cannot be changed.
+        UntrustedError: another user's run has options that only the user may set.
     """
     invocation.results_dir = options.results_dir or DEFAULT_RESULTS
     invocation.command = f"{invocation.program} {options.command}"
@@ -88,6 +92,7 @@ def note_changed(*runs: Run) -> None:
 
 
 def run_summary(result: EvaluationResult) -> dict[str, JSON]:
+    """Return the facts of a finished run that commands print with `--json`."""
     return {
         "run": result.run_dir.name,
         "run_dir": str(result.run_dir),
@@ -100,9 +105,9 @@ def run_summary(result: EvaluationResult) -> dict[str, JSON]:
 def print_run(
     result: EvaluationResult, noun: str, figures: Callable[[], None], files: Iterable[str], about: str = ""
 ) -> None:
-    """Print a finished run for users: three sentences, the command's own figures, and its files.
+    """Print a finished run: three sentences, the command's own figures, notes, and its files.
 
-    `noun` names one row.
+    `noun` names one row, `figures` prints the figures, `about` follows the number of rows.
     """
     from tunecheck.results import first_screen  # reads tables, which a quiet run does not need
 
@@ -123,13 +128,16 @@ def print_run(
 
 
 def run_errors(folder: Path, noun: str) -> Iterator[str]:
-    """Yield the most common errors of a run, each with the id of an example row."""
+    """Yield a run's five most common errors, each with the number of rows (called `noun`) and the id of an example."""
     for group in islice(read_failures(Run(folder).rows(), {}).error_groups, _MOST_ERRORS):
         yield f"{clean(group.words, 200)} ({plural(group.rows, noun)}, e.g. {clean(group.example, 60)})"
 
 
 def every_row_failed(result: EvaluationResult, noun: str) -> bool:
-    """Return True if all rows failed, and report that on standard error."""
+    """Return True if a run has rows and all failed; report that on standard error.
+
+    `noun` names one row in the message.
+    """
     failed = bool(result.row_count) and result.failed_row_count == result.row_count
     if failed:
         print(f"error: every {noun} ended in an error", file=sys.stderr)
@@ -141,13 +149,18 @@ def every_row_failed(result: EvaluationResult, noun: str) -> bool:
 
 
 def as_recorded(options: CommandOptions) -> dict[str, JSON]:
+    """Return the options that a run's manifest keeps; those of some commands stand under the command's key."""
     recorded = options.recorded()
     key = COMMAND_KEYS.get(options.command)
     return recorded if key is None else {key: recorded}
 
 
 def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
-    """Return the options in a run's manifest; raise ConfigurationError if another command started the run."""
+    """Return the options that the manifest of a run records under `command`, as those of this command.
+
+    Raises:
+        ConfigurationError: another command, or Python code, started the run.
+    """
     begun = command_of(command)
     if begun is None:
         raise ConfigurationError(
@@ -168,6 +181,9 @@ def merge_resumed_options(options: T, recorded: T, run: Run) -> T:
     """Return the options of a resumed run: the recorded ones, overridden by the given ones.
 
     A fixed option must keep its value. The run itself checks whether other values fit its finished rows.
+
+    Raises:
+        ConfigurationError: an option that must keep its value has another one.
     """
     for name, value in options.given().items():
         described = option_fields(type(options))[name]
@@ -181,12 +197,20 @@ def merge_resumed_options(options: T, recorded: T, run: Run) -> T:
 
 
 def read_config(kind: type[S], path: str) -> S:
-    """Read a configuration file, whose keys are the command's long options with dashes or underscores."""
+    """Read a configuration file; its keys are the command's long options with dashes or underscores.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or a key or value is wrong; the text names the line.
+    """
     return _read(kind, _config_keys(kind), _underscore_keys(yamltext.read_yaml(Path(path))))
 
 
 def options_of_file(given: S, path: str, trust: Trust, invocation: Invocation) -> S:
-    """Return the given options, completed from a configuration file."""
+    """Return the given options, completed from a configuration file.
+
+    Raises:
+        UntrustedError: the file is outside of the workspace and sets options that only the user may set.
+    """
     read = read_config(type(given), path)
     owner = f"{path}, which lies outside of this workspace,"
     check_acting(given, read, trust.of_options(Path(path)), owner, path, invocation)
@@ -196,7 +220,11 @@ def options_of_file(given: S, path: str, trust: Trust, invocation: Invocation) -
 def options_of_run(
     given: S, run: Run, trust: Trust, invocation: Invocation, *, among: Collection[str] | None = None
 ) -> S:
-    """Return a run's recorded options, or only those with the names in `among`."""
+    """Return a run's recorded options, or only those with the names in `among`.
+
+    Raises:
+        UntrustedError: another user began the run, and it has options that only the user may set.
+    """
     manifest = run.manifest()
     recorded = recorded_options(type(given), run.id, manifest.command)
     if among is not None:
@@ -208,9 +236,13 @@ def options_of_run(
 
 
 def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invocation: Invocation) -> None:
-    """Raise UntrustedError for stored options that act, unless they are also typed or their file is trusted.
+    """Check that options from a file or run that have effects were also typed, or that their file is trusted.
 
-    As in data, an option may name an endpoint of the workspace.
+    Effects are, for example, loading code or writing files. Options may name an endpoint of the workspace. `owner` and
+    `place` name the file or run in the error.
+
+    Raises:
+        UntrustedError: an option with an effect is neither typed nor trusted.
     """
     if trust.named_by is None:
         return
@@ -230,7 +262,7 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
 
 
 def _needs_trust(option: OptionField, value: object, trust: Trust) -> bool:
-    """Return True if the option's value has an effect that needs trust."""
+    """Return True if the option's value has an effect that needs trust, such as loading outside code."""
     from tunecheck.endpoints._definition import check_named
     from tunecheck.evaluation import DEFAULT_CONCURRENCY
     from tunecheck.pipeline import DEFAULT_TIMEOUT_S
@@ -260,6 +292,7 @@ def _names_file(value: object) -> bool:
 
 
 def config_file(kind: type[CommandOptions]) -> type[msgspec.Struct]:
+    """Return the structure of a command's configuration file, for its JSON Schema."""
     return _struct_type(_config_keys(kind))
 
 
@@ -268,7 +301,11 @@ def _config_keys(kind: type[CommandOptions]) -> list[OptionField]:
 
 
 def _underscore_keys(document: Document) -> Document:
-    """Return the document with underscores in its keys, such as `group_by` for `group-by`."""
+    """Return the document with underscores in its keys, such as `group_by` for `group-by`.
+
+    Raises:
+        ConfigurationError: it holds no options, or gives one twice.
+    """
     values = {} if document.value is None else document.value
     if not isinstance(values, dict):
         raise ConfigurationError(f"{document.name}: a configuration holds options, one `option: value` a line")
@@ -283,12 +320,18 @@ def _underscore_keys(document: Document) -> Document:
 
 
 def _read(kind: type[S], described: Sequence[OptionField], document: Document) -> S:
+    """Return a document's values as options; options that it does not give keep their defaults.
+
+    Raises:
+        ConfigurationError: a key or value is wrong; the text names the line.
+    """
     values = read_as(document.value, _struct_type(described), document.where)
     given: dict[str, Any] = {each.name: _value(each, values, document) for each in described}
     return kind(**{name: value for name, value in given.items() if value is not None})
 
 
 def _struct_type(described: Sequence[OptionField]) -> type[msgspec.Struct]:
+    """Return a msgspec type with these options as optional keys, which refuses other keys."""
     return msgspec.defstruct("Options", [(each.name, _type(each), None) for each in described], bases=(Written,))
 
 
@@ -307,6 +350,11 @@ def _type(described: OptionField) -> Any:  # noqa: ANN401 - a type
 
 
 def _value(described: OptionField, values: msgspec.Struct, document: Document) -> object:
+    """Return an option's value in a document, in the form of the command line: lists as lists, names split at commas.
+
+    Raises:
+        ConfigurationError: a name or a key is given twice.
+    """
     value = getattr(values, described.name)
     if isinstance(value, dict):
         return _entries(value, described.name, document)
@@ -322,7 +370,11 @@ def _value(described: OptionField, values: msgspec.Struct, document: Document) -
 
 
 def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict[str, JSON]:
-    """Return `{bleu.threshold: 0.4}` for `{bleu: {threshold: 0.4}}`."""
+    """Return a mapping with dotted keys: `{bleu.threshold: 0.4}` for `{bleu: {threshold: 0.4}}`.
+
+    Raises:
+        ConfigurationError: a key is given twice.
+    """
     entries: dict[str, JSON] = {}
     for name, setting in value.items():
         inner = setting if isinstance(setting, dict) and "." not in name else {"": setting}

@@ -47,6 +47,7 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
 
 
 def _list(found: list[Run], options: RunsOptions) -> int:
+    """Print a line for each run, or a JSON list; return the exit code."""
     listed = [describe_run(run) for run in found]
     # Runs of another machine look killed, because no process of this one holds their journal.
     killed = {line.id: line for line in listed if line.status == "killed"}
@@ -75,6 +76,7 @@ def _show(found: list[Run]) -> int:
 
 
 def _remove(found: list[Run], options: RunsOptions) -> int:
+    """Remove the folders of these runs, unless one is running; return the exit code."""
     if is_remote(options.results_dir or ""):
         raise ConfigurationError("--remove works on folders of this machine: remove runs in storage with its own tools")
     running = [run.id for run in found if run.status() == "running"]
@@ -88,10 +90,12 @@ def _remove(found: list[Run], options: RunsOptions) -> int:
 
 
 def _figures(line: RunLine) -> dict[str, JSON]:
+    """Return the main figures of a run as texts by evaluator; uncalibrated judges are marked."""
     return {each.evaluator: each.text + " uncalibrated" * each.is_uncalibrated for each in line.figures}
 
 
 def _as_json(line: RunLine) -> dict[str, JSON]:
+    """Return a run's line as the JSON object that `--json` prints."""
     described: dict[str, JSON] = {"run": line.id, "status": line.status, "created": line.created, "rows": line.rows}
     described |= {"failed_rows": line.failed_rows, "simulated": line.simulated, "parent": line.parent}
     described |= {"stopped": line.stopped}
@@ -100,6 +104,7 @@ def _as_json(line: RunLine) -> dict[str, JSON]:
 
 
 def _line_words(line: RunLine) -> Iterator[Words]:
+    """Yield the words for one run in a list: its name, its facts, and its figures if it has any."""
     rows, failed = line.rows, line.failed_rows
     facts = [
         line.status,
@@ -118,6 +123,7 @@ def _line_words(line: RunLine) -> Iterator[Words]:
 
 
 def _verify(named: list[Run], options: RunsOptions) -> int:
+    """Check the files of these runs and print what is damaged; return the exit code."""
     found = [verify(run) for run in named]
     if options.json:
         print_json([{"run": each.run.id, **_verified(each)} for each in found])
@@ -127,11 +133,13 @@ def _verify(named: list[Run], options: RunsOptions) -> int:
 
 
 def _verified(each: Verified) -> dict[str, JSON]:
+    """Return the result of a run's check as JSON."""
     facts: dict[str, JSON] = {"status": each.status, "rows": each.rows, "whole": each.whole}
     return facts | {"damage": [*each.damage], "unchecked": [*each.unchecked]}
 
 
 def _verified_view(found: list[Verified]) -> View:
+    """Return the page of checked runs: a table, then each damage and what could not be checked."""
     rows = [
         (
             Words("whole" if each.whole else "DAMAGED", "" if each.whole else "bad"),

@@ -55,12 +55,16 @@ class ResultsOptions(CommandOptions):
         return results_folder(self.results_dir or DEFAULT_RESULTS)
 
     def around(self) -> AbstractContextManager[object]:
+        """Return a context for the command; with remote storage, it mirrors the runs there."""
         return nullcontext() if self.results_dir is None else _mirror(self, self.results_dir)
 
 
 @contextmanager
 def _mirror(options: ResultsOptions, place: str) -> Iterator[None]:
-    """Mirror the runs in storage while a command runs."""
+    """Keep a local mirror of the runs at an address while a command runs; do nothing for a folder.
+
+    The run to resume is claimed, so that no other machine resumes it.
+    """
     if not is_remote(place):
         yield
         return
@@ -150,6 +154,11 @@ class DecisionOptions(ComparingOptions):
 
 
 def _guards(given: Sequence[str]) -> dict[str, float]:
+    """Return the accepted loss by metric of `--guard NAME:MARGIN` texts.
+
+    Raises:
+        ConfigurationError: a text has no name or no margin of 0 or more.
+    """
     found = {}
     for each in given:
         name, _, margin = each.rpartition(":")

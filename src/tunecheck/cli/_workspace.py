@@ -64,6 +64,7 @@ def init(options: InitOptions, invocation: Invocation) -> int:
 
 
 def _content(name: str) -> bytes:
+    """Return the content of an example file that `init` writes."""
     # An editable install has no copy in the package, so use the repository's files.
     here = Path(__file__).resolve()
     shipped = here.parent / "workspace" / name
@@ -99,10 +100,12 @@ def _extensions_by_origin() -> dict[str, dict[str, list[Candidate]]]:
 
 
 def _as_json(candidate: Candidate) -> JSON:
+    """Return an extension as JSON."""
     return {"name": candidate.name, "help": candidate.help, "origin": candidate.origin}
 
 
 def _table(name: str, brings: Mapping[str, Sequence[Candidate]]) -> Table:
+    """Return a table of what one plug-in brings: kind, name and help of each extension."""
     rows: list[tuple[Cell, ...]] = [(Words(clean(name), "strong"), "", "")]
     for kind, candidates in brings.items():
         first = kind.replace("_", " ")

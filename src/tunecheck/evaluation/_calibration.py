@@ -257,6 +257,13 @@ class _LabelledRun:
     def __init__(
         self, run: Run, evaluator: str, column: str, kind: LabelKind, threshold: float | None, metric: str | None
     ) -> None:
+        """Read the rows of a finished run and compare the evaluator's verdicts with the labels in `column`.
+
+        `threshold` turns numeric labels into pass or fail; `metric` is the metric to compare, by default the main one.
+
+        Raises:
+            ConfigurationError: the metric does not exist, or a label or verdict cannot be read as pass or fail.
+        """
         self._run = run
         self._rows = run.rows()
         self._evaluator = evaluator
@@ -366,7 +373,7 @@ class _LabelledRun:
         return keys[0] if keys else None
 
     def _comparisons(self) -> Iterator[_Compared]:
-        """Yield each row with a verdict beside its label; count the rows that failed or are not applicable.
+        """Yield each row with a verdict and its label; count the rows that failed or are not applicable.
 
         Raises:
             ConfigurationError: A verdict is neither pass nor fail, or a numeric label has no threshold.
@@ -428,7 +435,7 @@ class _LabelledRun:
         return PASS if (score >= threshold if self._higher_is_better else score <= threshold) else FAIL
 
     def _difference(self, found: _Compared) -> Disagreement:
-        """Return a row whose verdict differs from the label, with the evaluator's score and reason."""
+        """Return a row with a verdict other than its label, with the evaluator's score and reason."""
         own, output = found.output.get(f"{self._metric}"), found.output
         score = output.get(f"{self._metric}_score", own if isinstance(own, (int, float)) else None)
         reason = output.get(f"{self._metric}_reason", output.get("reason"))

@@ -67,6 +67,7 @@ class EvaluationResult(dict[str, object]):
     """
 
     def __init__(self, run: Run, summary: Summary, rows: Sequence[ResultRow], tally: Tally) -> None:
+        """Build the result from a finished run's summary and rows."""
         super().__init__(rows=rows, metrics=summary.metrics, studio_url=None)
         self.rows = rows
         self.metrics = summary.metrics
@@ -157,6 +158,7 @@ class UnansweredError(RunError):
     """The target failed on every row; `result` is the finished run, with an error in each row."""
 
     def __init__(self, result: EvaluationResult) -> None:
+        """Make the error's text from the first row's error, with advice to resume the run."""
         error = result.rows[0].get("error.target")
         first = f"{error['type']}: {error['message']}" if isinstance(error, dict) else "no answer"
         again = f"--resume {result.run_dir.name} tries again"
@@ -333,6 +335,7 @@ def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
     ended = threading.Event()
 
     def run() -> None:
+        """Do the work, keep its error for the calling thread, and wake that thread."""
         try:
             work()
         except BaseException as error:  # noqa: BLE001 - the calling thread raises it
@@ -352,6 +355,7 @@ class _Stopper:
     """Asks a run to stop, from a signal handler or another thread."""
 
     def __init__(self, engine: RunsPlan) -> None:
+        """Prepare to stop this engine; `bind` tells which task runs it."""
         self._engine = engine
         self._pending = False
         self.stopping = False
@@ -454,13 +458,16 @@ async def _close(name: str, each: Closable, notes: list[str]) -> None:
 def _interruptible(stopper: _Stopper) -> Iterator[None]:
     """Within this block, Ctrl-C and SIGTERM stop the run in order; a second Ctrl-C ends calls in flight at once.
 
-    If code blocks the loop, a second Ctrl-C raises LeftAtOnceError. Nothing changes outside the main thread.
-
-    On a shutdown, SIGTERM may arrive twice, from the scheduler and from the process that started the run; only the
-    first counts. The loop's own signal handlers would wait until code that blocks the loop returns.
+    If code blocks the loop, a second Ctrl-C raises LeftAtOnceError. Outside of the main thread, signals are not
+    handled.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        """Handle a signal: request an orderly stop; ignore SIGTERM if one was requested before.
+
+        Raises:
+            LeftAtOnceError: the first request is still pending, because code blocks the loop.
+        """
         if number == signal.SIGTERM and stopper.asked:
             return
         if not stopper.ask():

@@ -71,6 +71,7 @@ class RecordedRun:
 
 class _RecordedRows(Dataset):
     def __init__(self, rows: RowsView, described: DatasetEntry) -> None:
+        """Make a data set of a run's rows, with the name, path and clusters of the run's data set."""
         from tunecheck.datasets._in_memory import ListSource
 
         declared = DatasetDefaults(cluster=described.cluster, primary=described.primary)
@@ -99,6 +100,7 @@ class _RecordedAnswers(Target):
     """Returns the recorded answer of each row; makes no calls."""
 
     def __init__(self, run: Run, rows: RowsView, recorded_target: dict[str, JSON]) -> None:
+        """Open the run's journal to replay its answers; `recorded_target` describes the target that gave them."""
         self.name = str(recorded_target.get("name"))
         self._rows = rows
         self.simulated = bool(recorded_target.get("simulated"))

@@ -157,6 +157,7 @@ class RunSettings:
     trust: Trust | None = None
 
     def __post_init__(self) -> None:
+        """Check all values; raise ConfigurationError for the first wrong one."""
         self._check_numbers()
         if self.calls not in (None, "strict", "lenient"):
             raise ConfigurationError(f"calls must be strict or lenient, not {self.calls!r}")

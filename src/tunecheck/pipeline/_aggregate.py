@@ -69,6 +69,7 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
     """
 
     def __init__(self, name: str, rows: RowsView, keys: Iterable[str]) -> None:
+        """Prepare to read the outputs of evaluator `name` from `rows`; `keys` are those of its outputs."""
         self._columns = {f"outputs.{name}.{key}": key for key in keys}
         self._error = f"error.{name}"
         self._rows = rows
@@ -116,6 +117,7 @@ class OwnAggregates:
     """Calls evaluators' `__aggregate__` and keeps its errors; after a timeout or crash it is not called for groups."""
 
     def __init__(self) -> None:
+        """Start without executors and errors; an executor is opened for each evaluator at its first aggregation."""
         self.isolated: set[str] = set()
         """The names of evaluators whose aggregation runs in a process."""
         self._executors: dict[str, Executor] = {}
@@ -217,6 +219,7 @@ class Aggregator:
     """Counts finished rows, over all rows and for each value of the `group_columns`."""
 
     def __init__(self, evaluators: Sequence[BoundEvaluator], group_columns: Sequence[str]) -> None:
+        """Start counting; `row_kind` as a group column is each row's kind, any other one a column of the data."""
         self._evaluators = evaluators
         self._columns = group_columns
         self._keeps_rows = any(evaluator.aggregate is not None for evaluator in evaluators)

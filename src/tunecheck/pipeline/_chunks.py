@@ -106,6 +106,7 @@ class _Outbox:
     """
 
     def __init__(self, room: int) -> None:
+        """Start empty; `room` is the largest number of calls in flight, for the target and for judges each."""
         self._news = threading.Condition()
         self._portion = Portion()
         self._end_work = False
@@ -179,6 +180,7 @@ class _ChunkEngine(Engine):
     def __init__(
         self, plan: Plan, journal: Journal, cached: CachedResults, calls: RunCalls, aggregator: Aggregator, out: _Outbox
     ) -> None:
+        """Prepare the engine of a chunk: it writes no results, and its output goes to the outbox `out`."""
         super().__init__(plan, journal, _NoResults(), aggregator, cached, calls)
         self._outbox = out
 

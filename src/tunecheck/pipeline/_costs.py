@@ -178,6 +178,7 @@ class Budget:
     """
 
     def __init__(self, most: float | None) -> None:
+        """Limit the cost of a run to `most`, in the currency of the prices; None: no limit."""
         self.most = most
         self.spent = 0.0
         self._reserved: list[Reservation] = []
@@ -256,6 +257,7 @@ def charge_unanswered(charge: Callable[[Usage], object]) -> Iterator[None]:
     loop, waiting, counted = asyncio.get_running_loop(), list[Usage](), False
 
     def count(usage: Usage) -> None:
+        """Charge an attempt without an answer now; from another thread, keep it until the end of the block."""
         nonlocal counted
         counted = True
         waiting.append(usage)
@@ -326,6 +328,7 @@ class ExactSum:
     __slots__ = ("_condensed", "_numbers", "append")
 
     def __init__(self) -> None:
+        """Start with a sum of 0."""
         self._numbers = array("d")
         self._condensed = 0
         self.append = self._numbers.append

@@ -124,6 +124,11 @@ class Engine:
         cached: CachedResults,
         calls: RunCalls,
     ) -> None:
+        """Keep what a run needs; nothing starts before `run`.
+
+        `cached` has recorded results to reuse, `calls` makes the evaluators' model calls, finished rows go to `results`
+        and `aggregator`.
+        """
         self.plan = plan
         self.tally = Tally(read_calls=ReadCallsCount(plan.calls))
         self._journal = journal
@@ -253,7 +258,7 @@ class Engine:
     def _start(self, row: Row) -> bool:
         """Start work on a row: queue it for the target, or evaluate it at once without a target.
 
-        Return True if the row belongs to a group, whose rows are answered in order.
+        Return True if the row belongs to a group; rows of a group are answered in order.
         """
         target = self.plan.target
         state = RowState(row, group=group_of(row, target, self.plan.group_column))
@@ -362,7 +367,7 @@ class Engine:
             queue.feed(job)
 
     def _job(self, queue: WorkerQueue, state: RowState) -> Job | None:
-        """Return a row's work in a worker queue, without evaluators whose recorded verdicts are reused.
+        """Return a row's work in a worker queue, without evaluators that have a recorded verdict to reuse.
 
         None if no call is left. Reused verdicts are stored in `state`, and journaled again if only the parent run has
         them.
@@ -401,8 +406,8 @@ class Engine:
         """Return an evaluator's arguments and their hash; None for both if the evaluator is not called on this row.
 
         It is not called if it needs the target's failed answer, failed before in this session, or lacks a column: the
-        error is stored. The hash is None if an argument has no JSON form. A response whose calls do not count is marked
-        as unread.
+        error is stored. The hash is None if an argument has no JSON form. A response with calls that do not count is
+        marked as unread.
         """
         if "target" in state.errors and evaluator.needs_target:
             return None, None

@@ -86,6 +86,7 @@ class RowsView(Sequence[ResultRow]):
     @overload
     def __getitem__(self, index: slice) -> list[ResultRow]: ...
     def __getitem__(self, index: int | slice) -> ResultRow | list[ResultRow]:
+        """Read one row, or a list of rows for a slice, from the file."""
         with open_regular(self.path) as file:
             if isinstance(index, slice):
                 return [self._at(file, number) for number in range(len(self))[index]]
@@ -169,7 +170,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def counted_metric(with_result: Iterable[str], name: str, primary: str | None) -> str | None:
-    """Return the metric whose results count for an evaluator; None if it has no metric with a result.
+    """Return the metric that decides an evaluator's pass or fail; None if it has no metric with a result.
 
     `with_result` lists its metrics with a result, in the order of the rows; `name` is the evaluator's, `primary` its
     declared metric.
@@ -179,7 +180,7 @@ def counted_metric(with_result: Iterable[str], name: str, primary: str | None) -
 
 
 def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return for each evaluator the metric whose results count, or None if it has no metric with a result.
+    """Return for each evaluator the metric that decides pass or fail; None if it has no metric with a result.
 
     `primaries` maps each evaluator to its declared primary metric. Only as many rows are read as needed.
     """
@@ -213,6 +214,7 @@ class VerdictReader:
     """
 
     def __init__(self, name: str, metric: str | None) -> None:
+        """Prepare to read the verdicts of evaluator `name` on the metric that counts (None: it has no results)."""
         self.name = name
         self.metric = metric
         self._own, self._error = f"outputs.{name}.", f"error.{name}"

@@ -329,7 +329,7 @@ class JournalReader:
         return f"{damage}, which takes up to {plural(calls, 'call')} again{names}"
 
     def _rows_without_answer(self, rows: int) -> Iterator[int]:
-        """Yield the indices of rows whose answer is lost: verdicts or the finished run name them, but no answer does.
+        """Yield the indices of rows with a lost answer: verdicts or the finished run name them, but no answer does.
 
         `rows` is the number of rows of the finished run. Rows on which the target failed have lost nothing.
         """

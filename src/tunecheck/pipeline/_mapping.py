@@ -146,7 +146,7 @@ def _column_mapping(name: str, entry: object) -> Mapping[str, object]:
     """Return the column mapping in one entry of `evaluator_config`: the mapping itself, or under `column_mapping`.
 
     Raises:
-        ConfigurationError: the entry is no mapping, or has other keys beside `column_mapping`.
+        ConfigurationError: the entry is not a mapping, or has other keys next to `column_mapping`.
     """
     if not isinstance(entry, Mapping):
         raise ConfigurationError(f"evaluator_config[{name!r}] is a {type(entry).__name__}; expected a mapping")
@@ -402,6 +402,7 @@ def row_kind_reader(
     truth, definitions = value_reader(layers, _GROUND_TRUTH), value_reader(layers, _TOOLS)
 
     def kind(data: Mapping[str, object], target: Mapping[str, object]) -> str | None:
+        """Return `call` or `answer` by the row's ground truth; None without one."""
         value = truth(data, target)
         if value is None:
             return None

@@ -60,6 +60,7 @@ class RunCalls:
     def __init__(
         self, run_id: str, journal: Journal, cached: CachedResults, budget: Budget, shared: SharedCalls | None = None
     ) -> None:
+        """Count the calls that this run paid for before an interruption, and prepare for new ones."""
         self.spending: defaultdict[str, Spending] = defaultdict(Spending)
         self.simulated = False
         self.masked = 0
@@ -276,6 +277,7 @@ class EndpointCosts:
     """Counts the cost of each call to one endpoint, within the run's budget."""
 
     def __init__(self, calls: RunCalls, name: str, price: Price | None, reported: ReportedUsage) -> None:
+        """Count calls under `name`; `reported` tells which usage has been counted already."""
         self._calls = calls
         self._name = name
         self._price = price

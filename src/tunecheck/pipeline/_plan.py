@@ -115,6 +115,7 @@ class RandomOrder:
         enough: Callable[[Sequence[RowState]], bool],
         tells: Callable[[Sequence[Row]], bool],
     ) -> None:
+        """Group the rows into units by `label` and shuffle them with the seed; units that `tells` rejects come last."""
         units: dict[Hashable, list[Row]] = {}
         for row in rows:
             units.setdefault(label(row), []).append(row)

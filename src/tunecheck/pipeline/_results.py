@@ -101,6 +101,7 @@ class ResultsWriter:
     """
 
     def __init__(self, path: Path) -> None:
+        """Create the partial file next to `path`; `finish` gives it its name."""
         self._path = path
         self._partial = path.with_name(path.name + ".partial")
         self._file = open_regular(self._partial, "wb", buffering=1 << 18)

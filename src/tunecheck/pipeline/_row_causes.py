@@ -158,7 +158,7 @@ def _causes_of_fault(fault: Fault, answer: GivenAnswer) -> Iterator[Fault]:
 def _difference_faults(answer: GivenAnswer) -> Iterator[Fault]:
     """Yield the differences between the answer's calls and the calls that the ground truth accepts.
 
-    Nothing without calls on both sides. Arguments that the schema wants as text are skipped.
+    Without calls on both sides, there are no differences. Arguments that the schema wants as text are skipped.
     """
     made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted.calls))
     if not made or not wanted:
@@ -389,14 +389,14 @@ def _ends_inside(answer: GivenAnswer) -> bool:
 
 
 def _encoding_faults(response: object) -> Iterator[Fault]:
-    """Yield a fault for each API call whose arguments are not a JSON object, or are JSON encoded twice."""
+    """Yield a fault for each API call with arguments that are not a JSON object, or are JSON encoded twice."""
     for name, arguments in _written_arguments(response):
         if (found := arguments_problem(arguments)) is not None:
             yield Fault(code=found[0], call=name, actual=arguments, message=found[1])
 
 
 def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
-    """Yield name (None if unreadable) and arguments of each call whose arguments are a text.
+    """Yield the name (None if unreadable) and the arguments of each call that has its arguments as a text.
 
     Calls are written as `{"function": {…}}`, `{"name": …, "arguments": …}`, or `{"function_name": "arguments"}`.
     """
@@ -413,7 +413,7 @@ def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
 
 
 def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
-    """Return True if a wrong argument is a text whose JSON value has the expected type: a list or an object."""
+    """Return True if a wrong argument is the JSON text of a value of the expected type: a list or an object."""
     wanted = {type(each) for each in _accepted_values(fault)} & {list, dict}
     if not wanted or not isinstance(fault.actual, str) or not fault.code.startswith("wrong_argument"):
         return False

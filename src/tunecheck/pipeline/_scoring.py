@@ -305,7 +305,7 @@ _TOO_LARGE = "{}.{} is larger than 16 MB"
 
 
 def as_output(result: object, name: str) -> Output | Partial:
-    """Return an evaluator's result as plain data: a mapping as it is, a number under the evaluator's `name`.
+    """Return an evaluator's result as plain data: a mapping unchanged, a number under the evaluator's `name`.
 
     Return a Partial if values are lost: a value without a JSON form, or not a finite number, becomes null. The other
     keys are kept.
@@ -417,6 +417,11 @@ class CallableTarget(Target):
     def __init__(
         self, function: Callable[..., object], mapping: Mapping[str, Mapped], concurrency: int, limit_s: float
     ) -> None:
+        """Read the function's parameters and prepare its threads; `limit_s` is the time limit of one call in seconds.
+
+        Raises:
+            ConfigurationError: the parameters cannot be read.
+        """
         self.name = getattr(function, "__name__", type(function).__name__)
         self.signature: Signature = read_signature(function, "the target")
         self._function = function

@@ -41,6 +41,7 @@ class _Server:
     """Serves requests on the main thread, which some evaluators need, and on more threads if several may run."""
 
     def __init__(self) -> None:
+        """Open the pipes to the run's process; settings and evaluators come with requests."""
         self._pipes = Pipes()
         self._evaluators: list[Scorer] = []
         self._most = 1

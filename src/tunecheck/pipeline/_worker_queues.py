@@ -155,7 +155,7 @@ class ThreadExecutor:
             return await self._without_last(batch, [list(row) for row in under_way.outcomes], error)
 
     async def _without_last(self, batch: Sequence[Work], outcomes: list[list[Outcome]], error: LateError) -> QueueReply:
-        """Return the outcomes of a batch whose last started call timed out; run the calls after it.
+        """Return the outcomes of a batch after its last started call timed out; run the calls after it.
 
         `outcomes` are those of the calls before it.
         """
@@ -365,7 +365,7 @@ class WorkerQueue:
     # -- beside others, and alone
 
     async def _run(self, batch: Sequence[Work]) -> QueueReply:
-        """Run a batch beside others, or alone if `one_at_a_time`; retry its failed calls if other slots are open."""
+        """Run a batch, alone if `one_at_a_time`; retry its failed calls if other slots are open."""
         if self.one_at_a_time:
             return await self._run_exclusively(batch)
         async with self._turn:

@@ -72,8 +72,8 @@ async def open_executors(
 async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[ProcessExecutor]:
     """Start worker processes for the evaluators that can run there; return their executors.
 
-    Notes in the tally name evaluators that stay in this process: unloadable ones, and ones whose crash would end the
-    run.
+    Notes in the tally name evaluators that stay in this process: those that cannot be loaded, and those that would end
+    the run if they crash.
     """
     isolate = plan.isolates_files
     shared = [e for e in plan.evaluators if plan.workers and not e.asynchronous and (e.pure or not isolate)]

@@ -67,6 +67,7 @@ class TableBuilder:
     def __init__(
         self, opened: OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: KnownContents
     ) -> None:
+        """Prepare an empty table for an opened run; `read` fills it."""
         self._opened, self._answers, self._known_contents = opened, answers, known_contents
         self._cluster = NONE if cluster is None and opened.cluster == NONE else cluster
         # In results of Azure AI Evaluation ids may be repeated, and null values mean that an evaluator failed.
@@ -99,7 +100,7 @@ class TableBuilder:
             self._part(name)
 
     def read(self) -> RunTable:
-        """Read all rows."""
+        """Read all rows of the run and return its table; call this once."""
         for columns, count in self._blocks():
             self._take(columns, count)
         for name, part in self._parts.items():
@@ -135,6 +136,7 @@ class TableBuilder:
         )
 
     def _info(self, items: Items) -> RunInfo:
+        """Return the run's description, completed with what the rows showed: counts, trials, simulated answers."""
         info = self._opened.info
         left_out = [
             f"evaluator {name!r} returns more than {len(part.evaluator.columns)} metrics: the others are not read"
@@ -151,6 +153,7 @@ class TableBuilder:
         )
 
     def _clusters(self, items: Items, labels: Mapping[str, Labels]) -> Clusters | None:
+        """Return the clusters of dependent items: by a plug-in's rule or a column; None if all are independent."""
         ids = [*items.ids]
         for rule in plugins.cluster_rules() if self._cluster is None else ():
             if (found := rule(self._opened, ids)) is not None:
@@ -158,7 +161,7 @@ class TableBuilder:
         return None if self._cluster == NONE else clusters_of(self._cluster, self._opened.cluster, labels)
 
     def _blocks(self) -> Iterator[tuple[Columns, int]]:
-        """Yield the columns of each block of rows, and the number of rows."""
+        """Yield blocks of rows as columns, each with its number of rows."""
         source = self._opened.rows
         if isinstance(source, ResultsFile):
             for first, block in source.blocks():
@@ -174,7 +177,7 @@ class TableBuilder:
                 yield self._columns_of(rows), len(rows)
 
     def _decoded(self, lines: Sequence[bytes]) -> Columns | None:
-        """Return the columns of these rows; None if a row is damaged, or has a key that no earlier row had.
+        """Return these lines as columns, decoded fast; None if a row is damaged or has a new key.
 
         Values that the table does not need stay JSON text, which is much faster.
         """
@@ -194,9 +197,11 @@ class TableBuilder:
         return dict(zip(keys, zip(*map(msgspec.structs.astuple, rows), strict=True), strict=True))
 
     def _entry(self, name: str) -> EvaluatorEntry:
+        """Return the run's description of an evaluator; an empty one if it describes none."""
         return self._declared.get(name, EvaluatorEntry())
 
     def _part(self, name: str) -> EvaluatorPart:
+        """Return the part of the table for an evaluator; make it if it is new."""
         if name not in self._parts:
             part = EvaluatorPart.of(name, self._entry(name), nulls_are_errors=self._is_foreign)
             self._parts[name] = part
@@ -223,7 +228,7 @@ class TableBuilder:
             self._part(name).learn(own, self._columns)
 
     def _read_keys(self) -> set[str]:
-        """Return the keys whose values this table needs. Other values may stay JSON text."""
+        """Return the keys with values that this table needs. Other values may stay JSON text."""
         keys = {*_ALWAYS_READ, *(f"inputs.{name}" for name in self._slices)}
         keys.update(*map(_places, self._labels))
         for part in self._parts.values():
@@ -232,6 +237,7 @@ class TableBuilder:
         return keys
 
     def _columns_of(self, rows: Sequence[ResultRow]) -> Columns:
+        """Return rows as columns; a key that no earlier row had becomes a new column first."""
         for row in rows:
             if not self._keys.keys() >= row.keys():
                 new = [key for key in row if key not in self._keys]
@@ -240,7 +246,7 @@ class TableBuilder:
         return {key: [row.get(key, UNSET) for row in rows] for key in self._keys}
 
     def _take(self, columns: Columns, count: int) -> None:
-        """Add a block of `count` rows to the table."""
+        """Add a block of `count` rows to the table: states, labels, latencies, ids, and counts."""
         failed = {at for key in self._error_keys for at, cell in enumerate(columns[key]) if cell is not UNSET}
         for part in self._parts.values():
             states = part.take(columns, count, self._rows)
@@ -258,7 +264,7 @@ class TableBuilder:
         self._errors += len(failed)
 
     def _take_slices(self, columns: Columns) -> None:
-        """Keep the values of columns with few, short values, and drop other columns."""
+        """Keep the block's values of columns with at most 20 short values; drop columns with other values."""
         for name, labels in [*self._slices.items()]:
             texts = self._slice_texts[name]
             values = [None if cell is UNSET else cell for cell in columns[f"inputs.{name}"]]
@@ -274,11 +280,12 @@ class TableBuilder:
             labels.extend(map(texts.__getitem__, values))
 
     def _label_cells(self, cells: Cells) -> Iterator[str | None]:
+        """Return the cells as labels (None where there is no value)."""
         labels = [cell if type(cell) is str else self._text(cell) for cell in cells]
         return map(self._texts.setdefault, labels, labels)  # equal labels share one text, which saves memory
 
     def _text(self, value: Cell) -> str | None:
-        """Return a value as a label: a text unchanged, everything else as JSON."""
+        """Return a value as a label: a text unchanged, null or nothing as None, everything else as JSON."""
         if value is None or value is UNSET:
             return None
         return value if isinstance(value, str) else dumps(value).decode("utf-8", "backslashreplace")
@@ -286,7 +293,10 @@ class TableBuilder:
     # -- names
 
     def _name(self, columns: Columns, count: int) -> None:
-        """Record the ids, contents, trials and causes of a block of rows."""
+        """Record the ids, content fingerprints, trials and causes of a block of `count` rows.
+
+        A recorded fingerprint counts unless the row holds answers in columns of the data; then it is computed again.
+        """
         absent: Cells = [UNSET] * count
         row_ids, own_ids, prints = (columns.get(key, absent) for key in ("row_id", "inputs.id", "row_fingerprint"))
         named = (usable_id(own) if cell is UNSET else cell for cell, own in zip(row_ids, own_ids, strict=True))
@@ -335,7 +345,10 @@ class TableBuilder:
         return text if text is not None and (given == text or (given or "").startswith(f"{text}#")) else None
 
     def _fingerprints(self, columns: Columns, count: int) -> Iterator[str]:
-        """Return the fingerprint of each row's inputs, without columns `a.b` in which Azure repeats a part of `a`."""
+        """Return the fingerprint of each row's inputs, without the columns that hold answers or mark trials.
+
+        If a name repeats a part of another (Azure writes `a` and `a.b`), only the whole counts.
+        """
         names = {key.removeprefix("inputs."): key for key in sorted(columns) if key.startswith("inputs.")}
         parted = any(_is_part(name, names) for name in names)
         own = [name for name in names if parted or name not in self._not_content]
@@ -357,6 +370,7 @@ class TableBuilder:
         return map(known.__getitem__, hashes)
 
     def _content(self, names: Sequence[str], row: Cells) -> dict[str, Cell]:
+        """Return a row's inputs by column name, without missing ones."""
         return {name: cell for name, cell in zip(names, row, strict=True) if cell is not UNSET}
 
     def _row_ids(self) -> tuple[Sequence[str], bool]:
@@ -370,7 +384,10 @@ class TableBuilder:
         return given, not all(_BY_POSITION.fullmatch(each) for each in given)
 
     def _items(self, row_ids: Sequence[str]) -> tuple[Items, Sequence[int] | None]:
-        """Return the items and the first row of each item, None if each row is an item."""
+        """Return the items that comparisons pair, and the first row of each; None as rows if each row is an item.
+
+        The trials of a row form one item.
+        """
         sources = self._sources
         if not self._rows or None in sources or len(set(sources)) == self._rows:
             return Items(row_ids, self._contents), None
@@ -386,6 +403,7 @@ class TableBuilder:
 
 
 def _is_short(value: JSON) -> bool:
+    """Return True for a value that may label a slice: null, a number, or a text of at most 100 characters."""
     return len(value) <= _LONGEST_SLICE if isinstance(value, str) else value is None or isinstance(value, (int, float))
 
 

@@ -35,9 +35,9 @@ NameOf = Callable[[str], "tuple[str, str] | None"]
 
 
 def evaluator_names(declared: Mapping[str, EvaluatorEntry] | None) -> NameOf:
-    """Return a function that splits `<evaluator>.<key>`: by the declared names, which may contain dots.
+    """Return a function that splits `<evaluator>.<key>` into both parts, or returns None if it cannot.
 
-    Without declared names it splits at the first dot.
+    It splits at the declared names, which may contain dots; if there are none, at the first dot.
     """
     if declared is None:
         return _split_at_first_dot
@@ -51,6 +51,7 @@ def evaluator_names(declared: Mapping[str, EvaluatorEntry] | None) -> NameOf:
 
 
 def _split_at_first_dot(rest: str) -> tuple[str, str] | None:
+    """Return the parts before and after the first dot; None if one of them is empty."""
     name, _, key = rest.partition(".")
     return (name, key) if name and key else None
 
@@ -80,7 +81,7 @@ class EvaluatorPart:
         return cls(columns, declared, nulls_are_errors)
 
     def learn(self, added: Sequence[str], columns: dict[str, MetricColumn]) -> None:
-        """Determine for each new key whether it holds a verdict, a number, or neither."""
+        """Determine for each new key whether it holds a verdict, a number, or neither; make its column."""
         start = f"outputs.{self.evaluator.name}."
         self.keys += [start + key for key in added]
         known = {key.removeprefix(start) for key in self.keys}
@@ -100,7 +101,7 @@ class EvaluatorPart:
     def _column(
         self, key: str, metric: str, means: MetricEntry, columns: dict[str, MetricColumn]
     ) -> MetricColumn | None:
-        """Return the column of a key, new if necessary; None if the evaluator has too many metrics."""
+        """Return the column of a key, new if necessary; None if the evaluator already has 300 metrics."""
         evaluator = self.evaluator
         name = f"{evaluator.name}.{key}"
         if name not in columns and len(evaluator.columns) >= MOST_COLUMNS:
@@ -113,7 +114,7 @@ class EvaluatorPart:
         return columns[name]
 
     def take(self, columns: Columns, count: int, start: int) -> bytearray:
-        """Append the values of a block of rows to the columns; return the rows' states.
+        """Append a block of `count` rows to the evaluator's columns; return the state of each row.
 
         `start` is the number of rows read before.
         """
@@ -140,7 +141,7 @@ class EvaluatorPart:
         return states
 
     def _state(self, columns: Columns, at: int) -> int:
-        """Return the state of a row with neither a verdict nor a number."""
+        """Return the state of the row at `at` in the block, which has neither a verdict nor a number."""
         own = [columns[key][at] for key in self.keys if columns[key][at] is not UNSET]
         if not own:
             return (
@@ -151,7 +152,10 @@ class EvaluatorPart:
 
 
 def _take_verdicts(results: Cells, reasons: Cells, start: int, column: MetricColumn) -> Sequence[int]:
-    """Append the verdicts to a column; return the code of each result."""
+    """Append verdicts as 1, 0 or NaN to a column; return for each row a code: 0 fail, 1 pass, 2 not applicable, 3 none.
+
+    A failed row's reason is kept as a hash. `start` is the number of rows before the block.
+    """
     try:
         words = [_WORDS.get(cell, _NEITHER) for cell in results]  # type: ignore[arg-type]
     except TypeError:  # a value is a list or an object, which cannot be hashed
@@ -164,7 +168,10 @@ def _take_verdicts(results: Cells, reasons: Cells, start: int, column: MetricCol
 
 
 def _take_numbers(cells: Cells, start: int, column: MetricColumn) -> Sequence[float]:
-    """Append the numbers to a column and return them."""
+    """Append the numbers to a column (NaN where there is none) and return them.
+
+    A column that counts as binary becomes a score once a number is neither 0 nor 1.
+    """
     values = [cell if type(cell) is float else number_of(cell) for cell in cells]
     column.fill(start)
     column.values.extend(values)
@@ -182,12 +189,12 @@ def number_of(value: Cell) -> float:
 
 
 def _hash(reason: Cell) -> int:
-    """Return a hash of a reason, never 0."""
+    """Return a hash of a reason, by which equal reasons are found; never 0, which means no reason."""
     return hash(reason if isinstance(reason, str) else dumps(None if reason is UNSET else reason)) or 1
 
 
 def _is_repeated(key: str, known: set[str]) -> bool:
-    """True if a column repeats another one: `m_score` repeats `m`, and `m_passed` repeats `m_result`."""
+    """Return True if a column repeats another one: `m_score` repeats `m`, and `m_passed` repeats `m_result`."""
     if key.endswith("_score"):
         return key.removesuffix("_score") in known
     return key.endswith("_passed") and f"{key.removesuffix('_passed')}_result" in known
@@ -221,7 +228,7 @@ def choose_main_metric(evaluator: EvaluatorColumns, columns: dict[str, MetricCol
 def _link_score_to_verdict(
     verdict: MetricColumn, evaluator: EvaluatorColumns, columns: dict[str, MetricColumn], declared: EvaluatorEntry
 ) -> None:
-    """Link a score column to its pass/fail column and record whether the two differ."""
+    """Link a metric's score column to its pass/fail column, and note whether it only repeats the verdicts."""
     name = evaluator.name
     number = columns.get(f"{name}.{verdict.metric}") or columns.get(f"{name}.{verdict.metric}_score")
     if number is None or number is verdict:
@@ -238,6 +245,10 @@ def _main(
     primary: MetricColumn | None,
     declared: EvaluatorEntry,
 ) -> str | None:
+    """Return the name of the evaluator's main column: its pass rate, declared primary, or own name; else its first.
+
+    None if it has no column. `primary` is the column of the pass rate, if there is one.
+    """
     if primary is not None:
         return primary.name
     named = (f"{evaluator.name}.{name}" for name in (declared.primary, evaluator.name))

@@ -47,7 +47,11 @@ class FirstScreen:
 
 
 def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None = None) -> FirstScreen:
-    """Read the first screen from a finished run's files; `where` has the options that locate its folder."""
+    """Read the first screen of a finished run from its files.
+
+    `where` has the options that locate its folder, for the next command. `failures` are read from the rows if not
+    given.
+    """
     manifest, summary = run.manifest(), run.metrics()
     metrics, rows = _mapping(summary.get("metrics")), _count(summary.get("rows"))
     kinds = _mapping(_mapping(summary.get("by")).get("row_kind"))
@@ -86,7 +90,7 @@ def order_evaluators(names: Collection[str], declared: str | None) -> list[str]:
 
 
 def _shown_first(names: Iterable[str], metrics: Metrics) -> list[str]:
-    """Return the primary evaluator, and up to two others that only judged rows to which the primary does not apply."""
+    """Return the primary evaluator, and up to two others that cover rows to which the primary does not apply."""
     primary, *others = [*names] or [""]
     left = _count(metrics.get(f"{primary}.not_applicable_count"))
     return [primary, *(name for name in others if 0 < _count(metrics.get(f"{name}.scored_count")) <= left)][
@@ -95,11 +99,13 @@ def _shown_first(names: Iterable[str], metrics: Metrics) -> list[str]:
 
 
 def _figure(run: Run, manifest: RunFile, name: str, metrics: Metrics) -> MainFigure:
+    """Return an evaluator's main figure over these metrics, marked if it is a judge without a calibration."""
     entry = manifest.evaluators[name]
     return main_figure_of(name, entry, metrics, is_uncalibrated=is_uncalibrated(run.folder.parent, entry))
 
 
 def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) -> str:
+    """Return the sentence on one evaluator: how many rows passed, or its mean; `by_judge` marks a model's verdicts."""
     name = figure.evaluator
     scored, left = (_count(metrics.get(f"{name}.{key}")) for key in ("scored_count", "not_applicable_count"))
     if figure.value is None:
@@ -113,7 +119,10 @@ def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) ->
 
 
 def _main_cause(failures: Failures, causes: Sequence[str]) -> str:
-    """Return the most frequent cause with its advice, or the first reason or error in an evaluator's words."""
+    """Return a sentence on the most frequent cause of failures, with its advice.
+
+    If an evaluator's own reason or an error is more frequent, the sentence is about that.
+    """
     groups = sorted(failures.reasons.values(), key=lambda each: -each.rows)
     for stage, errors_of in failures.errors.items():
         groups += [replace(each, title=f"{stage}: {each.words}") for each in errors_of.values()]
@@ -133,7 +142,7 @@ def _main_cause(failures: Failures, causes: Sequence[str]) -> str:
 
 
 def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[str]) -> tuple[list[str], str, bool]:
-    """Return the next command to run as a list of words, its purpose, and True if it examines the serving."""
+    """Return the next command as words, its purpose, and True if it examines how the model is served."""
     rows, failed, target = summary.get("rows"), _count(summary.get("failed_rows")), manifest.target or {}
     serving = [code for code in causes[:1] if cause_named(code).side == "serving"]
     name, begun = str(target.get("name") or ""), (command_of(manifest.command) or "evaluate").split()
@@ -164,6 +173,7 @@ def _earlier(run: Run, manifest: RunFile) -> Iterator[Run]:
 
 
 def _table(figures: Mapping[str, Sequence[MainFigure]], causes: Sequence[str], groups: Sequence[_Group]) -> Table:
+    """Return the table of main figures and causes of failures: one row each, one column for each group of rows."""
     rows: list[list[Sentence]] = []
     for name, (own, *others) in [*figures.items()][:_MOST_EVALUATORS]:
         label = clean(name, 60) + ", uncalibrated" * own.is_uncalibrated
@@ -182,6 +192,7 @@ def _table(figures: Mapping[str, Sequence[MainFigure]], causes: Sequence[str], g
 
 
 def _rows_of(cause: str, group: _Group) -> int:
+    """Return the number of a group's rows that failed for this cause."""
     share = group.metrics.get(f"{CAUSE_METRIC}{cause}")
     return round(share * group.rows) if isinstance(share, (int, float)) else 0
 

@@ -66,7 +66,10 @@ def read_run(run: RunLike, results_dir: Path) -> RunTable:
 
 
 def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") -> OpenedRun:
-    """Open a run; `name` is the id of a run given as rows. Raises the errors of `read_runs`."""
+    """Open a run given in any form, without reading its rows; `name` is the id of a run given as rows.
+
+    Raises the errors of `read_runs`.
+    """
     if isinstance(run, AboutToRun):
         answers = frozenset[str]() if run.mapping is None else _answer_columns(run.mapping)
         declared = run.dataset.defaults
@@ -103,7 +106,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
 
 
 def _foreign(path: Path) -> OpenedRun | None:
-    """Open a file or folder of another program, with a plug-in or as Azure's results; None if it is neither."""
+    """Open results of another program: with a plug-in, or as Azure's file; None if the path holds neither."""
     opened = _open_with_plugins(path, None)
     azure = path / _AZURE if path.is_dir() else path
     if opened is None and azure.is_file() and azure.suffix == ".json":
@@ -114,13 +117,18 @@ def _foreign(path: Path) -> OpenedRun | None:
 
 
 def _open_with_plugins(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
-    """Let each plug-in open a path, or change a run that was opened there."""
+    """Let plug-ins open a path, or complete the run `opened` there; None if none of them knows the path."""
     for source in plugins.sources():
         opened = source(path, opened)
     return opened
 
 
 def _open_given(run: Mapping[str, object], name: str) -> OpenedRun:
+    """Open a run given as an object with `rows`; `name` becomes its id.
+
+    Raises:
+        ConfigurationError: it has no list under "rows".
+    """
     rows = run.get("rows")
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
         raise ConfigurationError('a run given as an object must have "rows", as the result of evaluate() has')
@@ -128,6 +136,11 @@ def _open_given(run: Mapping[str, object], name: str) -> OpenedRun:
 
 
 def _run_folder(run: Run) -> OpenedRun:
+    """Open a run's folder, completed by plug-ins; a note says if its rows have changed or are from before a resume.
+
+    Raises:
+        ConfigurationError: the run has no results.
+    """
     manifest = run.manifest()
     if not run.results.is_file():
         raise ConfigurationError(f"run {run.id} has no results: it {_end_problem(run)}")
@@ -159,7 +172,7 @@ def _run_folder(run: Run) -> OpenedRun:
 
 
 def _calls_read(run: Run) -> CallsRead | None:
-    """Return from the run's metrics how calls that the server did not parse were counted."""
+    """Return how calls that the server did not parse were counted, by metrics.json; None if there were none."""
     recorded = run.metrics().get("calls") if run.metrics_file.is_file() else None
     try:
         return msgspec.convert(recorded, CallsRead) if recorded else None
@@ -168,6 +181,7 @@ def _calls_read(run: Run) -> CallsRead | None:
 
 
 def _end_problem(run: Run) -> str:
+    """Return why a run has no results, as the end of a sentence that begins with the run."""
     status = run.status()
     if status == "finished":
         return "is finished, but eval_results.jsonl is missing"
@@ -177,7 +191,7 @@ def _end_problem(run: Run) -> str:
 
 
 def _answer_columns(mapping: Iterable[Mapping[str, object]]) -> frozenset[str]:
-    """Return the columns of the data that hold answers in a run without a target: those mapped to `response`."""
+    """Return the data's columns with the answers of a run without a target: those mapped to `response`."""
     answers = {"response"}
     for layer in mapping:
         try:

@@ -34,7 +34,7 @@ class MainFigure:
 
 
 def number_text(value: JSON) -> str:
-    """Format a number with few digits."""
+    """Return a number as text with few digits; `–` for anything else."""
     if isinstance(value, bool) or value is None:
         return "–" if value is None else str(value).lower()
     if isinstance(value, int):
@@ -71,7 +71,7 @@ class RunLine:
 
 
 def describe_run(run: Run) -> RunLine:
-    """Read a run's line; for a damaged run, `problem` has the error, so that other runs are still listed."""
+    """Return a run's line for a list; for a damaged run, `problem` says why, and the rest is what could be read."""
     line = RunLine(run.id)
     try:
         manifest = run.manifest()
@@ -98,7 +98,7 @@ def describe_run(run: Run) -> RunLine:
 
 
 def data_of(manifest: RunFile) -> str:
-    """Return the data set's path or name, as it was given."""
+    """Return the path or name of the run's data set as it was given, or "?"."""
     return manifest.dataset.path or manifest.dataset.name or "?"
 
 
@@ -115,7 +115,7 @@ def answered_by(manifest: RunFile) -> str:
 def main_figure_of(
     name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON], *, is_uncalibrated: bool = False
 ) -> MainFigure:
-    """Return an evaluator's pass rate, else its main mean."""
+    """Return an evaluator's pass rate with its interval, else its main mean, from a run's or group's metrics."""
     rate = metrics.get(f"{name}.{PASS_RATE}")
     if isinstance(rate, (int, float)):
         trials = f"{name}.pass_at_1" in metrics  # trials of a row are not independent, so there is no interval
@@ -147,7 +147,7 @@ def _seconds(manifest: RunFile) -> float | None:
 
 
 def _cost(usage: JSON) -> Mapping[str, float] | None:
-    """Return the cost by currency; None if the price of a call is unknown, or there are no calls."""
+    """Return the cost of a run by currency; None if a price or token count is unknown, or nothing was paid for."""
     spent = [each for each in usage.values() if isinstance(each, dict)] if isinstance(usage, dict) else []
     sums: defaultdict[str, float] = defaultdict(float)
     for each in spent:

@@ -63,14 +63,15 @@ class Clusters:
 
 
 def may_cluster(column: str) -> bool:
-    """Return whether a column may identify clusters if none is named."""
+    """Return True if a column may identify clusters if none is named: its name ends in `_id`."""
     return column.endswith("_id")
 
 
 def clusters_of(named: str | None, declared: str | None, labels: Mapping[str, Labels]) -> Clusters | None:
     """Return the clusters by the named column, else by the declared column, else by a column that is found.
 
-    A column is found if its values repeat: `conversation_id`, else the `…_id` column with the fewest values.
+    A column is found if its values repeat: `conversation_id`, else the `…_id` column with the fewest values. None if a
+    named column has no labels, or no column is found.
     """
     if named is not None:
         return Clusters(named, "named", labels[named]) if named in labels else None
@@ -84,11 +85,12 @@ def clusters_of(named: str | None, declared: str | None, labels: Mapping[str, La
 
 
 def _values(labels: Labels) -> int:
+    """Return the number of different labels, not counting None."""
     return len(set(labels) - {None})
 
 
 def _groups(name: str, labels: Labels) -> bool:
-    """Return whether the values of a column repeat as those of clusters do."""
+    """Return True if the values of a column repeat as those of clusters do, not as those of categories."""
     values, rows = _values(labels), len(labels) - labels.count(None)
     least, most = (2, rows) if name == _FIRST else (_LEAST_VALUES, _MOST_ROWS)
     return least <= values < rows <= most * values
@@ -133,7 +135,10 @@ class ResultsFile:
                 self._starts.extend(starts)
 
     def picked(self, numbers: Iterable[int], keys: Sequence[str]) -> Iterator[ResultRow]:
-        """Yield the rows with these numbers, with these keys only; `blocks` must have read the whole file before."""
+        """Yield the rows with these numbers (from 0), reduced to these keys.
+
+        `blocks` must have read the whole file before.
+        """
         decoder = row_decoder(dict.fromkeys(keys, Any), only_these=False)
         with raise_as(DataError, self.path), open_regular(self.path) as file:
             for number in numbers:
@@ -169,7 +174,11 @@ class AzureFile:
     path: Path
 
     def records(self) -> Iterator[ResultRow]:
-        """See `RowSource.records`."""
+        """See `RowSource.records`.
+
+        Raises:
+            DataError: the file is not Azure's results; the text names file and row.
+        """
         with raise_as(DataError, self.path):
             content = self.path.read_bytes()
         try:
@@ -206,7 +215,11 @@ class GivenRows:
     rows: Sequence[Mapping[str, object]]
 
     def records(self) -> Iterator[ResultRow]:
-        """See `RowSource.records`."""
+        """See `RowSource.records`.
+
+        Raises:
+            DataError: a row is not an object or has no JSON form.
+        """
         for number, row in enumerate(self.rows):
             try:
                 written = loads(dumps(row))  # a float's NaN becomes null, as in a file
@@ -216,6 +229,11 @@ class GivenRows:
 
 
 def _check_row(row: JSON, where: str) -> ResultRow:
+    """Return the row, which must be an object; `where` names it in the error.
+
+    Raises:
+        DataError: it is not an object.
+    """
     if not isinstance(row, dict):
         raise DataError(f"{where} is not a JSON object: damaged or half-written; copy or write it again")
     return row

@@ -39,6 +39,7 @@ def versions() -> dict[str, str]:
 
 @cache  # because each call parses the package's whole description
 def _version(package: str) -> str | None:
+    """Return the installed version of a package, or None."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -51,6 +52,7 @@ def describe_evaluators(evaluators: Sequence[BoundEvaluator]) -> dict[str, Evalu
 
 
 def _describe(evaluator: BoundEvaluator) -> EvaluatorEntry:
+    """Return an evaluator's entry in the manifest: its class or function, arguments, fingerprint and metrics."""
     function = evaluator.function
     kind = function if hasattr(function, "__qualname__") else type(function)
     arguments = kept_settings(stable_arguments(function) if kind is not function else {})
@@ -68,7 +70,7 @@ def _describe(evaluator: BoundEvaluator) -> EvaluatorEntry:
 
 
 def _judge(evaluator: BoundEvaluator, kind: object, arguments: Mapping[str, JSON]) -> str | None:
-    """Return the identity of a judge, None for other evaluators.
+    """Return the identity by which a judge's calibration is found; None for an evaluator that is no judge or has none.
 
     A built-in judge is identified by its prompt, model and settings, not by its code: calibrations cost money, so they
     stay valid in another version with the same prompt. Other judges are identified by their code as well.
@@ -90,7 +92,7 @@ def _public_name(kind: object) -> str:
 
 
 def _bounds(metric: MetricDeclaration) -> list[float | None] | None:
-    """Return the lowest and the highest value, if the metric declares them."""
+    """Return a metric's lowest and highest value as it declares them, or None."""
     bounds = getattr(metric, "range", None)
     if not isinstance(bounds, (list, tuple)) or not all(isinstance(bound, (int, float)) for bound in bounds):
         return None
@@ -98,7 +100,7 @@ def _bounds(metric: MetricDeclaration) -> list[float | None] | None:
 
 
 def describe_target(target: Target | None) -> dict[str, JSON] | None:
-    """Return the target's settings, its fingerprint, and whether it is simulated."""
+    """Return the target's settings, its fingerprint, and whether it is simulated; None without a target."""
     if target is None:
         return None
     return {**kept_settings(target.describe()), "fingerprint": target.fingerprint(), "simulated": target.simulated}
@@ -110,7 +112,7 @@ def kept_settings(settings: Mapping[str, JSON] | None) -> dict[str, JSON]:
 
 
 def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, dict[str, JSON]]:
-    """Return the merged mapping in the format that users write."""
+    """Return the mapping of each evaluator for the manifest, in the format that users write."""
     return {
         name: {key: mapped.text if isinstance(mapped, Reference) else mapped.value for key, mapped in entries.items()}
         for name, entries in mapping.items()
@@ -127,7 +129,11 @@ class Reusable:
 
 
 def reusable(before: RunFile, now: RunFile) -> Reusable:
-    """Return which results of an earlier run are still valid: those of unchanged evaluators and an unchanged target."""
+    """Return which results of the earlier run `before` are still valid in the run `now`.
+
+    Verdicts are valid if the evaluator's fingerprint is the same; answers if the target's is, or if neither has one and
+    their settings are equal.
+    """
     known = {name: entry.fingerprint for name, entry in before.evaluators.items() if entry.fingerprint is not None}
     evaluators = frozenset(name for name, entry in now.evaluators.items() if entry.fingerprint == known.get(name, ""))
     old, new = before.target, now.target
@@ -143,7 +149,10 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
 def resume_manifest(
     run_id: str, before: RunFile, now: RunFile, *, reuses_answers: bool, evaluators_may_change: bool = False
 ) -> RunFile:
-    """Return the manifest of a run that is resumed in its own folder.
+    """Return the manifest of a run that is resumed in its own folder: `before`, with the status running.
+
+    `reuses_answers` lets the error advise a new run with --reuse. If `evaluators_may_change`, the new ones replace the
+    old.
 
     Raises:
         ConfigurationError: It would not be the same run; the message names each changed part.
@@ -179,6 +188,7 @@ def _changes(before: RunFile, now: RunFile) -> list[str]:
 
 
 def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
+    """Return in words what has changed in the target; an empty list if its fingerprint is the same."""
     if bool(old) != bool(new):
         return ["it had a target, now it has none" if old else "it had no target, now it has one"]
     if old.get("fingerprint") == new.get("fingerprint"):
@@ -191,7 +201,7 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
 def changed_settings(
     old: Mapping[str, JSON], new: Mapping[str, JSON], above: str = ""
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield each changed setting: its name, its old and its new value. Mappings are compared key by key."""
+    """Yield each changed setting: its dotted name (below `above`), its old and its new value as texts."""
     for key in {**old, **new}:
         was, now = old.get(key), new.get(key)
         if was != now and isinstance(was, dict) and isinstance(now, dict):
@@ -202,6 +212,7 @@ def changed_settings(
 
 
 def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, EvaluatorEntry]) -> list[str]:
+    """Return in words which evaluators were added, removed or changed."""
     changes = [f"evaluator {name!r} was there, now it is not" for name in old if name not in new]
     for name, entry in new.items():
         if name not in old:
@@ -221,7 +232,10 @@ ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON
 
 
 def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> ValueReader:
-    """Return a function that finds a parameter's value: by the run's mapping, else in the first of these columns."""
+    """Return a function that finds a parameter's value in a row: by the run's mapping, else in one of these columns.
+
+    The value is None if the row has none.
+    """
     mapped = next(_mapped_values(manifest, parameter), None)
     if mapped is None:
         return lambda data, target: next((each[key] for key in columns for each in (target, data) if key in each), None)
@@ -233,6 +247,7 @@ def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> V
 
 
 def _mapped_values(manifest: RunFile, parameter: str) -> Iterator[Mapped]:
+    """Yield the mapped sources of a parameter: the default layer's, then evaluators'; unreadable ones are skipped."""
     layers = manifest.mapping
     for name in dict.fromkeys(["default", *layers]):
         if parameter in layers.get(name, {}):
@@ -263,7 +278,7 @@ class Verified:
 
 
 def verify(run: Run) -> Verified:
-    """Read all files of a run and check them against each other."""
+    """Read all files of a run, check them against each other, and return what is damaged; never raises for damage."""
     try:
         manifest, status = run.manifest(), run.status()
     except ConfigurationError as error:
@@ -298,6 +313,7 @@ def _damaged_logs(run: Run) -> Iterator[str]:
 
 
 def _read_journal(run: Run, manifest: RunFile) -> JournalReader:
+    """Open the run's journal for reading: its answers, and the verdicts of its evaluators."""
     return JournalReader(
         run.journal,
         by_row=True,
@@ -341,9 +357,10 @@ def refuse_changed(run: Run, manifest: RunFile) -> None:
 
 
 def changed_since(run: Run, manifest: RunFile) -> str | None:
-    """Return a note if a run's results have changed since the run wrote them; a quick check that may miss changes.
+    """Return a note if a run's results seem to have changed since the run wrote them, else None.
 
-    Digests are computed only for files that are newer than `run.json`, which the run writes last.
+    A quick check that may miss changes: digests are computed only for files that are newer than `run.json`, which the
+    run writes last.
     """
     ended = run.manifest_file.stat().st_mtime_ns
     for path in (run.results, run.metrics_file):
@@ -355,6 +372,7 @@ def changed_since(run: Run, manifest: RunFile) -> str | None:
 
 
 def _change_of_file(path: Path, manifest: RunFile) -> str | None:
+    """Return a text if a file differs from what the run wrote; None if it is the same, or no digest was kept."""
     written = (manifest.sha256 or {}).get(path.name)
     if written is None:
         return None
@@ -365,4 +383,5 @@ def _change_of_file(path: Path, manifest: RunFile) -> str | None:
 
 
 def _has_other_size(path: Path, manifest: RunFile) -> bool:
+    """Return True if the file's size differs from the recorded one; False if none was recorded."""
     return (manifest.sizes or {}).get(path.name) not in (None, path.stat().st_size)

@@ -103,7 +103,7 @@ class Run:
         return read_fitting(self.manifest_data(), RunFile, str(self.manifest_file))
 
     def manifest_data(self) -> Manifest:
-        """Return the content of `run.json`.
+        """Return the content of `run.json`, unchecked; refuse a folder that is unsafe or too new to read.
 
         Every command calls this first. So it also refuses links that lead out of the folder, and any file of the run
         that a later version wrote, before the command uses or replaces anything.
@@ -160,7 +160,10 @@ class Run:
         write_file(self.manifest_file, dumps_readably({**values, "digest": digest_of(values)}))
 
     def status(self) -> str:
-        """Return `finished`, `running`, `interrupted`, `stopped`, `failed`, `killed` or `unknown`."""
+        """Return `finished`, `running`, `interrupted`, `stopped`, `failed`, `killed` or `unknown`.
+
+        `killed`: the manifest says running, but no process holds the journal.
+        """
         status = self.manifest().status or "unknown"
         if status == "running" and not is_held(self.journal):
             return "killed"
@@ -173,7 +176,7 @@ def digest_of(manifest: Mapping[str, JSON]) -> str:
 
 
 def dumps_readably(value: object) -> bytes:
-    """Return JSON with line breaks, for files that people read."""
+    """Return a value as JSON with line breaks, for files that people read."""
     import msgspec
 
     text = dumps(value)
@@ -188,9 +191,10 @@ def utc_now() -> datetime.datetime:
 
 
 def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
-    """Create a new run's folder; return the run and its creation time in ns.
+    """Create the folder of a new run; return the run and its creation time in nanoseconds.
 
-    The time is later than those of all runs in `results_dir`, even if the clock was set back.
+    The folder is named after the run, without characters that file systems refuse. The time is later than those of all
+    runs in `results_dir`, even if the clock was set back.
 
     Raises:
         ConfigurationError: The folder cannot be created.
@@ -217,7 +221,7 @@ def list_runs(results_dir: Path) -> Iterator[Run]:
 
 
 def _folders_by_second(results_dir: Path) -> dict[str, list[Path]]:
-    """Return the folders in a folder by the second in their names; the key is `""` for names without a time."""
+    """Return the folders of runs by the second in their names; the key is `""` for names without a time."""
     try:
         names = os.listdir(results_dir)  # noqa: PTH208 - names are enough, and there may be many
     except OSError:
@@ -230,7 +234,7 @@ def _folders_by_second(results_dir: Path) -> dict[str, list[Path]]:
 
 
 def _creation_time(folder: Path) -> tuple[int, str]:
-    """Return the creation time and the name of a run, to sort runs with the same second in their names."""
+    """Return the creation time (0 if unknown) and the name of a run's folder, to sort runs of the same second."""
     try:
         created = Run(folder).manifest().created_ns or 0
     except ConfigurationError:
@@ -255,6 +259,11 @@ def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
 
 
 def _find(run: str | os.PathLike[str], results_dir: Path) -> Run:
+    """Return the local run that a folder, id, name, beginning of an id, or `last` means.
+
+    Raises:
+        ConfigurationError: no run matches, or the beginning of an id matches several.
+    """
     path = Path(run)
     name = os.fspath(run)
     if not name:
@@ -305,9 +314,9 @@ def command_of(recorded: JSON) -> str | None:
 
 
 def stopped_text(decision: EarlyStop | None) -> str:
-    """Return `STOPPED EARLY: worse than base-…, 123 of 1,240 rows` for a run that stopped early.
+    """Return the notice for a run that stopped early; an empty text for a run with all its rows.
 
-    Return an empty text for a run with all its rows.
+    For example `STOPPED EARLY: worse than base-…, 123 of 1,240 rows`.
     """
     if decision is None or not decision.stopped:
         return ""
@@ -315,7 +324,7 @@ def stopped_text(decision: EarlyStop | None) -> str:
 
 
 def _outcome_text(decision: EarlyStop) -> str:
-    """Describe the outcome, as `worse than base-…` or `at most 2 points worse than base-…`.
+    """Return the decision in words: `worse than base-…`, `at most 2 points worse than base-…`.
 
     The margin is in points for pass rates, else in the metric's unit.
     """
@@ -343,12 +352,12 @@ def sign_manifest(manifest: RunFile) -> RunFile:
 
 
 def began_here(manifest: RunFile) -> bool:
-    """Return whether this user began the run in the current working folder; the run's paths are relative to it."""
+    """Return True if this user began the run in the current working folder, to which the run's paths are relative."""
     return is_signed(_content(manifest), manifest.signature)
 
 
 def holds_own_run(results_dir: Path) -> bool:
-    """Return whether one of the newest runs in a folder is this user's."""
+    """Return True if this user began one of the newest 100 runs in a folder."""
     for run in islice(reversed([*list_runs(results_dir)]), _MOST_LOOKED_AT):
         with contextlib.suppress(ConfigurationError):
             if began_here(run.manifest()):
@@ -370,7 +379,7 @@ _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+)://.*", re.DOTALL | re.IGNORECA
 
 
 def is_remote(place: str) -> bool:
-    """Return whether a place is the address of remote storage and not a folder."""
+    """Return True if a place is the address of remote storage (`scheme://…`), not a folder."""
     return _URL.fullmatch(place) is not None
 
 
@@ -396,7 +405,7 @@ def mirror_folder(address: str, *account: str) -> Path:
 
 
 def mirror_at(folder: Path) -> MirrorLike | None:
-    """Return the mirror in a folder; None if the folder is not below the cache of mirrors or names no address."""
+    """Return the mirror of remote storage in a folder; None if the folder is none."""
     if folder.parent != _mirrors():
         return None
     try:
@@ -416,12 +425,12 @@ _JUDGE = re.compile(r"[0-9a-f]{16}")
 
 
 def calibration_file(results_dir: Path, judge: str) -> Path:
-    """Return the path of a judge's calibration."""
+    """Return the path at which a judge's calibration is kept; the file may not exist."""
     return results_dir / "judges" / f"{judge}.json"
 
 
 def is_uncalibrated(results_dir: Path, evaluator: EvaluatorEntry) -> bool:
-    """Return whether the evaluator is a model judge without a calibration."""
+    """Return True if the evaluator is a model judge without a calibration in this results folder."""
     return evaluator.judge is not None and not calibration_file(results_dir, evaluator.judge).is_file()
 
 
@@ -441,7 +450,7 @@ def save_calibration(results_dir: Path, calibration: JudgeCalibration) -> Path:
 
 
 def find_calibration(results_dir: Path, judge: str | None) -> JudgeCalibration | None:
-    """Return the calibration of a judge, or None if it has none.
+    """Return the calibration of the judge with this hash; None if it is no judge or has no calibration.
 
     Raises:
         ConfigurationError: The file cannot be read, or a later version wrote it.

@@ -50,6 +50,7 @@ class RunEstimate:
         return smallest_binary(self.rows / self.trials, ASSUMED_CHANGE, 0.8, 0.05) if self.rows else None
 
     def as_json(self) -> dict[str, JSON]:
+        """Return the estimate as the JSON object that `--dry-run --json` prints."""
         return {
             "dry_run": True,
             "rows": self.rows,
@@ -87,12 +88,13 @@ class RunEstimate:
 
 
 def _price(spending: Spending) -> str:
+    """Return the estimated cost as text; empty if a price is unknown."""
     spent = spending.summary()
     return "" if spent["cost"] is None else f"{spent['cost']:,.2f} {spent['currency']}"
 
 
 def estimate(execution: Execution) -> RunEstimate:
-    """Check a run and estimate its calls.
+    """Check a run and estimate its calls, tokens and costs, without making a call.
 
     Raises:
         ConfigurationError: the run's settings are invalid.
@@ -120,6 +122,10 @@ def estimate(execution: Execution) -> RunEstimate:
 
 
 def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: int | None) -> None:
+    """Add the estimated calls for a row's answer, which is expected to have this many characters (None: unknown).
+
+    A row for which no request can be made is counted as unaskable.
+    """
     endpoint = getattr(target, "endpoint", None)
     assert isinstance(endpoint, Endpoint)
     try:
@@ -137,7 +143,10 @@ def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: in
 
 
 def _add_judgement(judged: Spending, judge: BoundEvaluator, row: Row, answer: int | None) -> None:
-    """Add the judge's request for a row; `answer` is the expected length of an answer that is not recorded yet."""
+    """Add the judge's estimated calls for a row; nothing if it would make none or cannot be called.
+
+    `answer` is the expected length of an answer that is not recorded yet, None if it is recorded.
+    """
     prompt = judge.function
     assert isinstance(prompt, PromptyEvaluator)
     with contextlib.suppress(Exception):  # the run reports rows that cannot be judged
@@ -149,10 +158,12 @@ def _add_judgement(judged: Spending, judge: BoundEvaluator, row: Row, answer: in
 
 
 def _add_call(spending: Spending, endpoint: Endpoint, request: ChatRequest, sent: int, answered: int | None) -> None:
+    """Add an estimated call: `sent` characters in the request, `answered` in the answer (None: unknown)."""
     limit = output_limit(dict(request.parameters), endpoint.settings().get("parameters"))
     usage, price = expected_usage(sent, limit, answered), endpoint.price
     spending.add(usage, *((None, None) if price is None else (cost_of(usage, price), price.currency)))
 
 
 def _length(value: object) -> int:
+    """Return the number of characters of a text, or of a value as JSON."""
     return len(value) if isinstance(value, str) else len(dumps(value))

@@ -38,7 +38,11 @@ def make_evaluators(
     judge: Endpoint | None = None,
     trust: Trust | None = None,
 ) -> dict[str, object]:
-    """Return evaluators by name, created with their settings; LLM judges get the model `judge`."""
+    """Return evaluators by name, created with their settings; LLM judges get the model `judge`.
+
+    Raises:
+        ConfigurationError: an evaluator does not exist or cannot be created; secrets are masked in the text.
+    """
     found = {name: find("evaluators", name, trust=trust) for name in names}
     try:
         return {name: _make(name, plugin, settings.get(name, {}), judge, trust) for name, plugin in found.items()}
@@ -60,6 +64,11 @@ def asks_models(evaluator: object) -> bool:
 def _make(
     name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoint | None, trust: Trust | None
 ) -> object:
+    """Return an evaluator: a function unchanged, a class created with its settings and, for a judge, the model `judge`.
+
+    Raises:
+        ConfigurationError: a setting is wrong or missing, or the class raises an error.
+    """
     kind = (
         plugin.func if isinstance(plugin, functools.partial) else plugin
     )  # for a prompt file: the judge's class without the bound file
@@ -87,6 +96,13 @@ def _check(
     given: frozenset[str],
     trust: Trust | None,
 ) -> None:
+    """Check an evaluator's settings before it is created: parameters exist, have the right types, and none is missing.
+
+    `given` are the parameters that other options than --set fill.
+
+    Raises:
+        ConfigurationError: a setting is wrong; the text names the option.
+    """
     parameters: Sequence[inspect.Parameter] = [inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)]
     with contextlib.suppress(TypeError, ValueError):  # a class in C, for example, has no signature
         parameters = [*inspect.signature(plugin).parameters.values()]
@@ -113,7 +129,13 @@ def _check(
 
 
 def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
-    """Return `{"bleu": {"threshold": 0.4}}` for `{"bleu.threshold": 0.4}`, with `${env:NAME}` replaced."""
+    """Return the settings of `--set` by evaluator, with `${env:NAME}` replaced by the variable's value.
+
+    For example `{"bleu": {"threshold": 0.4}}` for `{"bleu.threshold": 0.4}`.
+
+    Raises:
+        ConfigurationError: a name is not `evaluator.parameter` of this run, or a value may be a secret.
+    """
     known = list(evaluators)
     settings: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():
@@ -129,7 +151,11 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
 
 
 def _used(name: str, value: JSON) -> JSON:
-    """Return a setting with its environment references resolved; files keep the references."""
+    """Return a setting with its environment references resolved; fingerprints and files keep the references.
+
+    Raises:
+        ConfigurationError: a secret is written out, or is too short to be masked in output.
+    """
     written = dumps(value).decode()
     literal = value_of(masking.ENV_REFERENCE.sub("", written))
     if masking.storable_settings(literal) != literal or (
@@ -148,7 +174,11 @@ def _used(name: str, value: JSON) -> JSON:
 
 
 def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
-    """Group entries such as `{"response": …, "bleu.response": …}` by layer: `default`, an evaluator, or `target`."""
+    """Group entries such as `{"response": …, "bleu.response": …}` by layer: `default`, an evaluator, or `target`.
+
+    Raises:
+        ConfigurationError: an entry names an evaluator that this run lacks, or no parameter.
+    """
     known = [*evaluators, "target", "default"]
     layers: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():

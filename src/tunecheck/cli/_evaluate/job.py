@@ -74,7 +74,9 @@ class TaskOptions:
 
 
 def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> RunsElsewhere | None:
-    """Return the runner named by `--on`, or None.
+    """Return the starter of runs on other machines that `--on` names; None without `--on`.
+
+    It gets a recipe with which tasks rebuild the execution from these options.
 
     Raises:
         ConfigurationError: there is no such runner.
@@ -138,6 +140,7 @@ class PreparedRun:
         return remarks
 
     def run(self) -> EvaluationResult:
+        """Run the evaluation or the scoring and return its result, also if every row failed."""
         from tunecheck.evaluation._evaluate import evaluate, result_or_unanswered, score
 
         options = self.options
@@ -156,9 +159,11 @@ class PreparedRun:
         return self._start(self._for_source(prepare_run, self.source), self.source.dataset.name)
 
     def _for_source(self, run: Callable[..., R], source: AnswerSource) -> Callable[..., R]:
+        """Return the function with the data, the target and the number of trials filled in."""
         return partial(run, data=source.dataset, target=source.endpoint, repeat=self.options.repeat or 1)
 
     def _start(self, run: Callable[..., R], title: str) -> R:
+        """Call the function with the evaluators and settings of this run; `title` is shown while it runs."""
         from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 
         options = self.options
@@ -177,6 +182,7 @@ class PreparedRun:
         )
 
     def _until_decided(self) -> dict[str, Any]:
+        """Return the arguments for a run that stops once its gate is decided; empty for other runs."""
         base = self.base
         if base is None or not self.options.until_decided:
             return {}
@@ -192,7 +198,11 @@ class PreparedRun:
 
 
 def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Options:
-    """Return the options, completed from the configuration file and from the resumed or reused run."""
+    """Return the options, completed from the configuration file and from the resumed or reused run.
+
+    Raises:
+        ConfigurationError: there is no data, or options contradict each other.
+    """
     options = given if given.config is None else options_of_file(given, given.config, trust, invocation)
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
         raise ConfigurationError(
@@ -219,6 +229,10 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
 
 
 def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invocation) -> Options:
+    """Return the options completed from those of the run that `--reuse` names.
+
+    If no endpoint is known or needed, its recorded answers are judged: the options become those of a `score`.
+    """
     run = find_run(name, options.folder)
     command = run.manifest().command
     recorded = options_of_run(options, run, trust, invocation) if command else Options()
@@ -259,7 +273,11 @@ def endpoint_name(options: Options) -> str:
 
 
 def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedRun:
-    """Create everything that the options name, and check that it fits together."""
+    """Create everything that the options name, check that it fits together, and return the run, ready to start.
+
+    Raises:
+        ConfigurationError: something does not exist or does not fit; nothing has been called or written.
+    """
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
     sliced = [column for gate in gates if (column := gate.column) is not None]
     if sliced:
@@ -291,7 +309,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
 
 
 def _with_base(job: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> PreparedRun:
-    """Return the job with the base run of its gate."""
+    """Return the job with the base run of its gate, read and paired with these rows."""
     from tunecheck.cli._baseline import check_each_row_tells, read_base
 
     base = read_base(
@@ -313,6 +331,7 @@ def _with_base(job: PreparedRun, options: Options, gates: tuple[Gate, ...]) -> P
 
 
 def _about_to_run(job: PreparedRun) -> AboutToRun | Run:
+    """Return the rows that the job will judge: those of its data set, or the recorded run."""
     from tunecheck.results import AboutToRun
 
     if job.source is None:
@@ -327,7 +346,11 @@ def _about_to_run(job: PreparedRun) -> AboutToRun | Run:
 
 
 def refuse_simulated(options: Options) -> None:
-    """Raise ConfigurationError if gates may not judge simulated answers."""
+    """Refuse gates on simulated answers unless `--allow-simulated` is given.
+
+    Raises:
+        ConfigurationError: the option is missing.
+    """
     if not options.allow_simulated:
         raise ConfigurationError(
             "the answers are simulated, so a gate on them says nothing about a model: "
@@ -336,6 +359,7 @@ def refuse_simulated(options: Options) -> None:
 
 
 def _job_on(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
+    """Return the job that sends a data set's rows to the chosen source of answers."""
     source = choose_source(options, dataset, trust)
     names = options.evaluators or source.dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
     evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files[::-1]))
@@ -345,6 +369,11 @@ def _job_on(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: 
 
 
 def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
+    """Return the job that judges the recorded answers of a run.
+
+    Raises:
+        ConfigurationError: the options name another source of answers.
+    """
     assert options.run is not None
     if options.endpoint is not None or options.response_column is not None:
         raise ConfigurationError("`score` judges recorded answers: leave --endpoint and --response-column out")
@@ -358,10 +387,12 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> P
 
 
 def _prices(options: ModelOptions) -> Prices:
+    """Return the prices in the file of `--prices`; none without it."""
     return Prices({}) if options.prices is None else read_prices(Path(options.prices))
 
 
 def _evaluators(options: Options, names: Sequence[str], trust: Trust, naming: Trust) -> dict[str, object]:
+    """Return the evaluators with these names, made with `--set`, `--names`, the judge and the prices."""
     given = {} if options.names is None else {"call_check.names": options.names}
     return chosen_evaluators(options, names, {**given, **(options.set or {})}, trust, naming)
 
@@ -369,7 +400,10 @@ def _evaluators(options: Options, names: Sequence[str], trust: Trust, naming: Tr
 def chosen_evaluators(
     options: ModelOptions, names: Sequence[str], settings: Mapping[str, JSON], trust: Trust, naming: Trust
 ) -> dict[str, object]:
-    """Return evaluators with the prices of their models set; `naming` is the trust in the source of the names."""
+    """Return evaluators by name, made with their settings, the model of `--judge` and the prices of `--prices`.
+
+    `naming` is the trust in the source of the names.
+    """
     judge = None if options.judge is None else load_named(options.judge, trust)
     evaluators = make_evaluators(names, settings_by_evaluator(settings, names), judge, naming)
     give_prices(evaluators, _prices(options))
@@ -392,6 +426,7 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
 
 
 def _config(options: Options, names: list[str], default: Mapping[str, str]) -> dict[str, dict[str, JSON]]:
+    """Return the evaluator configuration of `--mapping`; `default` is a mapping for all evaluators below it."""
     layers = mapping_layers(options.mapping or {}, names)
     merged: dict[str, dict[str, JSON]] = {**layers, "default": {**default, **layers.get("default", {})}}
     return {name: {"column_mapping": dict(entries)} for name, entries in merged.items() if entries}
@@ -420,12 +455,15 @@ class AnswerSource:
 
     @property
     def simulated(self) -> bool:
-        """Return True if the answers come from no real model."""
+        """True if the answers come from no real model."""
         return self.endpoint is not None and self.endpoint.simulated
 
 
 def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSource:
-    """Return the source chosen by the command, else the data set's, else the simulated endpoint."""
+    """Return the source of answers that the command names, else the data set's, else the simulated endpoint.
+
+    Its data set has the command's settings of conversations; rows that are conversations get that target.
+    """
     if options.response_column is not None:
         return _column(options, dataset, options.response_column)
     from tunecheck.evaluation._evaluate import is_driver
@@ -445,6 +483,11 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
 
 
 def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
+    """Return the source for answers in a column of the data.
+
+    Raises:
+        ConfigurationError: there is no such column, or another option names a source, too.
+    """
     if options.endpoint is not None:
         raise ConfigurationError("--endpoint and --response-column exclude each other: give one of them")
     if "response" in (options.mapping or {}):

@@ -52,12 +52,14 @@ class _EndedRun:
 
     @property
     def code(self) -> int:
+        """The exit code: failed if every row failed, else by the gates."""
         if every_row_failed(self.result, "row"):
             return FAILED
         ends = {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}
         return ends[end_of(self.summary.gates, self.job.options.undecided)]
 
     def screen(self) -> FirstScreen:
+        """Return the first screen of the run: three sentences and a table."""
         from tunecheck.results import first_screen
 
         place = self.job.options.results_dir
@@ -67,7 +69,10 @@ class _EndedRun:
 
 
 def run_job(given: Options, invocation: Invocation) -> int:
-    """Run the job on one endpoint, or on several endpoints one after another."""
+    """Run the job on one endpoint, or on several one after another; print the results and return the exit code.
+
+    With several, the worst code counts. With `--dry-run`, only estimates are printed.
+    """
     trust = trust_of(given)
     options = complete_options(given, trust, invocation)
     invocation.debug |= options.debug
@@ -87,7 +92,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
 
 
 def _run_job(job: PreparedRun, invocation: Invocation) -> _EndedRun:
-    """Run a job, and write the output files that its options name."""
+    """Run a job, write the output files that its options name, and return what the commands print and exit by."""
     options = job.options
     added = [kind for kind in added_options() if isinstance(options, kind)]
     simulated = {"simulated": job.simulated, "allow_simulated": options.allow_simulated}
@@ -110,7 +115,10 @@ def _run_job(job: PreparedRun, invocation: Invocation) -> _EndedRun:
 
 
 def _in_flight(job: PreparedRun) -> list[str]:
-    """Return a note on the rows in flight when the run's process died, as one of them may have crashed it."""
+    """Return a note on the rows in flight when the resumed run's process died: one of them may have crashed it.
+
+    An empty list if the process did not die, or no row was in flight.
+    """
     options, source = job.options, job.source
     if options.resume is None or source is None:
         return []
@@ -129,6 +137,7 @@ def _in_flight(job: PreparedRun) -> list[str]:
 
 
 def _show_estimate(job: PreparedRun) -> None:
+    """Print what the run would do: its source, evaluators, calls, cost, and the power of its gate."""
     from tunecheck.cli._evaluate.dry_run import RunEstimate, estimate
 
     recorded = job.recorded
@@ -149,6 +158,7 @@ def _powers(job: PreparedRun) -> list[str]:
 
 
 def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
+    """Return the content of a finished run's page, with the outcomes of its gates."""
     run = Run(result.run_dir)
     manifest = run.manifest()
     evaluators = manifest.evaluators
@@ -184,6 +194,7 @@ def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
 
 
 def _judges(run: Run, evaluators: Mapping[str, EvaluatorEntry]) -> dict[str, Correction]:
+    """Return the corrections of judges' pass rates by evaluator; empty if no evaluator is a judge."""
     if not any(each.judge for each in evaluators.values()):
         return {}
     from tunecheck.comparison._judged import corrections
@@ -192,6 +203,7 @@ def _judges(run: Run, evaluators: Mapping[str, EvaluatorEntry]) -> dict[str, Cor
 
 
 def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
+    """Return how many recorded answers and verdicts were reused; empty if none were and no option asked for it."""
     told = [plural(count, name.removesuffix("s")) for name, count in counts.items() if count]
     asked_for = options.resume is not None or options.reuse is not None
     return f"{' and '.join(told) or 'nothing'} reused" if told or asked_for else ""
@@ -204,7 +216,7 @@ def _outcomes(
     primaries: Mapping[str, str | None],
     judges: Mapping[str, Correction],
 ) -> tuple[list[GateOutcome], list[str]]:
-    """Return the outcomes of the gates, and notes."""
+    """Return the outcomes of all gates, with the one on errors, and notes; two empty lists without gates."""
     if not job.is_gated:
         return [], []
     if result.simulated:  # a judge or a recorded answer may be simulated, too
@@ -216,6 +228,7 @@ def _outcomes(
 
 
 def _show(run: _EndedRun) -> None:
+    """Print a finished run as its options say: as JSON, as its folder, or as a page."""
     options, summary = run.job.options, run.summary
     if options.json:
         print_json(_as_json(run))
@@ -242,6 +255,7 @@ def _show_all(runs: Sequence[_EndedRun]) -> None:
 
 
 def _warn(summary: RunPage) -> None:
+    """Print on standard error what a quiet run must not hide: simulated answers, an early stop, and gates not met."""
     if summary.simulated:
         print(SIMULATED, file=sys.stderr)
     if summary.stopped:
@@ -252,6 +266,7 @@ def _warn(summary: RunPage) -> None:
 
 
 def _as_json(run: _EndedRun) -> dict[str, JSON]:
+    """Return a finished run as the JSON object that `--json` prints."""
     summary, result = run.summary, run.result
     added = {key: each.facts[key] for each in run.additions for key in each.facts}
     return {

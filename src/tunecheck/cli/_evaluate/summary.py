@@ -94,7 +94,7 @@ def short_view(summary: RunPage, screen: FirstScreen, *, details: bool = False) 
 
 
 def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
-    """Return the page of several runs, each named by its endpoint: three sentences and one table."""
+    """Return the page of several runs, each with the name of its endpoint: three sentences and one table."""
     names, pages, screens = ([*column] for column in zip(*runs, strict=True))
     cells = [{text_of(row[0]): row[1] for row in screen.table.rows} for screen in screens]
     labels = dict.fromkeys(label for of in cells for label in of)
@@ -138,6 +138,7 @@ def intervals_of(run: Path) -> dict[str, str]:
 
 
 def _parts(summary: RunPage, intervals: Mapping[str, str] | None) -> Iterator[Part]:
+    """Yield the parts of a run's whole page, from its name to its files."""
     yield _header(summary)
     yield _main_table(summary, intervals)
     yield from _without_skill(summary)
@@ -155,6 +156,7 @@ def _parts(summary: RunPage, intervals: Mapping[str, str] | None) -> Iterator[Pa
 
 
 def _header(summary: RunPage) -> Text:
+    """Return the lines at the top of a run's page: name, data, source, and whether it stopped early or is simulated."""
     about = filter(None, [summary.data, plural(summary.rows, "row"), summary.source, summary.reused])
     name = Words(clean(summary.name, 100), "strong", foreign=True)
     lines: list[Sentence] = [(name, *(Words(f" · {clean(part, 200)}") for part in about))]
@@ -167,6 +169,10 @@ def _header(summary: RunPage) -> Text:
 
 
 def _main_table(summary: RunPage, intervals: Mapping[str, str] | None) -> Table:
+    """Return the table of evaluators' figures: over all rows, and by kind of row if there are several.
+
+    With `intervals`, a column shows them next to the main figures.
+    """
     kinds = dict(sorted(summary.by.get("row_kind", {}).items(), reverse=True))  # calls before answers
     if len(kinds) == 1:  # a single kind's column would equal the column of all rows
         kinds = {}
@@ -188,13 +194,14 @@ def _main_table(summary: RunPage, intervals: Mapping[str, str] | None) -> Table:
 
 
 def _cells(line: Line, remark: str = "") -> list[Sentence]:
+    """Return a line of the main table as styled cells; the remark follows its label."""
     style, indent = _LINES[line.sort], "" if line.sort == "evaluator" else "  "
     label = Words(f"{indent}{clean(line.label, 60)}{remark}", style, foreign=line.sort == "evaluator")
     return [label, *(Words(cell, "" if line.sort == "evaluator" else style) for cell in line.cells)]
 
 
 def _without_skill(summary: RunPage) -> Iterator[Text]:
-    """Yield the pass rates of two baselines, if the kind of every row is known."""
+    """Yield the pass rates of two baselines, if the kind of every row is known and not all evaluators are judges."""
     counts = {kind: _count(metrics) for kind, metrics in summary.by.get("row_kind", {}).items()}
     calling, idle = counts.get("call"), counts.get("answer", 0)
     if all(each.judge is not None for each in summary.evaluators.values()):
@@ -211,11 +218,13 @@ def corrected_text(rate: Estimate) -> str:
 
 
 def _count(metrics: Metrics, name: str = "row_count") -> int | None:
+    """Return a count among the metrics, or None."""
     count = metrics.get(name)
     return count if isinstance(count, int) else None
 
 
 def _rows(metrics: Metrics) -> str:
+    """Return the number of rows as text, or "?"."""
     return "?" if (rows := _count(metrics)) is None else f"{rows:,}"
 
 
@@ -232,6 +241,7 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
 
 
 def _gates(outcomes: Sequence[GateOutcome]) -> Table:
+    """Return a table of gates: the verdict, what was required and what was found."""
     rows = []
     for outcome in outcomes:
         remark = f" ({clean(outcome.remark, 300)})" if outcome.remark else ""
@@ -277,6 +287,7 @@ def failures_table(failures: Failures, rows: int) -> Table | None:
 
 
 def _other_failures(head: str, groups: Sequence[FailureGroup], rows: int) -> Iterator[Sequence[Sentence]]:
+    """Yield a heading and lines for the most common of these groups of failures; nothing without groups."""
     if groups:
         yield "", "", Words(head, "strong")
     for group in sorted(groups, key=lambda group: -group.rows)[:_MOST_REASONS]:
@@ -286,6 +297,7 @@ def _other_failures(head: str, groups: Sequence[FailureGroup], rows: int) -> Ite
 
 
 def _failure_line(title: Words, group: FailureGroup, rows: int, error: str = "") -> Sequence[Sentence]:
+    """Return a line of the table of failures: rows, their share of all `rows`, title and example."""
     said = (title, Words("e.g. ", "dim"), Words(clean(group.example, 60), "dim", foreign=True))
     why = [Words(f" {clean(error, 200)}", "dim", foreign=True)] if error else []
     return f"{group.rows:,}", f"{group.rows / rows:.1%}", (*said, *why)
@@ -326,6 +338,7 @@ def _checks(summary: RunPage) -> Iterator[Check]:
 
 
 def _facts(summary: RunPage) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a run by name for JUnit: data, source, counts, and failures by code and cause."""
     yield "data", summary.data
     yield "source", summary.source
     yield "folder", summary.folder
@@ -368,7 +381,10 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
 
 
 def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
-    """Return the metrics that get a line: the pass rate, means of graded metrics, and the evaluator's own sums."""
+    """Return the keys of an evaluator's metrics that get a line, the main figure first.
+
+    These are the pass rate, means of graded metrics, and the evaluator's own sums.
+    """
     own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
     end = own.index("scored_count") if "scored_count" in own else len(own)
     means = [key for key in own[:end] if key != "binary_aggregate"]
@@ -385,6 +401,7 @@ def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> li
 
 
 def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
+    """Return an evaluator's figure `key` over these metrics as text: a pass rate, percentage or number."""
     value = metrics.get(f"{name}.{key}")
     if key == "binary_aggregate":
         return _share(value, metrics.get(f"{name}.scored_count"))
@@ -404,5 +421,6 @@ def _share(rate: JSON, rows: JSON) -> str:
 
 
 def _is_binary(evaluator: EvaluatorEntry, key: str | None) -> bool:
+    """Return True if the evaluator declares this metric as pass or fail."""
     metric = None if key is None else evaluator.metric(key)
     return metric is not None and metric.kind == "binary"
