@@ -246,7 +246,7 @@ class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
         how = "they do not count" if self.reading == "strict" else "they count"
         yield (
             f"{self.unparsed:,} of {self.answers:,} answers contain calls that the server did not parse; a production "
-            f"client would have seen no call ({how}: --calls {self.reading})"
+            f"client would have seen no call ({how} with --calls {self.reading})"
         )
         other = "lenient" if self.reading == "strict" else "strict"
         for name, rates in self.pass_rates.items():

@@ -219,6 +219,32 @@ def test_check_of_a_silent_endpoint_says_what_to_do(small: Path, capsys: pytest.
     assert "check the url, that the server runs" in said.out
 
 
+@pytest.mark.parametrize(
+    ("column", "problem"),
+    [
+        ("target.messages: ${target.chat}", "must begin with ${data."),
+        ("target.message: ${data.chat}", "has no 'target.message'; did you mean 'messages'"),
+        ("target.messages: data.chat", "write '${data.chat}'"),
+        ("ground_truth: ${data.}", "'${data.}' is not a reference"),
+    ],
+)
+@pytest.mark.parametrize("command", [("check", "--dataset"), ("evaluate", "--endpoint", "simulated", "--dataset")])
+def test_a_wrong_mapping_of_a_data_set_is_named_with_file_and_line(
+    small: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...], column: str, problem: str
+) -> None:
+    (small / "datasets" / "small.yaml").write_text(f"column_mapping:\n  {column}\n", "utf-8")
+    said = here(capsys, *command, "small.jsonl")
+    assert said.code == 2
+    assert "small.yaml, line 2" in said.err
+    assert problem in said.err
+
+
+def test_check_takes_names_with_and_without_option_names(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = here(capsys, "check", "small.jsonl", "simulated")
+    assert here(capsys, "check", "--dataset", "small.jsonl", "--endpoint", "simulated").out == named.out
+    assert here(capsys, "check").err.startswith("error: nothing to check: name data sets and endpoints")
+
+
 def test_check_of_a_wrong_definition_exits_with_two(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (small / "endpoints" / "wrong.yaml").write_text("kind: openai\nurl: http://example.com/v1\nmodel: m\n")
     said = here(capsys, "check", "wrong")

@@ -65,6 +65,15 @@ def test_a_title_of_several_words_is_wrapped_before_a_table_of_figures_is_split(
     assert printed(table, 60)[0].split() == ["all", "rows", "call"]
 
 
+def test_a_narrow_table_breaks_no_word_and_no_number() -> None:
+    heads, causes = ("why rows failed", "base", "new", "change", "only new", ""), ("a call was left in the text", "x")
+    table = Table(heads, [(each, "12", "1,200", "+1,188", "1,190", "serving") for each in causes], "lrrrrl")
+    words = {word for each in (*heads, *causes, "12", "1,200", "+1,188", "1,190", "serving") for word in each.split()}
+    lines = printed(table, 40)
+    assert max(map(len, lines)) <= 40
+    assert {word for line in lines for word in line.split()} == words
+
+
 def test_spaces_of_a_line_that_was_laid_out_stay() -> None:
     assert printable("  text       a\x1bb") == "  text       ab"
 

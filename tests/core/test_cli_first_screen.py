@@ -114,7 +114,7 @@ def test_the_whole_output_has_at_most_25_lines_of_80_columns(small: Path) -> Non
     lines = said.out.splitlines()
     assert len(lines) <= 25
     assert max(map(len, (line.rstrip() for line in lines))) <= 80
-    assert "2 more evaluators: --details" in said.out
+    assert "3 more evaluators: --details" in said.out
 
 
 def test_score_keeps_the_name_of_the_data(evaluated: Evaluated, small: Path) -> None:
@@ -159,15 +159,16 @@ def test_several_endpoints_make_one_run_each_side_by_side_in_one_table(small: Pa
     said = several(small)
     lines = [" ".join(line.split()) for line in said.out.splitlines()]
     assert said.code == 0
-    assert lines[1] == "match passed: old 5 of 6 83.3%; new 6 of 6 100.0%."
+    assert lines[1] == "match passed: old 5 of 6 (83.3%); new 6 of 6 (100.0%)."
     assert lines[2].startswith("old: Main cause of failures: a number written as text, 1 of 1 failed row, e.g. r0")
     assert lines[5:8] == [
         "old new",
         "match 5 of 6 83.3% 6 of 6 100.0%",
         "function_call_match 6 of 6 100.0% 6 of 6 100.0%",
     ]
+    assert inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "new").code == 0  # names alike
     names = sorted(path.name.rsplit("-", 2)[0] for path in (small / "eval_results").iterdir())
-    assert names == ["small-new", "small-old"]
+    assert names == ["small-new", "small-new", "small-old"]
     compare = lines[3].partition(": ")[2].split()[1:]
     assert compare[0] == "compare"
     assert inside(small, *compare).code == 0

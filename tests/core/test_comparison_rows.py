@@ -206,6 +206,13 @@ def test_the_causes_that_grew_come_first(tmp_path: Path) -> None:
     assert re.search(f"{re.escape(first)} .*\n{re.escape(second)} .* serving \\|", page)
 
 
+def test_a_regressed_row_names_the_problem_of_serving_and_not_only_its_effect(tmp_path: Path) -> None:
+    base, new = run_with(tmp_path, "a", None, None), run_with(tmp_path, "b", "cut_off", "refusal")
+    said = inside(tmp_path, "compare", str(base), str(new), COLUMNS="200")
+    assert re.search(r"regressed 2: .*1 cut off at the token limit", said.out)
+    assert re.search(r"q0 +now: cut off at the token limit", said.out)
+
+
 Columns = Callable[[int], Mapping[str, object]]
 
 

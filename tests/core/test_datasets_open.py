@@ -212,6 +212,15 @@ def test_what_is_written_as_a_sidecar_is_read_back(tmp_path: Path) -> None:
     assert read_sidecar(path) == defaults
 
 
+def test_a_data_set_names_the_column_of_its_ids(tmp_path: Path) -> None:
+    path = with_sidecar(tmp_path, "id: ticket\n")
+    path.write_text('{"ticket": "a", "id": 1}\n{"ticket": 7, "id": 1}\n', "utf-8")
+    assert [row.id for row in open_dataset(path).rows()] == ["a", "7"]
+    path.write_text('{"ticket": "a"}\n{"tickets": "b"}\n', "utf-8")
+    with pytest.raises(DataError, match=r"line 2: the column 'ticket' holds no id.* in val.yaml.*mean 'tickets'"):
+        open_dataset(path).scan()
+
+
 @pytest.mark.parametrize("target", ["nowhere.yaml", "."])
 def test_a_sidecar_that_is_no_file_is_not_passed_over(tmp_path: Path, target: str) -> None:
     (tmp_path / "val.yaml").symlink_to(target)

@@ -11,6 +11,7 @@ import pytest
 from tests.tables import cases
 
 from tunecheck import F1ScoreEvaluator, MissingExtraError, PluginError, compare, evaluate
+from tunecheck.cli._app import main
 from tunecheck.plugins import absent_plugins, discover, find, installed_plugins, kinds
 
 GROUP = "evaluators"
@@ -245,6 +246,19 @@ def test_a_plugin_without_a_package_that_it_needs_says_what_to_install(install: 
         MissingExtraError, match=r"'acme_size' of the evaluators needs .* pip install 'acme-pack\[more\]'"
     ):
         find(GROUP, "acme_size")
+
+
+def test_a_command_without_its_extra_does_not_stop_the_answer_to_an_unknown_option(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = (
+        "from tunecheck.plugins import Extension, Plugin\n"
+        "PLUGIN = Plugin('acme', 'An example.', extra='more', requires=('acme_needed',),\n"
+        "    commands={'acme get': Extension('acme_needed:get', 'Get.')})\n"
+    )
+    install("acme-pack", "acme_pack", source, "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n")
+    assert main(["runs", "--endpoint", "x"]) == 2
+    assert capsys.readouterr().err.startswith("error: --endpoint is an option of ")
 
 
 def test_a_plugin_brings_what_it_names(install: Install) -> None:

@@ -47,7 +47,7 @@ def test_the_five_commands_lead_from_a_workspace_to_a_decision(tmp_path: Path) -
     assert "checked 1 row: no problems" in checked.out
     assert "iteration-6 (openai): answered" in checked.out
     assert (ran.code, ran.err) == (0, "")
-    assert "match passed: iteration-6 0 of 1 0.0%; iteration-7 1 of 1 100.0%." in " ".join(ran.out.split())
+    assert "match passed: iteration-6 0 of 1 (0.0%); iteration-7 1 of 1 (100.0%)." in " ".join(ran.out.split())
     compared = inside(folder, *shlex.split(compare_and_view.splitlines()[0])[1:])
     assert compared.code == 0
     assert "iteration-7" in compared.out

@@ -21,7 +21,7 @@ from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
 from tunecheck.cli._options import DONE, FAILED, WRONG_USE, Command, Invocation
 from tunecheck.cli._shared_options import results_folder
-from tunecheck.plugins import absence_hint, command_groups, discover, find
+from tunecheck.plugins import absence_hint, command_groups, discover, find, load
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -222,8 +222,10 @@ def _usage_problem(error: click.ClickException) -> str:
 def _commands_with(option: str) -> list[str]:
     """Return the names of the commands that have an option."""
     found = []
-    for name in _commands():
-        command = find("commands", name)
+    for each in discover("commands"):
+        name, command = each.name, None
+        with contextlib.suppress(TunecheckError):  # the command's optional package is missing
+            command = load(each)
         if isinstance(command, Command) and any(option in each.opts for each in command.click_command(name).params):
             found.append(name)
     return found

@@ -11,7 +11,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from tunecheck._errors import TunecheckError
+from tunecheck._errors import ConfigurationError, TunecheckError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, plural, printable
 from tunecheck._trust import Trust
@@ -57,10 +57,13 @@ DataCheck: TypeAlias = "Callable[[Dataset, DataCheckOptions], CheckResult]"
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(DataCheckOptions):
-    targets: list[str] = argument(
+    targets: list[str] | None = argument(
         "Data sets (a file, or e.g. bfcl:multi_turn_base) and endpoints (a definition file or its name).",
-        "WHAT [MORE…]",
+        "WHAT…",
+        default=None,
     )
+    dataset: list[str] | None = option("Check this data set, as if named without --dataset.", "FILE")
+    endpoint: list[str] | None = option("Check these endpoints, as if named without --endpoint.", "A,B", names=True)
 
 
 @command(CheckOptions)
@@ -74,7 +77,10 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
     Exit codes: 0 no problem; 2 a definition or an option is wrong; 3 a check found a problem.
     """
-    reports = [_check_data(each, options) if _is_data(each) else _check_endpoint(each) for each in options.targets]
+    names = [*(options.targets or ()), *(options.dataset or ()), *(options.endpoint or ())]
+    if not names:
+        raise ConfigurationError("nothing to check: name data sets and endpoints, such as  mine.jsonl my-endpoint")
+    reports = [_check_data(each, options) if _is_data(each) else _check_endpoint(each) for each in names]
     if options.json:
         facts: list[JSON] = [dict(each.facts) for each in reports]
         print_json(facts[0] if len(facts) == 1 else facts)
@@ -132,16 +138,18 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
     """
     from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
     from tunecheck.endpoints._base import SOME_COLUMNS, Completion
-    from tunecheck.endpoints._target import read_messages
+    from tunecheck.endpoints._target import read_messages, read_paths
     from tunecheck.pipeline._mapping import ColumnMissingError, parse_mapping, read_layers, value_reader
     from tunecheck.pipeline._scoring import bind_evaluator
 
     defaults, count = dataset.defaults, 0
-    layers = read_layers(None, names := defaults.evaluators or DEFAULT_EVALUATORS, defaults.column_mapping)
+    parse_mapping(defaults.column_mapping, defaults.place_of)
+    layers = read_layers(None, names := defaults.evaluators or DEFAULT_EVALUATORS, defaults.evaluator_mapping)
     answer = dict.fromkeys([*Completion().columns(), *SOME_COLUMNS])
     is_recorded = "${data." in defaults.column_mapping.get("response", "")
     tools, found = value_reader(layers, *TOOL_COLUMNS), defaultdict[str, dict[str, str]](dict)
-    sent = parse_mapping(defaults.target_mapping, "the data set's column_mapping")
+    read_paths(defaults.target_mapping, {key.removeprefix("target."): at for key, at in defaults.places.items()})
+    sent = parse_mapping(defaults.target_mapping, "")
     messages = value_reader({"default": sent}, "messages", "query")
     bound = []
     for name in names:

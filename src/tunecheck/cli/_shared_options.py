@@ -186,7 +186,7 @@ class TrustOptions(CommandOptions):
 class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     """Options of commands that start runs."""
 
-    name: str | None = option("Run name; default: the config's, else the data's.", "NAME", RUNNING, fixed=True)
+    name: str | None = option("Run name; default: the data's and the endpoint's.", "NAME", RUNNING, fixed=True)
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )

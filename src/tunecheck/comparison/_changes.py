@@ -134,8 +134,8 @@ def _with_rows(
 
     def row(pair: int) -> RowChange:
         """Return how one pair changed, with the faults that only one run has."""
-        base_id = runs.base.items.ids[runs.pairing.base[pair]]
-        new_id = runs.new.items.ids[runs.pairing.new[pair]]
+        old_item, new_item = runs.pairing.base[pair], runs.pairing.new[pair]
+        base_id, new_id = runs.base.items.ids[old_item], runs.new.items.ids[new_item]
         (base, old_faults), (new, new_faults) = before[pair], after[pair]
         return RowChange(
             row_id=base_id,
@@ -148,6 +148,8 @@ def _with_rows(
             come=tuple(words for words in new_faults if words not in old_faults),
             base_faults=base.faults[:_MOST_FAULTS],
             new_faults=new.faults[:_MOST_FAULTS],
+            base_causes=tuple(sorted((runs.base.causes or {}).get(old_item, ()))),
+            new_causes=tuple(sorted((runs.new.causes or {}).get(new_item, ()))),
         )
 
     regressed, fixed, flaky, changed = (tuple(map(row, changes.pairs[name])) for name in LISTS)

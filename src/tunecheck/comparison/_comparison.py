@@ -20,7 +20,8 @@ class RowChange(Result):
     """One row of two runs: its numbers (a pass is 1, a fail 0), and why each run failed it.
 
     `new_id` is the row's id in the new run if the ids differ. `base_faults` and `new_faults` are the faults in each run
-    as data. `gone` and `come` are the faults in the base only and in the new run only, in words.
+    as data, `base_causes` and `new_causes` the codes of the row's causes. `gone` and `come` are the faults in the base
+    only and in the new run only, in words.
     """
 
     row_id: str
@@ -33,6 +34,8 @@ class RowChange(Result):
     come: tuple[str, ...] = ()
     base_faults: tuple[Fault, ...] = ()
     new_faults: tuple[Fault, ...] = ()
+    base_causes: tuple[str, ...] = ()
+    new_causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tunecheck.comparison._wording import (
     p_text,
     regression_text,
     row_text,
+    serving_titles,
     shared_text,
     short_names,
     shown_difference,
@@ -111,8 +112,8 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
     yield Chart([_interval(each.name, each.difference) for each in last.tested])
     if several:
         yield _iterations_table(comparison)
-    if last.causes:  # those that grew come first
-        causes = sorted(last.causes, key=lambda each: each.new <= each.base)
+    if last.causes:  # those that grew come first, then those that shrank
+        causes = sorted(last.causes, key=lambda each: (each.new <= each.base, -abs(each.new - each.base)))
         yield _causes_table(last, comparison, causes[:_CAUSES])
     primary = last.metrics[last.part_metric]
     if rows and primary.regressed:
@@ -351,10 +352,13 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int) -> T
 
 
 def _groups(row: RowChange) -> tuple[list[str], list[str]]:
-    """Return the causes of a row's faults in the base, and in the new run; each once."""
-    sides = (row.base_faults, row.base_reason), (row.new_faults, row.new_reason)
-    groups = (fault_groups(faults, reason or "") for faults, reason in sides)
-    base, new = (list(dict.fromkeys(title_of_cause(*each) for each in of.items())) for of in groups)
+    """Return what went wrong in the base and in the new run: a problem of serving, else the causes of the faults."""
+    sides = (row.base_causes, row.base_faults, row.base_reason), (row.new_causes, row.new_faults, row.new_reason)
+    base, new = (
+        serving_titles(causes)
+        or list(dict.fromkeys(title_of_cause(*each) for each in fault_groups(faults, reason or "").items()))
+        for causes, faults, reason in sides
+    )
     return base, new
 
 
@@ -474,10 +478,11 @@ def _ranking(selection: Selection) -> Table:
     several = len(selection.ranking) > 2
     invalid = {each.candidate for each in selection.decisions if each.decision == "invalid"}
     rows: list[list[Cell]] = []
+    names = short_names([each.run for each in selection.ranking])
     for each in selection.ranking:
         said = "may be the best" if each.may_be_best and not invalid else "not comparable" * (each.run in invalid)
         distances = [shown_difference(kind, each.difference, unit=False)] * several
-        rows.append([_name(each.run), value_text(kind, each.value.value), *distances, said])
+        rows.append([_name(names[each.run]), value_text(kind, each.value.value), *distances, said])
     best_other = f"from the best other ({100 * selection.confidence:.3g}%)"
     heads: list[Cell] = [units, _name(selection.metric), *[best_other] * several, ""]
     below = "The intervals hold for all runs at once. They end at ±0.0 if a run is shown to be ahead or behind."

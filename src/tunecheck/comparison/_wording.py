@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from tunecheck._faults import cause_named
 from tunecheck._files import EarlyStop
 from tunecheck._messages import plural
 from tunecheck.results import Kind, RunInfo
@@ -220,12 +221,20 @@ def regression_text(selection: Selection, last: str) -> str:
 
 
 def row_text(change: RowChange, kind: Kind) -> str:
-    """Describe how a row changed: both numbers if they differ, and faults that came and went."""
-    said = [f"now: {'; '.join(change.come)}"] if change.come else []
-    said += [f"no more: {'; '.join(change.gone)}"] if change.gone else []
+    """Describe how a row changed: problems of serving and faults that came and went, or both numbers."""
+    before, after = serving_titles(change.base_causes), serving_titles(change.new_causes)
+    come = [*(each for each in after if each not in before), *change.come]
+    gone = [*(each for each in before if each not in after), *change.gone]
+    said = [f"now: {'; '.join(come)}"] if come else []
+    said += [f"no more: {'; '.join(gone)}"] if gone else []
     if kind != "binary" and change.base != change.new:
         said.insert(0, f"{value_text(kind, change.base)} → {value_text(kind, change.new)}")
     return ", ".join(said)
+
+
+def serving_titles(causes: Sequence[str]) -> list[str]:
+    """Return the titles of causes that are problems of serving; evaluators see only their effects."""
+    return [cause.title for cause in map(cause_named, causes) if cause.side == "serving"]
 
 
 def line_of(values: Sequence[Estimate]) -> str:

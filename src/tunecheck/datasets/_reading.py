@@ -180,7 +180,7 @@ class Dataset:
         differ.
         """
         for index, (number, values) in enumerate(records):
-            name = usable_id(values.get("id")) if by_id else None
+            name = usable_id(values.get(self._id_column)) if by_id else None
             row_id = name or f"row-{number}"
             if by_id and seen is not None and not _add(seen, row_id):
                 if self._number_ids:
@@ -217,13 +217,27 @@ class Dataset:
         first = 0
         if self._source.rereadable:
             records = self._source.records()
-            first = next((at for at, values in records if usable_id(values.get("id")) == name), 0)
+            first = next((at for at, values in records if usable_id(values.get(self._id_column)) == name), 0)
         place = f" (first in {'line' if self.path else 'row'} {first:,})" if 0 < first != number else ""
         self._source.refuse(
             f"the id {name[:100]!r} occurs twice{place}: make ids unique or leave them out, or have them numbered "
             "with --number-ids, in Python number_ids=True",
             number,
         )
+
+    @property
+    def _id_column(self) -> str:
+        return self.defaults.id or "id"
+
+    def _check_declared_id(self, values: Record, number: int) -> None:
+        """Raise an error if the defaults name the column of ids, because the row has no id in it."""
+        column = self.defaults.id
+        if column is not None:
+            hint = did_you_mean(column, values) if column not in values else ""
+            where = f" in {sidecar_path(self.path).name}" if self.path else ""
+            self._source.refuse(
+                f"the column {column!r} holds no id, a text or a whole number (id: {column}{where}){hint}", number
+            )
 
     def _scan(self) -> Scan:
         """Read the whole source: count rows, collect column names, check ids and hash the content.
@@ -236,13 +250,14 @@ class Dataset:
         ids: set[int] | None = set()
         twice: tuple[str, int] | None = None
         total = 0
-        for number, values in self._source.heads(digest):
+        for number, values in self._source.heads(digest, id_column=self._id_column):
             total += 1
             columns.update(values)
             if len(columns) > MAX_COLUMNS:
                 self._source.refuse(f"more than {MAX_COLUMNS:,} different column names; rows should share them", number)
-            name = usable_id(values.get("id")) if ids is not None else None
+            name = usable_id(values.get(self._id_column)) if ids is not None else None
             if name is None:
+                self._check_declared_id(values, number)
                 ids = None
             elif ids is not None and not _add(ids, name):
                 twice = twice or (name, number)
@@ -263,7 +278,7 @@ class Dataset:
         ahead = source.peek(PEEKED_ROWS if self._limit is None else min(self._limit, PEEKED_ROWS))
         if not ahead:
             source.refuse("has no rows")
-        has_ids = all(usable_id(values.get("id")) is not None for _, values in ahead)
+        has_ids = all(usable_id(values.get(self._id_column)) is not None for _, values in ahead)
         return Scan(None, None, frozenset(chain.from_iterable(values for _, values in ahead)), has_ids)
 
 
@@ -294,7 +309,7 @@ def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: s
     """Return a stand-in for a data set that is in another process: its name, columns and defaults, and one row of
     nulls.
     """
-    dataset = Dataset(_in_memory([dict.fromkeys(columns)]), defaults=defaults)
+    dataset = Dataset(_in_memory([dict.fromkeys(columns)]), defaults=replace(defaults, id=None))
     dataset.name, dataset.path = name, path
     return dataset
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, NoReturn, TypeAlias
@@ -75,8 +75,8 @@ class Source(ABC):
             DataError: something cannot be read; the text says what, where, and what to do.
         """
 
-    def heads(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """Yield the records like `records`; values other than `id` may be left unparsed."""
+    def heads(self, digest: Digest | None = None, *, id_column: str = "id") -> Iterator[tuple[int, Record]]:
+        """Yield the records like `records`; values of columns other than `id_column` may be left unparsed."""
         return self.records(digest)
 
     def refuse(self, what: str, number: int | None = None, column: int | None = None) -> NoReturn:
@@ -204,9 +204,9 @@ class JsonLinesSource(FileSource):
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
         return self._read(loads, digest)
 
-    def heads(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+    def heads(self, digest: Digest | None = None, *, id_column: str = "id") -> Iterator[tuple[int, Record]]:
         """Yield the records like `records`, but parse only their ids, which is faster."""
-        return self._read(lambda line: loads_part(line, ("id",)), digest)
+        return self._read(lambda line: loads_part(line, (id_column,)), digest)
 
     def _read(self, read: Callable[[bytes], JSON], digest: Digest | None) -> Iterator[tuple[int, Record]]:
         """Yield the object on each line, parsed by `read`, with its line number; skip blank lines.
@@ -336,6 +336,7 @@ class Sidecar(Written, frozen=True, kw_only=True):
     """The YAML file with a data file's defaults; missing and null keys declare nothing."""
 
     description: Name | None = None
+    id: Name | None = None
     column_mapping: dict[str, str] | None = None
     evaluators: list[Name] | None = None
     target: Name | None = None
@@ -358,7 +359,8 @@ class DatasetDefaults:
     """Defaults that a data set declares; options of the command or call override them.
 
     `column_mapping` binds evaluators' parameters to `${data.…}` and `${target.…}`; its keys `target.messages`,
-    `target.tools` and `target.parameters` are an endpoint's. `evaluators` are plug-in names.
+    `target.tools` and `target.parameters` are an endpoint's. `places` has the file and line of each of its keys.
+    `id` names the column with the rows' ids (by default `id`). `evaluators` are plug-in names.
     `target` is an endpoint's name or file. Rows with equal values in the column `group_key` are answered in order.
     `cluster` names the column of dependent rows (by default the group key), `primary` the metric that decides.
     `conversation` holds parameters of the conversation target. `columns` holds default values of columns for all rows.
@@ -372,12 +374,26 @@ class DatasetDefaults:
     primary: str | None = None
     conversation: dict[str, JSON] = field(default_factory=dict)
     columns: dict[str, JSON] = field(default_factory=dict)
+    id: str | None = None
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def target_mapping(self) -> dict[str, str]:
         """The columns for an endpoint's messages, tools and parameters, by these names; unmapped ones are missing."""
-        entries = self.column_mapping.items()
-        return {key.removeprefix("target."): column for key, column in entries if key.startswith("target.")}
+        return {key: column for target, key, column in self._entries() if target}
+
+    @property
+    def evaluator_mapping(self) -> dict[str, str]:
+        """Return the mapping of evaluators' parameters."""
+        return {key: column for target, key, column in self._entries() if not target}
+
+    def place_of(self, key: str) -> str:
+        """Return the place of a key of `column_mapping` for errors, such as `val.yaml, line 4`."""
+        return self.places.get(key, "the data set's column_mapping")
+
+    def _entries(self) -> Iterator[tuple[bool, str, str]]:
+        for key, column in self.column_mapping.items():
+            yield key.startswith("target."), key.removeprefix("target."), column
 
 
 def sidecar_path(data: Path) -> Path:
@@ -405,7 +421,8 @@ def read_sidecar(data: Path) -> DatasetDefaults:
     given = {key: value for key, value in asdict(sidecar).items() if value is not None}
     given.pop("description", None)
     conversation = {key: given.pop(key) for key in CONVERSATION_KEYS if key in given}
-    return DatasetDefaults(**given, conversation=conversation)
+    places = {key: document.where("column_mapping", key) for key in sidecar.column_mapping or {}}
+    return DatasetDefaults(**given, conversation=conversation, places=places)
 
 
 def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:
@@ -413,7 +430,7 @@ def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:
     import yaml
 
     declared = dataclasses.asdict(defaults)
-    conversation = declared.pop("conversation")
+    conversation, _ = declared.pop("conversation"), declared.pop("places")
     given = {"description": description, **declared, **conversation}
     filled = {key: value for key, value in given.items() if value}
     return yaml.safe_dump(filled, sort_keys=False, allow_unicode=True, width=120)

@@ -84,12 +84,14 @@ class EndpointTarget(EndpointTargetBase):
         ConfigurationError: the mapping has another key.
     """
 
-    def __init__(self, endpoint: Endpoint, mapping: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, endpoint: Endpoint, mapping: Mapping[str, str] | None = None, places: Mapping[str, str] | None = None
+    ) -> None:
         """Read the mapping of request parts (messages, tools, parameters) to columns; None uses the default columns."""
         super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS, UNPARSED])
-        self._paths = {**_DEFAULTS, **{name: (_column(name, text),) for name, text in (mapping or {}).items()}}
+        self._paths = {**_DEFAULTS, **read_paths(mapping or {}, places or {})}
         self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))
         self._chosen = frozenset(mapping or {})
 
@@ -231,23 +233,37 @@ def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
     return messages
 
 
-def _column(name: str, text: str) -> ValuePath:
-    """Return the path in a row for one entry of a mapping: `${data.a.b}` or a column's name.
+def read_paths(mapping: Mapping[str, str], places: Mapping[str, str]) -> dict[str, tuple[ValuePath]]:
+    """Return the path of each mapped column; `places` has the file and line of names that a file declares.
+
+    Raises:
+        ConfigurationError: a name is unknown, or a column is not one of the data.
+    """
+    begins = {name: f"{places[name]}: " if name in places else "" for name in mapping}
+    return {name: (_column(name, text, begins[name]),) for name, text in mapping.items()}
+
+
+def _column(name: str, text: str, begin: str) -> ValuePath:
+    """Return the path in a row for one entry of a mapping, `${data.a.b}` or a column; errors start with `begin`.
 
     Raises:
         ConfigurationError: the entry's key is unknown, or its reference is not to the data.
     """
     if name not in _DEFAULTS:
-        raise ConfigurationError(f"an endpoint's mapping has no {name!r}{did_you_mean(name, _DEFAULTS)}")
+        known = " and ".join(f"target.{each}" for each in _DEFAULTS)
+        raise ConfigurationError(
+            f"{begin}an endpoint's mapping has no 'target.{name}'{did_you_mean(name, _DEFAULTS) or f'; known: {known}'}"
+        )
     inner = text.strip()
     reference = inner.startswith("${") and inner.endswith("}")
     try:
         path = parse_path(inner[2:-1]) if reference else (inner,)
     except ValueError as error:
-        raise ConfigurationError(f"mapping of {name}: {error}") from None
+        raise ConfigurationError(f"{begin}mapping of target.{name}: {error}") from None
     if reference and (len(path) < 2 or path[0] != "data"):
         raise ConfigurationError(
-            f"mapping of {name}: {text} must begin with ${{data. (its values are needed before there is an answer)"
+            f"{begin}mapping of target.{name}: {text} must begin with ${{data. "
+            "because its values are needed before there is an answer"
         )
     return path[1:] if reference else path
 

@@ -181,7 +181,8 @@ def _prepare(
     if evaluators is None:
         evaluators = {name: name for name in dataset.defaults.evaluators}
     _check_names(evaluators)
-    layers = read_layers(config, evaluators, dataset.defaults.column_mapping)
+    parse_mapping(dataset.defaults.column_mapping, dataset.defaults.place_of)  # errors name the file and the line
+    layers = read_layers(config, evaluators, dataset.defaults.evaluator_mapping)
     named = _chosen_target(target, dataset)
     if isinstance(named, (str, os.PathLike)):
         named = load_endpoint(os.fspath(named), trust=of_data if target is None else trust)
@@ -317,7 +318,9 @@ def _make_target(
         if driver is None or not is_driver(driver):  # one request a row
             if parameters:
                 raise ConfigurationError(f"{dataset.name}: {next(iter(parameters))} is only for rows of several turns")
-            return EndpointTarget(target, mapping={**dataset.defaults.target_mapping, **_endpoint_mapping(own)})
+            columns = {**dataset.defaults.target_mapping, **_endpoint_mapping(own)}
+            places = {name: dataset.defaults.place_of(f"target.{name}") for name in columns.keys() - own.keys()}
+            return EndpointTarget(target, columns, places)
         if own:
             raise ConfigurationError(f"evaluator_config maps columns for 'target', and a {driver} takes whole rows")
         return drive(driver, target, parameters, trust)

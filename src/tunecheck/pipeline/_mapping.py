@@ -59,14 +59,15 @@ Mapped = Reference | Constant
 MappingLayers = Mapping[str, Mapping[str, Mapped]]
 
 
-def parse_mapping(mapping: Mapping[str, object], where: str) -> dict[str, Mapped]:
-    """Parse one layer of a column mapping; `where` names the layer in errors.
+def parse_mapping(mapping: Mapping[str, object], where: str | Callable[[str], str]) -> dict[str, Mapped]:
+    """Parse one layer of a mapping; `where` is its place for errors, or returns the place of a parameter.
 
     Raises:
         ConfigurationError: a value looks like a reference but is not valid, or has no JSON form; the text names the
         parameter.
     """
-    return {name: _parse(value, f"{where}, parameter {name!r}") for name, value in mapping.items()}
+    place = where if callable(where) else lambda name: where
+    return {name: _parse(value, f"{place(name)}, parameter {name!r}") for name, value in mapping.items()}
 
 
 def _parse(value: object, where: str) -> Mapped:
@@ -130,8 +131,7 @@ def read_layers(
             raise ConfigurationError(
                 f"evaluator_config: unknown evaluator {name!r}{did_you_mean(name, [*names, 'default'])}"
             )
-    of_evaluators = {key: value for key, value in declared.items() if not key.startswith("target.")}
-    base = parse_mapping(of_evaluators, "the data set's column_mapping")
+    base = parse_mapping(declared, "the data set's column_mapping")
     base |= parse_mapping(own.get("default", {}), "evaluator_config['default']")
     layers = {
         name: parse_mapping(declared_for(name), "the data set's column_mapping")

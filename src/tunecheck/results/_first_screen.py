@@ -16,7 +16,7 @@ from tunecheck.results._run_lines import MainFigure, main_figure_of
 from tunecheck.runs._store import Run, command_of, is_uncalibrated, list_runs, stopped_text
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 
-_MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 8, 4, 20
+_MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 7, 4, 20
 
 Metrics = Mapping[str, JSON]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
@@ -175,7 +175,9 @@ def _tables(table: Table, width: int) -> Iterator[RenderableType]:
     if table.title:
         yield _line(table.title)
     sizes = _sizes(table)
-    if all(table.alignment(at) == "right" for at in range(1, len(sizes))):
+    every = [*range(len(sizes))]
+    least = sum(_word_sizes(table, every, sizes)) + _BETWEEN * (len(sizes) - 1)
+    if all(map(_is_number_column(table), every[1:])) or (least > width and any(map(text_of, table.heads))):
         groups = [*_columns_that_fit(sizes, width)]
     elif sum(sizes) > width + _BETWEEN and sizes[0] > width // 2 and _is_list_of_identifiers(table):
         groups = []
@@ -183,7 +185,7 @@ def _tables(table: Table, width: int) -> Iterator[RenderableType]:
             yield _cut(first, width)
             yield Padding(_line(tuple(words for cell in others for words in words_of(cell))), (0, 0, 0, _INDENT))
     else:
-        groups = [[*range(len(sizes))]]
+        groups = [every]
     for columns in groups:
         yield _grid(table, columns, sizes, width)
     if table.below:
@@ -208,7 +210,7 @@ def _is_list_of_identifiers(table: Table) -> bool:
 
 def _columns_that_fit(sizes: Sequence[int], width: int) -> Iterator[list[int]]:
     """Yield the columns of each piece of a table that is too wide: the first column, then as many as fit."""
-    first = min(sizes[0], max(_NARROW, width + _BETWEEN - sum(sizes[1:])))
+    first = min(sizes[0], max(min(_NARROW, width // 2), width + _BETWEEN - sum(sizes[1:])))
     shown, used = [0], first
     for at in range(1, len(sizes)):
         if used + sizes[at] > width + _BETWEEN and len(shown) > 1:
@@ -238,16 +240,7 @@ def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) ->
 def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) -> list[int]:
     """Return widths that fit the terminal: text columns shrink to their longest word, then any column to _LEAST."""
     widths = [sizes[at] - _BETWEEN for at in columns]
-    words = [
-        widths[place]
-        if at and table.alignment(at) == "right"
-        else max(
-            len(word)
-            for row in (table.heads, *table.rows)
-            for word in (text_of(row[at]).split() if at < len(row) else ()) or [""]
-        )
-        for place, at in enumerate(columns)
-    ]
+    words = _word_sizes(table, columns, sizes)
     for least in (words, [_LEAST] * len(words)):
         while sum(widths) + _BETWEEN * (len(widths) - 1) > width:
             room, place = max(
@@ -257,6 +250,25 @@ def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) 
                 break
             widths[place] -= 1
     return widths
+
+
+def _word_sizes(table: Table, columns: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """Return the least width of each column without a broken number or word; words keep their line's indent."""
+
+    def longest(text: str) -> int:
+        return len(text) - len(text.lstrip()) + max(map(len, text.split()), default=0)
+
+    is_number = _is_number_column(table)
+    return [
+        sizes[at] - _BETWEEN
+        if at and is_number(at)
+        else max(longest(text_of(row[at])) for row in (table.heads, *table.rows) if at < len(row))
+        for at in columns
+    ]
+
+
+def _is_number_column(table: Table) -> Callable[[int], bool]:
+    return lambda at: table.alignment(at) == "right"
 
 
 def _cut(cell: Sentence, most: int) -> Line:

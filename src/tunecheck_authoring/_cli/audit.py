@@ -73,7 +73,7 @@ def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
     """Return a reader of the first of these columns that a row has, by the data set's own column mapping."""
     from tunecheck.pipeline import parse_mapping, value_reader
 
-    mapping = parse_mapping(dataset.defaults.column_mapping, "the data set's column_mapping")
+    mapping = parse_mapping(dataset.defaults.column_mapping, dataset.defaults.place_of)
     read = value_reader({"default": mapping}, *columns)
     return lambda row: read(row, {})
 

@@ -149,7 +149,7 @@ class PreparedRun:
             run = partial(result_or_unanswered, evaluate, reuse=options.reuse, on=on, **self._until_decided())
             return self._start(self._for_source(run, self.source), self.source.dataset.name)
         assert self.recorded is not None
-        return self._start(partial(score, self.recorded.folder), self.label)
+        return self._start(partial(score, self.recorded.folder, evaluation_name=self.options.name), self.label)
 
     def execution(self) -> Execution:
         """Return the prepared execution of a run on a data set."""
@@ -159,8 +159,10 @@ class PreparedRun:
         return self._start(self._for_source(prepare_run, self.source), self.source.dataset.name)
 
     def _for_source(self, run: Callable[..., R], source: AnswerSource) -> Callable[..., R]:
-        """Return the function with the data, the target and the number of trials filled in."""
-        return partial(run, data=source.dataset, target=source.endpoint, repeat=self.options.repeat or 1)
+        """Return the function with the data, the target, the run's name and the number of trials filled in."""
+        options, data = self.options, source.dataset
+        name = options.name or (f"{data.name}-{endpoint_name(options)}" if options.endpoint else None)
+        return partial(run, data=data, target=source.endpoint, repeat=options.repeat or 1, evaluation_name=name)
 
     def _start(self, run: Callable[..., R], title: str) -> R:
         """Call the function with the evaluators and settings of this run; `title` is shown while it runs."""
@@ -170,7 +172,6 @@ class PreparedRun:
         return run(
             evaluators=self.evaluators,
             evaluator_config=self.config,
-            evaluation_name=options.name,
             workers=options.workers,
             evaluator_timeout=options.evaluator_timeout or DEFAULT_TIMEOUT_S,
             group_by=options.group_by or (),
@@ -263,8 +264,7 @@ def each_endpoint(options: Options) -> list[Options]:
         if getattr(options, name) is not None:
             raise ConfigurationError(f"--{name.replace('_', '-')} is for one run: name one endpoint")
     runs = [replace(options, endpoint=name) for name in parse_names(given, "--endpoint")]
-    start = options.name or Path((options.dataset or "").rpartition(":")[2]).stem
-    return [replace(each, name=f"{start}-{endpoint_name(each)}") for each in runs]
+    return [replace(each, name=each.name and f"{each.name}-{endpoint_name(each)}") for each in runs]
 
 
 def endpoint_name(options: Options) -> str:

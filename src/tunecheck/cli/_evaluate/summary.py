@@ -104,16 +104,23 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
     rows = [[each, *(of.get(each, "") for of in cells)] for each in labels]
     table = Table(["", *(clean(name, 30) for name in names)], rows)
     primary = next(iter(labels), "")
-    passed = [f"{clean(name, 60)} {text_of(of.get(primary, ''))}" for name, of in zip(names, cells, strict=True)]
+    figures = (text_of(of.get(primary, "")).rpartition("  ") for of in cells)  # "58 of 80", "  ", "72.5%"
+    passed = [
+        f"{clean(name, 60)} {count}{f' ({rate})' if count else rate}"
+        for name, (count, _, rate) in zip(names, figures, strict=True)
+    ]
     ended = [f"{_VERDICTS[end_of(each.gates, each.undecided)][0]}, " if each.gates else "" for each in pages]
-    worst = max(range(len(pages)), key=lambda at: sum(group.rows for group in pages[at].failures.causes.values()))
+    worst = max(  # the run that the next step is about, else the run with most failed rows
+        range(len(pages)),
+        key=lambda at: (screens[at].is_serving, sum(group.rows for group in pages[at].failures.causes.values())),
+    )
     simulated = f"{SIMULATED}. " if any(each.simulated for each in pages) else ""
     aim, command = ("compare the two runs", "compare") if len(pages) == 2 else ("choose one of these runs", "select")
     words = ["tunecheck", command, *(each.name for each in pages)]
     sentences = [
         f"{simulated}{primary} passed: {'; '.join(map(''.join, zip(ended, passed, strict=True)))}.",
         f"{clean(names[worst], 60)}: {screens[worst].cause}",
-        next((each.next_step for each in screens if each.is_serving), f"Next, {aim}:  {command_line(words)}"),
+        screens[worst].next_step if screens[worst].is_serving else f"Next, {aim}:  {command_line(words)}",
     ]
     notes = [f"{name}: {note}" for name, page in zip(names, pages, strict=True) for note in page.notes[:_MOST_NOTES]]
     gates = [_gates(each.gates) for each in pages if each.gates]
