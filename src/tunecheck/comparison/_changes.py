@@ -158,6 +158,7 @@ def _with_rows(
 
 def _fault_lines(verdict: Verdict) -> list[str]:
     """Return a line for each fault; the row's reason replaces general faults without a message of their own."""
+    # The codes `own` and `below_threshold` tell no more than that the row failed.
     lines = (
         verdict.reason or title("own") * (fault.code == "own")
         if fault.code in ("own", "below_threshold") and fault.message is None

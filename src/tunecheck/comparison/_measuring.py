@@ -236,13 +236,14 @@ def rows_needed(metric: MetricComparison, margin: float) -> int | None:
 
 
 def rows_for_verdict(metric: MetricComparison, bounds: tuple[float, float] | None) -> int:
-    """Return about how many rows a verdict needs, from how small a difference these rows detect."""
+    """Return about how many rows a verdict needs: FEWEST at least, and enough to detect a difference of COARSE."""
     difference, smallest = metric.difference, metric.smallest_difference
     units = difference.n if difference.clusters is None else difference.clusters
     times = FEWEST / max(1, units)
     if bounds is not None:
         whole = bounds[1] - bounds[0]
         found = whole if smallest is None or smallest.value is None else smallest.value
+        # The detectable difference shrinks with the root of the number of rows.
         times = max(times, (found / (COARSE * whole)) ** 2)
     return math.ceil(max(1, difference.n) * times)
 
@@ -350,6 +351,7 @@ def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_b
     """Return better or worse if the corrected p-value and the interval show it, else None."""
     if difference.value is None or p_adjusted is None or p_adjusted >= _alpha(difference):
         return None
+    # Without an interval (all differences are equal, so there is no spread), the test alone decides.
     if not (difference.excludes_zero or difference.low is None):
         return None
     return "better" if (difference.value > 0) == higher_is_better else "worse"

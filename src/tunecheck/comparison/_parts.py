@@ -62,6 +62,7 @@ def part_of(
     column: str, value: str, found: PairedBinary | PairedScores, title: str = "", *, named: bool = True
 ) -> Part:
     """Return a slice with its statistics; `title` is the heading of a plug-in's figures."""
+    # A difference of 0 without spread: no row changed.
     moved = (found.difference.standard_error or 0.0) > 0 or bool(found.difference.value)
     return Part(
         column,

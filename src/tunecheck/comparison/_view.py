@@ -305,7 +305,7 @@ def _iterations_table(comparison: Comparison) -> Table:
 
 
 def _iteration(comparison: Comparison, history: History, number: int) -> Words:
-    """Return a metric's figure in run `number`, marked if it is better or worse than the first run."""
+    """Return a metric's figure in a run (counted from 0), marked if it is better or worse than in the first run."""
     verdict = comparison.against[number - 1].metric(history.name).verdict if number else None
     style = _STYLES.get(verdict or "", "")
     mark = {"good": "▲ ", "bad": "▼ "}.get(style, "")

@@ -39,7 +39,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
     default_request: ClassVar[JSON] = {"input_data": "${messages}", "params": "${parameters}"}
 
     def _address(self, url: str, definition: Definition) -> str:
-        """Return the url unchanged, after checking `response` (a path in the reply) and `stream`."""
+        """Return the url unchanged; read the path `response` into `_path`, and check that `stream` is possible."""
         try:
             self._path = parse_path(self.config.response or "")
         except ValueError as error:

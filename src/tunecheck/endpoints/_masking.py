@@ -242,6 +242,7 @@ def _spans(text: str, forms: Iterable[str], layers: int = _MOST_LAYERS) -> Itera
         yield from _parts(form, read)
     if not layers or not _SPECIAL.search(text) or not (escapes := [*_ESCAPE.finditer(text)]):
         return
+    # `ends` has where each piece ends in the unescaped text, to find the spans in the original text again.
     pieces, ends, begun, at = list[str](), list[int](), 0, 0
     for escape in escapes:
         pieces += (text[begun : escape.start()], _unescape(escape))

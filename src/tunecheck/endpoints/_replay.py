@@ -205,7 +205,11 @@ class RecordedFile:
     """
 
     def __init__(self, path: Path, answer_keys: Sequence[str]) -> None:
-        """Read the file once, remember where each record begins, and hash the content (`sha256`)."""
+        """Read the file once, remember where each record begins, and hash the content (`sha256`).
+
+        Raises:
+            DataError: the file is unreadable or empty, a line is not a record, or two records have the same key.
+        """
         self.path = path
         self._answer_keys = answer_keys
         self._places: dict[bytes, _AnswerPlace] = {}

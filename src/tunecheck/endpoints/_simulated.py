@@ -104,7 +104,10 @@ class SimulatedEndpoint(Endpoint):
             raise definition.at("rates").error(str(error)) from None
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """Return the row's ground truth or a mistake; the same request always gets the same answer."""
+        """Return the row's ground truth or a mistake, drawn from the seed and the row's id.
+
+        Tokens are estimated. The latency is drawn, too, but only waited for if the definition sets one.
+        """
         row_id = (request.row.id if request.row else "").encode("utf-8", "surrogatepass")
         stem = blake2b(b"%d\0%s" % (self._seed, row_id), digest_size=8).hexdigest()
         rng = Random(stem)

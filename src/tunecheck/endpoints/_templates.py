@@ -36,6 +36,7 @@ class RequestTemplate:
         tools: list[JSON] | None = None if request.tools is None else [dict(tool) for tool in request.tools]
         time = "" if request.sent_at is None else time_text(request.sent_at)
         values: dict[str, JSON] = {"messages": messages, "tools": tools, "parameters": dict(parameters), "time": time}
+        # Keys with only such a reference as their value are left out.
         left_out = {f"${{{name}}}" for name in ("tools", "time") if not values[name]}
 
         def value_of(name: str) -> JSON:
@@ -75,9 +76,10 @@ class RequestTemplate:
             ConfigurationError: the name is unknown.
         """
         inner = match[1]
-        if inner is None:
+        if inner is None:  # `$${`, which stands for `${` itself
             return match[0]
         if ENV_REFERENCE.fullmatch(match[0]):
+            # A value that contains `${` must not be read as a reference later.
             return str(resolve(match[0], place, self._redactor)).replace("${", "$${")
         try:
             first, *columns = parse_path(inner)

@@ -55,7 +55,7 @@ def rows_to_decide(
 
 
 def _rows_of_verdicts(gone: int, come: int, difference: Estimate, margin: float) -> int:
-    """Return the rows with which Tango's score decides, if all counts grow in proportion."""
+    """Return how many rows would decide the margin by Tango's score, if all counts grow in proportion."""
     n, width = difference.n, normal_quantile(difference.confidence)
 
     def decided(times: float) -> bool:

@@ -116,7 +116,10 @@ class Examination:
 
 
 async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examination:
-    """Send all questions to an endpoint, close the endpoint, and return the findings."""
+    """Send all questions to an endpoint, close the endpoint, and return the findings.
+
+    A replayed or simulated endpoint, or one that only runs conversations, gets one question and no findings.
+    """
     if endpoint.kind in ("replay", "simulated") or not endpoint.answers_single_questions:
         report = await check_endpoint(endpoint)
         return Examination(endpoint.name, endpoint.kind, report, (), {}, endpoint.simulated)
