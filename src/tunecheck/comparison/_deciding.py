@@ -204,6 +204,7 @@ class _Test:
         margin = None if self.question.margin is None else self.question.margin / self._range
         known = [score for unit in units for item in unit if (score := self.base_score(item)) is not None]
         total = sum(any(self.base_score(item) is not None for item in unit) for unit in units)
+        # A mean over several rows is no verdict, even if each row passes or fails.
         is_verdict = self.column.passes == self.column.name and all(score in (0, 1) for score in known)
         verdicts = is_verdict and max(map(len, units)) == 1
         self._test = EarlyTest(margin, self.question.confidence, total, verdicts=verdicts)

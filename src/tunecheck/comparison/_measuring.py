@@ -205,7 +205,7 @@ def compare_pairs(
 
 
 def decided_metric(key: str, base: RunTable, new: RunTable, confidence: float) -> DecidedMetric | None:
-    """Return the early decision on a metric, if the new run stopped early against this base."""
+    """Return the early decision on a metric if the new run stopped early against this base, else None."""
     stopped = new.info.stopped
     if stopped is None or stopped.against != base.info.id or stopped.confidence != confidence:
         return None
@@ -381,5 +381,6 @@ def _too_coarse(
         return False  # all differences are equal: there is no spread that could hide one
     if bounds is not None:
         return found > COARSE * (bounds[1] - bounds[0])
+    # The standard error times the root of the number of units is the standard deviation of the differences.
     large: float = _LARGE * (difference.standard_error or 0.0) * units**0.5
     return found > large

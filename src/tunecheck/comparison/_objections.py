@@ -422,6 +422,7 @@ class _Weighed:
         rows = [found]
         relevant = self.relevant
         if margin is None and relevant is not None and abs(difference.value or 0.0) < relevant:
+            # The whole interval must lie within ± the relevant size.
             ends = [rows_to_decide(difference, relevant, higher_is_better=side) for side in (True, False)]
             rows.append(None if None in ends else max(each for each in ends if each is not None))
         needed = min((each for each in rows if each is not None), default=None)

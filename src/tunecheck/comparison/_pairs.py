@@ -159,7 +159,7 @@ class Runs:
 
     @cached_property
     def clusters(self) -> Clusters | None:
-        """The clusters of the base's items, from the first pair that has clusters."""
+        """The clusters of the base's items, from the first pair that has clusters; None if all rows are independent."""
         for each in self.against_base.values():
             if each.clusters is not None:
                 found = dict(zip(each.pairing.base, each.clusters.labels, strict=True))

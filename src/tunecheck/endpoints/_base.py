@@ -390,14 +390,15 @@ class Prices:
 
 
 def read_prices(path: Path) -> Prices:
-    """Read prices from a YAML file.
+    """Read prices from a YAML file, by the name of a model, a deployment or an endpoint.
 
         currency: USD
         models:
           gpt-4o-mini: {input_per_million: 0.15, output_per_million: 0.60}
           judge: {input_per_million: 2.0, output_per_million: 8.0, currency: EUR}
 
-    A name is that of a model, a deployment or an endpoint.
+    Raises:
+        ConfigurationError: the file is unreadable, or has an unknown key or a wrong value.
     """
     from tunecheck._yaml import read_yaml
 

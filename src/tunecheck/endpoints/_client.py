@@ -319,6 +319,7 @@ class _Live:
     """The connections, limits and counters of one event loop."""
 
     def __init__(self, transport: HttpTransport, limits: Limits, clock: Clock, buckets: SharedLimits) -> None:
+        """Start with all counters at 0 and no connection."""
         self.transport = transport
         # Start at the configured limit unless it is very high: the user expects the service to accept that many calls.
         self.gate = AdaptiveGate(limits.concurrency, start=_MOST_AT_FIRST)

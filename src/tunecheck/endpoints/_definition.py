@@ -89,6 +89,7 @@ def check_named(source: str | Path, trust: Trust) -> None:
         trust.check(path, act, never=True)
         file = definition.file(function.rpartition(":")[0])
         if file.suffix == ".py":
+            # A definition that the user named may be someone else's: the file that it names needs approval, too.
             (trust if trust.named_by is None else trust.of(path)).check(file, act, never=True)
 
 

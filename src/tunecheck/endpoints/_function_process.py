@@ -151,7 +151,7 @@ class FunctionError(Exception):
 
 
 def main() -> None:
-    """Answer calls until the input ends."""
+    """Load the function that the first request names, then call it for each further one, in a thread."""
     pipes = Pipes()
     caller = None
     for number, body in pipes.requests():

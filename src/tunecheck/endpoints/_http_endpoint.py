@@ -178,7 +178,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self._client.retry_unreachable = False
 
     def _text(self, key: str, definition: Definition) -> str | None:
-        """Return a key of the definition with environment variables inserted, or None if it is missing."""
+        """Return a key's value with environment variables inserted, or None; note the name of a model or deployment."""
         value = getattr(self.config, key)
         text = None if value is None else masking.environment(value, definition.at(key), self._redactor)
         if text is not None and key in ("model", "deployment"):
@@ -283,7 +283,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     async def _post(
         self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]
     ) -> tuple[Completion, JSON]:
-        """Post a body and return the answer with the reply that holds it."""
+        """Post a body, with the client's retries. Return the answer with its tokens and times, and the whole reply."""
         body = dumps(value)
         tokens = 0
         if self.config.limits.tokens_per_minute:

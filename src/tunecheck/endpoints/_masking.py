@@ -154,7 +154,7 @@ ALL_SECRETS = Redactor()
 
 
 def _texts(value: JSON) -> list[str]:
-    """Return the keys and texts at all levels of a value, down to `MAX_DEPTH`."""
+    """Return the keys and texts at all levels of a value; raise ValueError below MAX_DEPTH."""
     texts: list[str] = []
     level: list[JSON] = [value]
     for _ in range(MAX_DEPTH + 2):
@@ -333,7 +333,7 @@ def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool =
 
 
 def storable_settings(value: JSON, key: str = "", above: str = "") -> JSON:
-    """Return settings that may be stored in files.
+    """Return settings that may be stored in files; `key` is the key of `value`, `above` the next higher one.
 
     Plain references to the environment are replaced by their values, other references are kept. Values under keys that
     indicate a secret, and credentials in addresses, are masked.

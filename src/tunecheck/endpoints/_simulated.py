@@ -134,7 +134,7 @@ class SimulatedEndpoint(Endpoint):
         return {"name": self.name, **self.answer_settings(), "latency_ms": self._latency_ms}
 
     def answer_settings(self) -> dict[str, JSON]:
-        """Return the settings without the latency."""
+        """Return the settings that answers depend on: all but the latency."""
         return {
             "kind": self.kind,
             "simulated": True,

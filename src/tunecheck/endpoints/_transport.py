@@ -398,7 +398,10 @@ def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
 def error_failure(
     reply: Reply, body: JSON, who: str, redactor: Redactor, retry_after: float | None = None
 ) -> CallFailure:
-    """Return the failure for an error reply: by its status, or by its body if the status is below 300."""
+    """Return the failure for an error reply: by its status, or by its body if the status is below 300.
+
+    Messages begin with `who`. `retry_after` is the wait in seconds that the service asks for.
+    """
     status, usage = _own_status(reply, body), read_usage(body)
     id_ = request_id(reply.headers, redactor)
     codes = _codes(body)

@@ -285,7 +285,7 @@ def _accepted_text(value: JSON) -> str:
 
 
 def _answer_confusion(wanted: Reading, made: Reading, actual: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
-    """Yield the confusion of a row if at least one side has no readable call."""
+    """Yield expected and called functions if a side has no readable call; a word such as ANSWER stands for it."""
     other = UNREADABLE if made.problem is not None else ANSWER if actual else NO_CALL
     if wanted.calls:
         yield from ((name, other) for name in names_of(wanted.calls))

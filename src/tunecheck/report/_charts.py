@@ -69,7 +69,7 @@ def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator
 
 
 def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: bool = False) -> dict[str, JSON]:
-    """Count the values in bins of equal width; the last bin includes the highest value."""
+    """Count the values in bins from `low` to `high`; the last bin includes `high`."""
     span = (math.log(high) - math.log(low)) if logarithmic else high - low
     counts = [0] * _BINS
     for value in values:
@@ -102,9 +102,10 @@ def _confusion(confused: Coded) -> JSON:
     weight: Counter[str] = Counter()
     for pair, count in pairs.items():
         for name in pair:
+            # One confusion outweighs any number of right calls.
             weight[name] += count * (1_000_000 if len({*pair}) > 1 else 1)
     names = [name for name, _ in weight.most_common(_MOST_CONFUSED)]
-    cells: Counter[tuple[int, ...]] = Counter()
+    cells: Counter[tuple[int, ...]] = Counter()  # -1 stands for all functions that are not named
     for pair, count in pairs.items():
         cells[tuple(names.index(name) if name in names else -1 for name in pair)] += count
     del cells[-1, -1]

@@ -286,6 +286,7 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
         if not line.startswith(" "):
             break
         argument = _ARGUMENT.fullmatch(line.strip())
+        # Deeper lines continue the parameter above, even if they look like `name: text`.
         if argument and len(line) - len(line.lstrip()) <= 4:
             current, arguments[argument[1]] = argument[1], argument[2]
         elif current:

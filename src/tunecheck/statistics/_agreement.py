@@ -230,7 +230,7 @@ def _verdicts(labels: Flags, passed: Flags) -> Iterator[tuple[str, str]]:
 
 
 def _best_cut(labels: Flags, values: Floats) -> float:
-    """Return the score to cut at with the highest kappa; only existing scores (at most 200) are candidates."""
+    """Return the score to cut at with the highest kappa, of equal ones the middle; at most 200 scores are tried."""
     cuts = numpy.unique(values)
     if len(cuts) > _MOST_THRESHOLDS:
         cuts = cuts[numpy.linspace(0, len(cuts) - 1, _MOST_THRESHOLDS).astype(int)]

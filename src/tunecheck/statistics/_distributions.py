@@ -11,7 +11,7 @@ _HALVINGS = 80
 
 
 def turning_point(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Bisect: return two adjacent numbers, the first where `holds` is still false, the second where it is true."""
+    """Bisect from `low`, where `holds` is false, to `high`, where it is true; return the last false and first true."""
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)

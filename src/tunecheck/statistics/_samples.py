@@ -54,10 +54,10 @@ def as_floats(values: Numbers) -> Floats:
 
 
 def as_outcomes(values: Numbers) -> Floats:
-    """Return an array of 0 and 1.
+    """Return verdicts as an array of 0 and 1.
 
     Raises:
-        ValueError: a value is neither.
+        ValueError: a verdict is neither true or 1, nor false or 0.
     """
     floats = as_floats(values)
     strange = ~((floats == 0) | (floats == 1))

@@ -156,7 +156,7 @@ class EarlyTest:
         return "worse" if self._down.logarithm >= self._enough else "undecided"
 
     def complete(self) -> Outcome:
-        """Return the decision after the last pair; with a margin, the complete run's interval decides."""
+        """Return the decision after the last pair: by the complete run's interval with a margin, else undecided."""
         if self._margin is None or not self._base:
             return "undecided"
         base, new = self._base, self._new
@@ -207,7 +207,7 @@ class EarlyTest:
 
 
 def _nodes() -> tuple[Floats, Floats]:
-    """Return stakes between 0 and 1, and the logarithms of weights that add up to 1."""
+    """Return the stakes of the bets, between 0 and 1, and the logarithms of their weights, which add up to 1."""
     points, weights = numpy.polynomial.legendre.leggauss(_STAKES)
     stakes = (points + 1) / 2
     weights = weights * (1 - stakes**2) ** (_FOCUS - 1)

@@ -181,7 +181,7 @@ def _same(value: JSON, wanted: JSON) -> bool:
 
 
 def enum_is_obeyed(answers: Answers) -> Diagnosis:
-    """Check that an argument with an enum has one of its two values."""
+    """Check that an argument with an enum has the value that was asked for; a warning if it is missing."""
     arguments = answers["call"].call("get_weather")
     if arguments is None:
         return Diagnosis("fail", f"get_weather was not called, but: {answers['call'].shown()}", _MODEL_OR_PARSER)

@@ -181,7 +181,7 @@ def _findings(answers: Answers) -> Iterator[DoctorFinding]:
 
 
 def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Merge the changes of all findings. For nested keys, later findings only override entries that they change."""
+    """Merge the changes of all findings; an entry that only repeats a sent parameter (`taken`) overrides no other."""
     changes: dict[str, JSON] = {}
     for finding in findings:
         for key, value in finding.verdict.change.items():
