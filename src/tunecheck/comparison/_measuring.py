@@ -120,6 +120,7 @@ def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: 
     before, after = (item_values(table, key)[items] for table, items in ((base, pairing.base), (new, pairing.new)))
     told = next((column for column in columns if _is_declared(column, base, new)), columns[0])
     kind, bounds = told.kind, told.bounds
+    # Passes and fails in one run only: both runs are compared by score.
     if {column.kind for column in columns} != {"binary"} and kind == "binary":
         kind = "score"
     averaged = False

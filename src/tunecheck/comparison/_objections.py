@@ -278,6 +278,7 @@ class _Weighed:
         sides, metric = self._sides, self.metric
         inside = self.pair.inside(metric.key)
         no_base, no_new = (numpy.isnan(side) & inside for side in (sides.base, sides.new))
+        # Without a number in either run, a row counts only if its evaluator failed; otherwise it does not apply.
         failed = [self._errors(table, items) for table, items in self._items]
         base, new = no_base & (~no_new | failed[0]), no_new & (~no_base | failed[1])
         lost, gained = int((no_new & ~no_base).sum()), int((no_base & ~no_new).sum())
@@ -291,6 +292,7 @@ class _Weighed:
             yield Objection("errors", f"{plural(neither, 'row')} failed in both runs", effect)
         served = self._serving_faults()
         if served is not None:
+            # Rows that failed because of serving, and did not get the best score all the same.
             had, has = (each & (side != self._best) for each, side in zip(served, (sides.base, sides.new), strict=True))
             if ((had ^ has) & sides.both).any():
                 effect = "undecided" if self._can_change(base | had & ~has, new | has & ~had) else "none"

@@ -96,7 +96,7 @@ class RunPair:
         labels = self.labels(column)
         numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
         codes = numpy.fromiter(map(numbers.__getitem__, labels), numpy.int64, len(labels))
-        labelled: dict[str, list[int]] = {}
+        labelled: dict[str, list[int]] = {}  # a row with a list of tags belongs to each of them
         for label, number in numbers.items():
             for value in dict.fromkeys(_tags_of_label(label)):
                 labelled.setdefault(value, []).append(number)

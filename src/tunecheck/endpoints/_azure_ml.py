@@ -65,6 +65,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         value = find_value(reply, self._path)
         if isinstance(value, Missing):
             problem = f"the reply has nothing at {self.config.response!r}{keys_of(reply)}"
+            # A broken text or an error may be gone at the next attempt; a wrong path stays wrong.
             broken = isinstance(reply, str) and reply.lstrip().startswith("{")
             raise UnreadableReplyError(problem, lasting=not (broken or says_error(reply)))
         if not self._path and says_error(reply):

@@ -44,7 +44,7 @@ class FunctionPlace:
         return function
 
     def load_module(self) -> ModuleType:
-        """Import the module or the file that contains the function."""
+        """Import the module or the file that contains the function; FileNotFoundError if there is no such file."""
         if self.file is None:
             return importlib.import_module(self.module)
         if not self.file.is_file():

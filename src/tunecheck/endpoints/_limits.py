@@ -198,7 +198,10 @@ class AdaptiveGate:
             self._end_round(outcomes)
 
     def _end_round(self, outcomes: int) -> None:
-        """Raise, keep or cut the limit by the share of refused attempts in this round, and begin the next round."""
+        """Raise, keep or cut the limit by the share of refused attempts in this round, and begin the next round.
+
+        A share of refusals that a cut did not lower does not depend on the load. It is tolerated from then on.
+        """
         share = self._refusals / outcomes
         before, self._cut_from = self._cut_from, None
         self._random_share = min(self._random_share, share)

@@ -265,7 +265,7 @@ def _unescape(escape: re.Match[str]) -> str:
 def _origin(position: int, ends: list[int], escapes: list[re.Match[str]]) -> tuple[int, int]:
     """Return the span that a character of an unescaped text has in the original. `ends`: where its pieces end."""
     piece = bisect.bisect_right(ends, position)
-    if piece % 2:
+    if piece % 2:  # odd pieces are escapes, even ones the text between them
         return escapes[piece // 2].span()
     before = escapes[piece // 2 - 1].end() if piece else 0
     start = before + position - (ends[piece - 1] if piece else 0)

@@ -181,7 +181,9 @@ class EndpointTarget(EndpointTargetBase):
 
 
 def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
-    """Return tool definitions as OpenAI tools. They may be bare function schemas, a single tool, or JSON text.
+    """Return tool definitions as OpenAI tools, or None without any.
+
+    They may be bare function schemas, a single tool, or JSON text.
 
     Raises:
         ValueError: the value is not a tool definition or a list of them.

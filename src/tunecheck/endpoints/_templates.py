@@ -60,7 +60,11 @@ class RequestTemplate:
         return filled(self._body)
 
     def _check_part(self, value: JSON, place: Place) -> JSON:
-        """Insert environment variables into a part of the body and check its other references."""
+        """Return a part of the body with environment variables inserted; check and note its other references.
+
+        Raises:
+            ConfigurationError: a reference is unknown, or a variable is not set.
+        """
         if isinstance(value, list):
             return [self._check_part(item, place.at(index)) for index, item in enumerate(value)]
         if isinstance(value, dict):

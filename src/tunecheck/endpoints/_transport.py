@@ -313,6 +313,9 @@ def tls_context() -> ssl.SSLContext:
     """Return a TLS context with the system's certificates.
 
     SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE can name other certificates.
+
+    Raises:
+        ConfigurationError: the certificates that a variable names cannot be read.
     """
     for variable in _CERTIFICATES:
         place = os.environ.get(variable)
@@ -442,7 +445,7 @@ def error_failure(
 
 
 def _own_status(reply: Reply, body: JSON) -> int:
-    """Return the status of the model behind the service: from Azure ML's header, or from the body of a 2xx reply."""
+    """Return the status of the model behind the service, from Azure ML's header or a 2xx body; else the reply's own."""
     told, known = list[JSON](), "[45][0-9]{2}"
     if reply.status == HTTPStatus.FAILED_DEPENDENCY:
         told, known = [reply.headers.get(_MODEL_STATUS)], "[345][0-9]{2}"

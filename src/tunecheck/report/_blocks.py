@@ -97,7 +97,7 @@ def as_text(value: JSON) -> str:
 
 
 def as_json(value: JSON, *, readable: bool = False) -> str:
-    """Return a value as JSON: exact numbers, texts in quotes."""
+    """Return a value as JSON text of limited length; `readable` indents long lists and objects."""
     try:
         text = dumps(value)
     except (TypeError, ValueError, RecursionError):

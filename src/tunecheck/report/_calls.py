@@ -166,7 +166,11 @@ def _lines(
     *,
     alternatives: bool,
 ) -> list[_CallLine]:
-    """Pair the calls as evaluators do, in the order of the expected calls; calls without a partner come last."""
+    """Pair the calls as evaluators do, in the order of the expected calls; calls without a partner come last.
+
+    `extra` is the status of a call that was not expected. `alternatives`: expected arguments are lists of accepted
+    values.
+    """
     wanted, made = wanted[:_MOST_CALLS], made[:_MOST_CALLS]
     if not (wanted and made):
         return _unpaired(wanted, made, extra)

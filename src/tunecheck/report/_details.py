@@ -220,7 +220,7 @@ def _is_messages(value: Sequence[JSON]) -> bool:
 
 
 def _question(asked: _Conversation, data: Mapping[str, JSON]) -> str:
-    """Return the text for a row in the table: the last user message, in a conversation that of the first turn."""
+    """Return the question in one line for the table: the last user message (of the first turn), else any text."""
     messages = asked.messages
     if isinstance(asked.turns, list):
         messages = next((turn for turn in asked.turns if turn), None)
@@ -232,7 +232,7 @@ def _question(asked: _Conversation, data: Mapping[str, JSON]) -> str:
 
 
 def _answer(calls: SideBySide, shown: Mapping[str, JSON]) -> str:
-    """Return the searchable text of an answer: its calls, else its text."""
+    """Return an answer in one line for the table: its calls, else its text, else its number of turns."""
     made = [pair[1] for pair in calls.pairs if isinstance(pair, list) and pair[1]]
     if made:
         return line("; ".join(_call_text(call) for call in made[:5]), _MOST_QUESTION)

@@ -163,6 +163,7 @@ def list_evaluators(table: RunTable, manifest: RunFile) -> list[Evaluated]:
 def _describe_evaluator(own: JudgedColumns, table: RunTable, entry: EvaluatorEntry | None) -> Evaluated:
     """Describe an evaluator by its declaration, else by its columns."""
     options, name = own.arguments, own.name
+    # Only evaluators that match calls have all the options of MatchPolicy.
     kind, has_policies = ((entry and entry.type) or "").rpartition(".")[2], options.keys() >= _POLICIES
     compares: Literal["arguments", "functions"] | None = None
     if has_policies or kind == "CallCheckEvaluator":

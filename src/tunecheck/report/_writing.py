@@ -112,6 +112,7 @@ def _sums(evaluator: Evaluated, run: ReportedRun) -> JSON:
     metrics, start = run.metrics.get("metrics"), f"{evaluator.name}."
     known = metrics if isinstance(metrics, Mapping) else {}
     own = [(key.removeprefix(start), value) for key, value in known.items() if key.startswith(start)]
+    # Up to `error_count`, the keys are those that every evaluator has.
     totals = islice(dropwhile(lambda each: each[0] != "error_count", own), 1, None)
     return [[key, value] for key, value in totals if isinstance(value, (int, float, str))]
 

@@ -95,6 +95,7 @@ def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | 
     """Return how much the best run's mean exceeds its true mean on average if all runs are equally good.
 
     This is the expected maximum of one normal error per run. The error leaves out the variation that all runs share.
+    Return None for fewer than two runs, or fewer than two rows or clusters.
 
     Args:
         scores: of shape (rows, runs), without gaps.

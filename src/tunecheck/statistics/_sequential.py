@@ -199,6 +199,7 @@ class EarlyTest:
             return self._walk.p_value
         won = max(_capital_of(side)(0.0) for side in (changes, -changes))
         p_value = min(1.0, 2 * math.exp(-won))
+        # With a walk, only the walk may find a difference, and it has not.
         return p_value if self._walk is None else max(p_value, 1 - self._confidence)
 
     def _changes(self) -> Floats:
@@ -351,12 +352,14 @@ class FairWalk:
         """Take a step, after this share of all rows, and recompute the bounds."""
         if self.p_value is not None:
             return
+        # Half of each place's chance moves up, half moves down.
         inside = numpy.zeros(len(self._inside) + 1)
         inside[:-1] += self._inside / 2
         inside[1:] += self._inside / 2
         self._reach += 1
         self._place += change
         spent = 1 - float(self._inside.sum())
+        # The chance of leaving that each side may still spend: so many places become the outside.
         may = (-self._alpha * math.expm1(-2 * min(share, 1.0)) - spent) / 2
         outside = int(numpy.searchsorted(numpy.cumsum(inside), may, side="right"))
         self._inside = inside[outside : len(inside) - outside]

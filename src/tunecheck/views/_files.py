@@ -86,7 +86,7 @@ _NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(view: View, seconds: float) -> bytes:
-    """Return a page's checks as one test suite; each test has the duration of the whole run."""
+    """Return a page's checks as JUnit XML: one suite, in which each test has the duration of the whole run."""
     from xml.etree import ElementTree
 
     ended = Counter(check.ended for check in view.checks)
