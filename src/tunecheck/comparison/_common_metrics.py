@@ -28,7 +28,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     if not shared:
         raise ConfigurationError(
             f"{base.info.id} and {new.info.id} have no evaluator in common: {_name_list(base)} in the first, "
-            f"{_name_list(new)} in the second"
+            f"{_name_list(new)} in the second; add them with `tunecheck score RUN --evaluators NAME`"
         )
     mains = {name: main for name in shared if (main := _main(name, base, new)) is not None}
     if not mains:

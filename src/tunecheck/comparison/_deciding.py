@@ -155,9 +155,9 @@ def _choose_metrics(
         if not chosen.tested:
             continue
         if chosen.key not in table.columns:
-            raise _about(table, f"early stopping needs a metric of all rows, which {chosen.name} is not")
+            raise _about(table, f"early stopping needs a metric of all rows, not of a slice such as {chosen.name}")
         if chosen.evaluator not in evaluators:
-            raise _about(table, f"the new run has no evaluator {chosen.evaluator!r}")
+            raise _about(table, f"the new run has no evaluator {chosen.evaluator!r}: add it, or name another metric")
         column = table.columns[chosen.key]
         if _bounds(column) is None:
             raise _about(
@@ -248,7 +248,7 @@ class _Test:
             return None
         score = self._score(value)
         if not 0 <= score <= 1:
-            raise RunError(f"row {state.row.id}: {self.name} is {value!r}, outside its declared range")
+            raise RunError(f"row {state.row.id}: {self.name} is {value!r}, outside its declared range: correct either")
         return score
 
     def complete(self) -> None:

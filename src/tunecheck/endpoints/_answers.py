@@ -87,7 +87,7 @@ def read_chat(reply: JSON) -> Completion:
         FilteredError: the content filter stopped the answer.
     """
     if not isinstance(reply, dict):
-        raise UnreadableReplyError(f"the reply is {kind_of(reply)}, not a chat completion")
+        raise UnreadableReplyError(f"the reply is {kind_of(reply)}, not a chat completion: check the url")
     choice = first_choice(reply)
     if choice is None:
         raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}")

@@ -64,10 +64,10 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
                 reply = read_json(reply.encode())
         value = find_value(reply, self._path)
         if isinstance(value, Missing):
-            problem = f"the reply has nothing at {self.config.response!r}{keys_of(reply)}"
+            problem = f"the reply has nothing at {self.config.response!r}, the path in response:{keys_of(reply)}"
             # A broken text or an error may be gone at the next attempt; a wrong path stays wrong.
             broken = isinstance(reply, str) and reply.lstrip().startswith("{")
             raise UnreadableReplyError(problem, lasting=not (broken or says_error(reply)))
         if not self._path and says_error(reply):
-            raise UnreadableReplyError("the reply is an error")
+            raise UnreadableReplyError(f"the reply is an error{keys_of(reply)}")
         return read_answer(value)

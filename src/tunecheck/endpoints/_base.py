@@ -208,7 +208,7 @@ def time_text(at: datetime) -> str:
         ValueError: the time has no time zone.
     """
     if at.tzinfo is None:
-        raise ValueError("a request's sent_at needs a time zone")
+        raise ValueError("a request's sent_at has no time zone: give one, such as UTC")
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -282,7 +282,7 @@ class Endpoint(UserCalls, ABC):
             ConfigurationError: the definition is wrong, or no definition can describe this kind.
         """
         if cls.config_type is None:
-            raise definition.at("kind").error(f"{cls.__name__} cannot be made from a definition")
+            raise definition.at("kind").error(f"{cls.__name__} cannot be made from a definition: make it in Python")
         return cls(definition)  # type: ignore[call-arg]  # a kind with a `config_type` takes its definition
 
     @abstractmethod

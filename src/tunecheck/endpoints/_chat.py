@@ -80,7 +80,7 @@ class ChatEndpoint(HttpEndpoint[C]):
             ConfigurationError: the definition has a request template, which only works for chats.
         """
         if self._template is not None:
-            raise ConfigurationError(f"endpoint {self.name!r}: a request template cannot be used with {operation}")
+            raise ConfigurationError(f"endpoint {self.name!r}: leave out request: to use {operation}")
         url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
         return ServiceOperation(url, body, self._client, self.config.limits.tokens_per_minute is not None)
@@ -197,7 +197,7 @@ def _with_version(url: str, version: str | None, definition: Definition) -> str:
     if version is not None:
         query["api-version"] = version
     if "api-version" not in query:
-        raise definition.at().error("api_version is missing: the url names a deployment, which needs one")
+        raise definition.at().error("api_version is missing: a deployment in the url needs one, such as 2024-10-21")
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 

@@ -295,7 +295,7 @@ class Client:
             streamed = read_stream(reply.body)
             return streamed.reply, streamed.first
         if (objects := reply.body.count(b"{") + reply.body.count(b"[")) > _MOST_OBJECTS:
-            problem = f"the reply has {objects:,} objects and lists, and may have {_MOST_OBJECTS:,}"
+            problem = f"the reply has {objects:,} objects and lists; at most {_MOST_OBJECTS:,} are read"
             raise UnreadableReplyError(problem, lasting=True)
         try:
             return read_json(reply.body), None

@@ -438,9 +438,9 @@ def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> di
 def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) -> str:
     """Return the value to send for a header; a header that looks secret must refer to the environment."""
     if not is_header_name(name):
-        raise place.error("is not the name of a header")
+        raise place.error("is not the name of a header: use letters, digits, - and _")
     if name.lower() in _RESERVED_HEADERS:
-        raise place.error("is set by Tunecheck and cannot be given")
+        raise place.error("is set by Tunecheck: leave it out")
     if masking.looks_secret(name, str(value)) and not masking.is_plain(value):
         return masking.sent_secret(value, place, redactor).reveal()
     if not isinstance(value, (str, int, float)):

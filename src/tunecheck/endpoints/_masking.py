@@ -365,7 +365,7 @@ def trace(values: JSON) -> str:
 def _variable(name: str, place: Place) -> str:
     """Return the value of an environment variable; refuse an invalid name and an empty or missing variable."""
     if not _VARIABLE.match(name):
-        raise place.error("write ${env:NAME}, with the name of an environment variable")
+        raise place.error("is no valid reference: write ${env:NAME}, with the name of an environment variable")
     value = os.environ.get(name, "").strip()  # keys read from a file end in a line feed
     if not value:
         state = "is empty" if name in os.environ else "is not set"
@@ -393,7 +393,7 @@ def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
 def sent_text(text: str, place: Place) -> str:
     """Return the text if it is valid in a header, else raise ConfigurationError."""
     if not text.isascii() or not text.isprintable():
-        raise place.error("the value has characters that a header cannot contain")
+        raise place.error("the value has characters that a header cannot contain: use printable ASCII")
     return text
 
 

@@ -223,7 +223,7 @@ class RecordedFile:
         except OSError as error:
             raise DataError(f"{path}: recorded answers cannot be read: {error.strerror or error}") from None
         if not self._places:
-            raise DataError(f"{path}: has no recorded answers")
+            raise DataError(f"{path}: has no recorded answers: write one JSON object per line")
         self.sha256 = digest.hexdigest()
 
     def find(self, key: bytes) -> dict[str, JSON] | None:
@@ -251,7 +251,7 @@ class RecordedFile:
         """
         where = f"{self.path}, line {number}"
         if len(line) > MAX_LINE_BYTES:
-            raise DataError(f"{where}: longer than {MAX_LINE_BYTES >> 20} MiB")
+            raise DataError(f"{where}: the line is longer than {MAX_LINE_BYTES >> 20} MiB: shorten its record")
         if not line.strip():
             return
         try:

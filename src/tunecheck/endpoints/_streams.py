@@ -64,7 +64,7 @@ def _piece(data: bytes) -> Mapping[str, JSON]:
     try:
         piece = read_json(data)
     except ValueError:
-        raise UnreadableReplyError("a piece of its stream is not JSON") from None
+        raise UnreadableReplyError("a piece of its stream is not JSON: check the url, or leave out stream:") from None
     return piece if isinstance(piece, dict) else {}
 
 
@@ -186,7 +186,9 @@ class _StreamedAnswer:
             UnreadableReplyError: the stream has another form, or ended before the answer.
         """
         if not self.begun and self.others:
-            raise UnreadableReplyError("streams its answers, but not as pieces of chat completions", lasting=True)
+            raise UnreadableReplyError(
+                "streams, but not as pieces of chat completions: leave out stream:", lasting=True
+            )
         if not self.begun or not (self.done or self.finish_reason):
             raise UnreadableReplyError("its stream broke off before the answer's end")
         message: dict[str, JSON] = {"role": "assistant", "content": None}

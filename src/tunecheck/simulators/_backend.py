@@ -236,7 +236,7 @@ class Backends:
             DataError: no benchmark here provides them.
         """
         if self._read_constants is None:
-            raise DataError("a row needs long context, and no benchmark here has its texts")
+            raise DataError("a row needs long context: install the benchmark's plug-in, which has its texts")
         return self._read_constants()
 
     def find(self, name: str) -> type[Simulator]:

@@ -88,7 +88,7 @@ def as_clusters(labels: Labels | None, rows: int) -> RowGroups | None:
     if labels is None:
         return None
     if len(labels) != rows:
-        raise ValueError(f"{len(labels)} clusters were given for {rows} rows")
+        raise ValueError(f"{len(labels)} clusters were given for {rows} rows: give one for each row")
     known = labels if isinstance(labels, numpy.ndarray) and labels.dtype.kind == "i" else as_codes(labels)
     numbers, codes = numpy.unique(known, return_inverse=True)
     return None if len(numbers) == rows else RowGroups(codes.reshape(-1), len(numbers))
