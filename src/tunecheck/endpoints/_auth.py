@@ -182,7 +182,7 @@ def make_auth(config: AuthConfig, place: Place, redactor: Redactor, defaults: Si
         return EntraAuth(scope, redactor, credential=defaults.credential, clock=defaults.clock)
     header = config.header or defaults.key_header
     if not is_header_name(header):
-        raise place.at("header").error("must be a header's name, such as api-key")
+        raise place.at("header").error("must be the name of a header, such as api-key")
     return KeyAuth(sent_secret(config.value, place.at("value"), redactor), header)
 
 
