@@ -164,7 +164,8 @@ class Load:
     def sentence(self) -> str:
         """Return a sentence for the run's notes on refused attempts and the concurrency at the end."""
         share = f"{sum(self.refused.values()):,} of {self.attempts:,} attempts were refused ({self._statuses})"
-        return f"{share}; at the end {self.limit} of at most {self.most} calls were made at once"
+        now = f"; the number of calls at once fell from {self.most} to {self.limit}" if self.limit < self.most else ""
+        return f"{share}{now}"
 
     @property
     def _statuses(self) -> str:

@@ -148,6 +148,34 @@ def test_the_report_begins_with_the_same_sentences_and_table(evaluated: Evaluate
     ]
 
 
+def test_answers_in_a_mapped_column_need_no_endpoint(small: Path) -> None:
+    (small / "datasets" / "log.jsonl").write_text('{"told": "yes", "answer": "yes"}\n', "utf-8")
+    mapping = 'column_mapping: {response: "${data.told}", ground_truth: "${data.answer}"}\nevaluators: [match]\n'
+    (small / "datasets" / "log.yaml").write_text(mapping, "utf-8")
+    said = inside(small, "evaluate", "--dataset", "log.jsonl", COLUMNS="300")
+    assert said.out.splitlines()[1] == "match: 1 of 1 row passed (100.0%)."
+    assert said.out.rstrip().endswith("1 row · column told")
+    refused = inside(small, "evaluate", "--dataset", "log.jsonl", "--endpoint", "simulated")
+    assert refused.err.startswith("error: --endpoint has no effect, because the response is mapped to ${data.told}")
+
+
+def test_the_next_step_after_a_gate_is_to_compare_with_its_base(small: Path) -> None:
+    right = {str(row["id"]): row["answer"] for row in rows()}
+    for name in ("first", "second"):
+        replay(small, right, name)
+        assert inside(small, *EVALUATE[:-1], name).code == 0
+    gate = ("--no-worse-than", "small-first", "--margin", "0.9")
+    said = inside(small, *EVALUATE[:-1], "second", *gate, COLUMNS="300")
+    assert "Next, compare with the gate's base:  tunecheck compare small-first-" in said.out
+
+
+def test_the_next_step_compares_with_no_run_that_only_has_errors(small: Path) -> None:
+    replay(small, {"other": "yes"})
+    assert inside(small, *EVALUATE).code == 1
+    replay(small, {str(row["id"]): row["answer"] for row in rows()})
+    assert "Next, look at every row:" in inside(small, *EVALUATE, COLUMNS="300").out
+
+
 def several(small: Path, *more: str) -> Said:
     right = {str(row["id"]): row["answer"] for row in rows()}
     replay(small, right | {"r0": call(people="2")}, "old")

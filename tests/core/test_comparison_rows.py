@@ -240,9 +240,9 @@ def test_rows_of_a_column_that_the_data_declares_are_not_independent(tmp_path: P
     found = compare(*runs)
     assert taken(found) == ("scenario", 30)
     assert found.metrics["match"].difference.clusters == 30
-    start = "30 clusters by scenario, as the data says: the rows of one are not independent"
+    start = "30 clusters by scenario, as the data says: rows of one cluster may depend on each other"
     for notes in (found.notes, select(*runs).notes):
-        assert f"{start}; --cluster none takes them to be" in notes
+        assert f"{start}; --cluster none treats all rows as independent" in notes
 
 
 def test_a_column_of_ids_that_repeat_is_found(tmp_path: Path) -> None:

@@ -232,7 +232,8 @@ async def test_a_failure_is_reported_with_what_to_do(step: Step, name: str, advi
     head, error, what_to_do = report.lines()
     assert not report.ok
     assert head == "azure_ml (azure_ml): failed"
-    assert error.strip().startswith(name)
+    assert error.strip().startswith("endpoint 'azure_ml'")
+    assert type(report.answer.error).__name__ == name
     assert advice in what_to_do
 
 

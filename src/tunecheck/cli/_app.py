@@ -215,7 +215,9 @@ def _usage_problem(error: click.ClickException) -> str:
         extra = message.partition(" (")[2].removesuffix(")")
         arguments = (each for each in context.command.params if isinstance(each, click.Argument))
         takes = " and ".join([*(each.metavar or "" for each in arguments), "options"])
-        message = f"{path} does not take {extra!r}: expected {takes} only"
+        is_data = PurePath(extra).suffix and any("--dataset" in each.opts for each in context.command.params)
+        hint = f", such as --dataset {extra}" if is_data else ""
+        message = f"{path} does not take {extra!r}: expected {takes} only{hint}"
     return f"{message} (see {path} --help)"
 
 

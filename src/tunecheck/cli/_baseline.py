@@ -307,7 +307,7 @@ class Power(Result):
 
     def __str__(self) -> str:
         """Return the power in words, and if it is low, the rows or the margin that would be enough."""
-        told = "as the base's trials do" if self.change_is_measured else "assumed: a base with --repeat would tell"
+        told = "as in the base's trials" if self.change_is_measured else "assumed; a base with --repeat measures it"
         start = f"{self.metric}: with {plural(self.pairs, 'row')} and a margin of {100 * self.margin:g} points"
         change = f"if {self.change:.1%} of the rows change from run to run ({told})"
         if self.margin == 0:
@@ -318,8 +318,8 @@ class Power(Result):
         remedies += (
             [] if self.margin_needed is None else [f"a margin of {math.ceil(1000 * self.margin_needed) / 10:g} points"]
         )
-        undecided = f"{start} even an identical model stays undecided in {1 - self.chance:.0%} of runs, {change}"
-        return f"{undecided}; {' or '.join(remedies)} would do in four of five"
+        undecided = f"{start} an identical model ends undecided in {1 - self.chance:.0%} of runs, {change}"
+        return f"{undecided}. {' or '.join(remedies).capitalize()} would decide four of five runs"
 
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:

@@ -90,8 +90,12 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
 
 def _is_data(name: str) -> bool:
-    """Return True if a name means a data set: a data file, or `format:name`; else it means an endpoint."""
-    return Path(name).suffix in _DATA_FILES or (":" in name and Path(name).suffix not in (".yaml", ".yml"))
+    """Return True if a name means a data set: a data file, a folder, or `format:name`; else it means an endpoint."""
+    return (
+        Path(name).suffix in _DATA_FILES
+        or Path(name).is_dir()
+        or (":" in name and Path(name).suffix not in (".yaml", ".yml"))
+    )
 
 
 def _check_endpoint(name: str) -> CheckResult:

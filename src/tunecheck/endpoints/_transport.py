@@ -367,7 +367,7 @@ _KINDS: Mapping[int, tuple[type[EndpointError], str]] = {
     404: (EndpointError, "check the url and the deployment's name"),
     408: (TimedOutError, ""),
     413: (EndpointError, "the request is too large"),
-    429: (ThrottledError, ""),
+    429: (ThrottledError, "lower the definition's limits, or try later"),
     504: (TimedOutError, ""),
 }
 """The error of a status, with advice."""

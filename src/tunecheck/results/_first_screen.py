@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -17,6 +18,9 @@ from tunecheck.runs._store import Run, command_of, is_uncalibrated, list_runs, s
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 7, 4, 20
+
+_OWN_ERROR = re.compile(r"\A\w+: (?=endpoint ')")
+"""Matches the type of an error whose text says all."""
 
 Metrics = Mapping[str, JSON]
 
@@ -134,7 +138,7 @@ def _main_cause(failures: Failures, causes: Sequence[str]) -> str:
         return f"Main reason of failures: {clean(groups[0].title, 200).rstrip('.')} ({example})."
     cause, failed = cause_named(causes[0]), sum(each.rows for each in failures.causes.values())
     told = {each.example: each.words for each in failures.errors.get("target", {}).values()}.get(first.example)
-    error = "" if told is None else f" ({clean(told, 200)})"
+    error = "" if told is None else f" ({clean(_OWN_ERROR.sub('', told), 200)})"
     side = ", a problem of serving" if cause.side == "serving" else ""
     example = f"{first.rows:,} of {plural(failed, 'failed row')}, e.g. {clean(first.example, 60)}{side}"
     advice = f"{cause.advice[:1].upper()}{cause.advice[1:]}"
@@ -153,6 +157,8 @@ def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[s
     if summary.get("simulated") is True:
         data = ["--dataset", manifest.dataset.path or manifest.dataset.name or "FILE"] if begun == ["evaluate"] else []
         return ["tunecheck", *begun, *data, "--endpoint", "NAME"], "evaluate your own endpoint", False
+    for base in filter(None, map((manifest.command or {}).get, ("no_worse_than", "better_than"))):
+        return ["tunecheck", "compare", str(base), run.id], "compare with the gate's base", False
     earlier = next(_earlier(run, manifest), None)
     if earlier is not None:
         return ["tunecheck", "compare", earlier.id, run.id], "compare with the run before it", False
@@ -160,15 +166,16 @@ def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[s
 
 
 def _earlier(run: Run, manifest: RunFile) -> Iterator[Run]:
-    """Yield earlier finished runs without simulated answers on the same data with a common evaluator, latest first."""
+    """Yield earlier finished runs with real answers on the same data with a common evaluator, latest first."""
     before = [*takewhile(lambda each: each.id != run.id, list_runs(run.folder.parent))]
     for each in before[: -_MOST_EARLIER_RUNS - 1 : -1]:
         try:
-            other = each.manifest()
+            other, summary = each.manifest(), each.metrics()
         except ConfigurationError:
             continue
         same_data = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
-        if same_data and other.evaluators.keys() & manifest.evaluators.keys() and each.metrics_file.exists():
+        answered = _count(summary.get("failed_rows")) < _count(summary.get("rows"))
+        if same_data and answered and other.evaluators.keys() & manifest.evaluators.keys():
             yield each
 
 

@@ -59,7 +59,7 @@ class Clusters:
     def __str__(self) -> str:
         why = {"named": "", "declared": ", as the data says", "found": ", whose values repeat"}[self.how]
         start = f"{plural(self.count, 'cluster')} by {self.by}{why}"
-        return f"{start}: the rows of one are not independent; --cluster none takes them to be"
+        return f"{start}: rows of one cluster may depend on each other; --cluster none treats all rows as independent"
 
 
 def may_cluster(column: str) -> bool:

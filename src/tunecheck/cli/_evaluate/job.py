@@ -466,6 +466,15 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
     """
     if options.response_column is not None:
         return _column(options, dataset, options.response_column)
+    response = (options.mapping or {}).get("response", dataset.defaults.column_mapping.get("response"))
+    if dataset.defaults.target is None and str(response).startswith(("${data.", "${data[")):
+        if options.endpoint is not None:
+            raise ConfigurationError(
+                f"--endpoint has no effect, because the response is mapped to {response}: leave --endpoint out, "
+                "or map its answers with --mapping response='${target.response}'"
+            )
+        _refuse_trials(options, f"response: {response}")
+        return AnswerSource(dataset, None, f"column {str(response).removeprefix('${data.').removesuffix('}')}", {})
     from tunecheck.evaluation._evaluate import is_driver
 
     named = options.endpoint or (None if is_driver(dataset.defaults.target) else dataset.defaults.target)
@@ -482,6 +491,11 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
     return AnswerSource(dataset, endpoint, label, {}, chosen=named is not None)
 
 
+def _refuse_trials(options: Options, source: str) -> None:
+    if (options.repeat or 1) > 1:
+        raise ConfigurationError(f"--repeat needs an endpoint, {source} makes no calls: leave one of them out")
+
+
 def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
     """Return the source for answers in a column of the data.
 
@@ -492,8 +506,7 @@ def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
         raise ConfigurationError("--endpoint and --response-column exclude each other: give one of them")
     if "response" in (options.mapping or {}):
         raise ConfigurationError("--response-column and --mapping response=… both name the response: give one of them")
-    if (options.repeat or 1) > 1:
-        raise ConfigurationError("--repeat needs an endpoint, --response-column makes no calls: leave one of them out")
+    _refuse_trials(options, "--response-column")
     columns = dataset.scan().columns
     if column not in columns:
         raise ConfigurationError(f"--response-column: there is no column {column!r}{did_you_mean(column, columns)}")

@@ -51,7 +51,8 @@ class CheckReport:
         """Return the report for people."""
         head, error = f"{self.endpoint} ({self.kind})", self.answer.error
         if error is not None:
-            return [f"{head}: failed", f"  {type(error).__name__}: {error}", f"  {advice_on(error)}"]
+            kind = "" if isinstance(error, EndpointError) else f"{type(error).__name__}: "
+            return [f"{head}: failed", f"  {kind}{error}", f"  {advice_on(error)}"]
         return [f"{head}: answered", *(f"  {name:<12}{text}" for name, text in self._facts() if text)]
 
     def _facts(self) -> list[tuple[str, str]]:
