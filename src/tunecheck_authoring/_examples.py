@@ -74,10 +74,11 @@ def with_objects(message: Message) -> Message:
 
 
 def _with_object(call: JSON) -> JSON:
+    """Return a call with its arguments as an object. Unreadable arguments stay text."""
     function = call.get("function") if isinstance(call, dict) else None
     text = function.get("arguments") if isinstance(function, dict) else None
     if isinstance(call, dict) and isinstance(function, dict) and isinstance(text, str):
-        with suppress(ValueError):  # unreadable arguments in a history are kept
+        with suppress(ValueError):
             return {**call, "function": {**function, "arguments": loads(text)}}
     return call
 
@@ -122,6 +123,11 @@ class ExampleReader:
         yield from (replace(example, row_id=row_id, source_id=source_id, cause=cause) for example in found)
 
     def _question(self, data: Values, target: Values) -> Example:
+        """Return the example of a row with a single question.
+
+        Raises:
+            UnusableRowError: the row has no messages or right answer, or its tools cannot be read.
+        """
         try:
             tools = [dict(tool) for tool in openai_tools(self._tools(data, target)) or ()]
             asked = [dict(message) for message in read_messages(self._messages(data, {}), self._asked_in)]
@@ -135,7 +141,11 @@ class ExampleReader:
     def _wanted_reply(
         self, data: Values, target: Values, tools: list[dict[str, JSON]], definitions: ToolDefinitions
     ) -> TrainingReply:
-        """Return the right reply to a question: calls, or a text if the ground truth has no calls."""
+        """Return the right reply to a question: calls, or a text if the ground truth has no calls.
+
+        Raises:
+            UnusableRowError: the ground truth is empty or cannot be read.
+        """
         truth = self._truth(data, target)
         if isinstance(data.get("check"), str):  # a question of BFCL: its ground truth lists accepted values
             row = Row(0, "", {**data, "ground_truth": truth}, "")
@@ -145,7 +155,7 @@ class ExampleReader:
             raise UnusableRowError(f"its right answer cannot be read: {reading.problem}")
         text = truth if isinstance(truth, str) and not reading.calls else reading.text
         if not text and not reading.calls:
-            raise UnusableRowError("has no right answer")
+            raise UnusableRowError("the row has no right answer")
         return TrainingReply(text, reading.calls)
 
 
@@ -176,7 +186,7 @@ class RightCourse:
         except ValueError as error:
             raise UnusableRowError(str(error)) from None
         if self._scenario.long_context:
-            raise UnusableRowError("is a conversation with long context")
+            raise UnusableRowError("the row is a conversation with long context")
         tools, turns = self._scenario.all_tools(), range(len(self._scenario.turns))
         answers = (step_row(row, turn, 0, tools).values["ground_truth"] for turn in turns)
         self._truth: list[Calls] = [read_calls(answer).calls for answer in answers]
@@ -205,7 +215,10 @@ class RightCourse:
         raise UnusableRowError("made all expected calls and others: there is no answer to prefer")
 
     def _examples(self) -> Iterator[tuple[int, Example]]:
-        """Yield an example for each expected call, with its turn. Each call is made after its example was yielded."""
+        """Yield an example for each expected call, with its turn.
+
+        Each call is executed only after its example was yielded, so that the backend has the state before it.
+        """
         scenario: Scenario = self._scenario
         dialect = ToolsDialect(scenario.offer, OwnWording())
         messages: list[Message] = []
@@ -224,9 +237,10 @@ class RightCourse:
 
 
 def _instead(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingReply | None:
-    """Return the wrong call that replaced the right one: a call of the same function, else a call with an effect.
+    """Return the model's wrong call in place of the right one, or None if no wrong call had an effect.
 
-    An effect is a change of state or an error. A call that only reads is no mistake.
+    A call of the same function comes first, else the first call that changes the state or fails: a call that only reads
+    is no mistake.
     """
     same = next((call for call in wrong if call.name == right.name), None)
     replay = Player(backend)
@@ -242,19 +256,24 @@ def _text_reply(target: Values, turn: int) -> TrainingReply | None:
 
 
 def _steps(target: Values, column: str, turn: int) -> list[JSON]:
+    """Return the steps of a turn in a target's column, or an empty list if it has no such turn."""
     turns = target.get(column)
     steps = turns[turn] if isinstance(turns, list) and turn < len(turns) else None
     return steps if isinstance(steps, list) else []
 
 
 def canonical_key(example: Example, *, with_given: bool) -> bytes:
-    """Return a key that is equal for examples with the same content."""
+    """Return a key that is equal for examples with the same content, apart from the ids of calls.
+
+    The wrong reply counts only if `with_given`.
+    """
     given = example.given.message(arguments_as_text=True) if with_given and example.given is not None else None
     asked: list[JSON] = [_without_ids(m) for m in (*example.asked, example.wanted.message(arguments_as_text=True))]
     return dumps([asked, example.tools, None if given is None else _without_ids(given)])
 
 
 def _without_ids(message: Message) -> JSON:
+    """Return a message with only the functions of its calls, because equal calls may have different ids."""
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message

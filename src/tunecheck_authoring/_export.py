@@ -135,12 +135,12 @@ def _check_simulated(run: Run, against: Run | None, options: ExportOptions) -> N
     for each in (run, against) if against is not None else (run,):
         if each.manifest().simulated or any(row.get("outputs.simulated") is True for row in each.rows()):
             raise ConfigurationError(
-                f"run {each.id} has simulated answers, not a model's: give --allow-simulated to try the export out"
+                f"run {each.id} has simulated answers, not a model's; to try the export out, give --allow-simulated"
             )
 
 
 def _check_files(run: Run, out: Path, options: ExportOptions) -> None:
-    """Refuse output files that exist, except with `--overwrite`; never overwrite the run's own data."""
+    """Refuse output files that exist, unless the options allow it, or that are the run's own data."""
     rest = () if options.leave_test_set is None else (options.leave_test_set, sidecar_path(options.leave_test_set))
     source = run.manifest().dataset.path
     for path in (out, *rest):
@@ -153,6 +153,7 @@ def _check_files(run: Run, out: Path, options: ExportOptions) -> None:
 
 
 def _why_nothing(report: ExportReport) -> str:
+    """Return the reason why no row was exported: none failed, or the most frequent reasons for leaving rows out."""
     if not report.failed:
         return f"none of its {plural(report.rows, 'row')} failed"
     reasons = "; ".join(f"{count:,} × {reason}" for reason, count in report.left_out.most_common(3))
@@ -165,7 +166,9 @@ class FailedRows:
     def __init__(self, run: Run, options: ExportOptions, report: ExportReport, *, one: bool) -> None:
         manifest, own = run.manifest(), options.evaluator
         if own is not None and own not in manifest.evaluators:
-            raise ConfigurationError(f"run {run.id} has no evaluator {own!r}: it has {', '.join(manifest.evaluators)}")
+            raise ConfigurationError(
+                f"--evaluator: run {run.id} has no evaluator {own!r}; it has {', '.join(manifest.evaluators)}"
+            )
         # Simulators load only if the data file is trusted; without a data file, only if the run's folder is.
         place = run.folder if manifest.dataset.path is None else Path(manifest.dataset.path)
         backends = Backends(trust=Trust.of_command(options.trust or ()).of(place))
@@ -177,17 +180,21 @@ class FailedRows:
         self._causes, self._report = options.cause, report
 
     def fails(self, row: Mapping[str, JSON]) -> bool:
+        """True if the target had an error on the row, or a counted evaluator failed it."""
         return "error.target" in row or any(reader.word(row) == "fail" for reader in self._verdicts)
 
     def wanted(self, row: Mapping[str, JSON]) -> bool:
-        """True if a failed row's cause is selected; if not, count the row as left out."""
+        """True if a failed row's cause is selected; if not, count the row as left out.
+
+        Without --cause, the causes of the model are selected, and failures without a known cause.
+        """
         code = row.get("cause")
         code = code if isinstance(code, str) else ""
         if self._causes:
             kept, why = code in self._causes, "of another cause"
         else:
             kept = not code or cause_named(code).side == "model"
-            why = f"not a fault of the model, or not surely: {code} (--cause {code} exports such rows)"
+            why = f"not surely a fault of the model: {code} (--cause {code} exports such rows)"
         if not kept:
             self._report.left_out[why] += 1
         return kept
@@ -207,7 +214,7 @@ class FailedRows:
         try:
             found = [*self._examples.read(row, turn)]
             if not found:
-                raise UnusableRowError("no call is expected at the turn where it failed")
+                raise UnusableRowError("no call is expected in the turn that failed")
         except UnusableRowError as error:
             self._report.left_out[str(error)] += 1
             return []
@@ -215,6 +222,7 @@ class FailedRows:
 
 
 def _failed_examples(run: Run, reader: FailedRows, report: ExportReport) -> Iterator[Example]:
+    """Yield the examples of a run's failed and selected rows, and count rows and failures in the report."""
     for row in run.rows():
         failed = reader.fails(row)
         report.rows, report.failed = report.rows + 1, report.failed + failed
@@ -223,7 +231,10 @@ def _failed_examples(run: Run, reader: FailedRows, report: ExportReport) -> Iter
 
 
 def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report: ExportReport) -> Iterator[Example]:
-    """Yield examples for rows that one run got right: its answer is preferred, the other run's rejected."""
+    """Yield examples for rows that exactly one run got right: its reply is preferred, the other run's rejected.
+
+    In conversations, the expected call is preferred, because the passing run may have made needless calls.
+    """
     mine, other = read_runs([run.folder for run in runs], runs[0].folder.parent)
     pairing = pair(mine, other)
     rows = [run.rows() for run in runs]
@@ -235,7 +246,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
         if fails[0] == fails[1] or not readers[wrong].wanted(both[wrong]):
             continue
         failed = readers[wrong].examples(both[wrong], readers[wrong].failed_turn(both[wrong]))
-        if is_conversation(both[wrong]):  # the passing run may have made needless calls: prefer the ground truth's
+        if is_conversation(both[wrong]):
             yield from failed
             continue
         better = readers[right].examples(both[right])
@@ -243,11 +254,14 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
 
 
 def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:
-    """Yield each distinct example once; skip and count pairs without a rejected reply."""
+    """Yield each distinct example once, note its row as leaving the test set, and count equal examples.
+
+    Pairs without a rejected reply are skipped and counted.
+    """
     known: set[bytes] = set()
     for example in examples:
         if paired and example.given is None:
-            report.left_out["said nothing that could be rejected"] += 1
+            report.left_out["the model gave no reply that could be rejected"] += 1
             continue
         report.leaving.add(example.source_id)
         key = canonical_key(example, with_given=paired)
@@ -297,15 +311,19 @@ def _source(run: Run, against: Run | None, options: ExportOptions, examples: Ite
 
 
 def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
-    """Write the data set without the exported rows and the rows of their clusters, and its sidecar."""
+    """Write the data set without the exported rows and the rows of their clusters, with its sidecar.
+
+    Raises:
+        ConfigurationError: the run's data is unknown or has changed, or no row would stay.
+    """
     known = run.manifest().dataset
     if not known.path:
         raise ConfigurationError(
-            f"run {run.id} does not name the file of its data, so the other rows cannot be written"
+            f"--leave-test-set: run {run.id} has no data file, so the other rows are unknown; give --no-test-set"
         )
     dataset = open_dataset(known.path, number_ids=True)
     if known.sha256 is not None and dataset.scan().sha256 != known.sha256:
-        raise ConfigurationError(f"{known.path} has changed since run {run.id}: make a new run with this data first")
+        raise ConfigurationError(f"{known.path} has changed since run {run.id}; make a new run with this data first")
     clusters = _clusters(dataset, known.cluster or dataset.defaults.cluster or dataset.defaults.group_key)
     report.by = None if clusters is None else clusters.by
     labels = repeat(None) if clusters is None else clusters.labels
@@ -323,7 +341,9 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
                 file.write(dumps_line(dict(row.values)))
                 kept += 1
         if not kept:
-            raise ConfigurationError(f"no row of {known.path} would stay in the test set; choose with --cause")
+            raise ConfigurationError(
+                f"no row of {known.path} would stay in the test set; export fewer rows with --cause"
+            )
     report.rest = kept
     gone = len(report.leaving) + report.left_along
     words = f"{dataset.name} without the {gone:,} rows that left it for {report.out.name}, from run {run.id}."
@@ -331,7 +351,10 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
 
 
 def _clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
-    """Return the clusters of rows, by the declared column or else by a detected one, as comparisons do."""
+    """Return the clusters of rows by the declared column, or else by a detected one, as comparisons do.
+
+    Returns None if clusters are turned off or no column can cluster the rows.
+    """
     if declared == NONE:
         return None
     columns = dict.fromkeys(

@@ -48,7 +48,7 @@ class ResourceKind:
     required: list[str] = field(default_factory=list)
 
     def field_of(self, parameter: str) -> str | None:
-        """Return the field with a parameter's name, spelled alike: `pet_id` for `petId`, `tags` for `tag`."""
+        """Return the field with a parameter's name, spelled alike (`pet_id` for `petId`, `tags` for `tag`), or None."""
         wanted = _plain(parameter)
         return next((name for name in self.fields if _plain(name) == wanted), None)
 
@@ -61,6 +61,7 @@ class ResourceKind:
         return "uuid" if schema.get("format") == "uuid" else "text"
 
     def resource(self) -> Resource:
+        """Return the kind as a table row of the simulator, with the default values of its fields."""
         given = ((name, each.get("default")) for name, each in self.fields.items() if name != self.key)
         defaults = {name: value for name, value in given if value is not None}
         return Resource(key=self.key, makes=self.makes, defaults=defaults)
@@ -90,7 +91,7 @@ class ResourceModel:
             self.actions[operation.name] = self._action(operation, kind, does)
 
     def _add_items(self, operation: ApiOperation) -> None:
-        """Add the kind of the record at a path such as `/pets/{petId}`."""
+        """Add the kind of the record at a path such as `/pets/{petId}`, unless an earlier path has the same schema."""
         place = _place(operation.parts[:-1])
         if place in self._by_place or not operation.in_path:
             return
@@ -104,7 +105,7 @@ class ResourceModel:
             self._by_schema.setdefault(operation.answer.name, known)
 
     def _new(self, place: Place, key: str | None) -> ResourceKind:
-        """Add a kind for the collection at a place; if its name is taken, it gets a longer one."""
+        """Add and return a kind for the collection at a place. If its name is taken, it gets a longer one."""
         name = _named_by(place)
         if name in self.kinds:
             longer = [each for each in place if each != "{}"][-2:]
@@ -114,7 +115,7 @@ class ResourceModel:
         return kind
 
     def _learn(self, operation: ApiOperation) -> None:
-        """Add an operation's fields and scopes to the kind at its path."""
+        """Add an operation's fields, required fields and scopes to the kind at its path, if there is one."""
         kind = self._place_kind(operation)
         if kind is None:
             return
@@ -135,18 +136,21 @@ class ResourceModel:
             kind.fields.setdefault(kind.key, schema)
 
     def _owner(self, operation: ApiOperation, at: int) -> str | None:
-        """Return the name of the kind that a path parameter identifies."""
+        """Return the name of the kind that the path parameter number `at` identifies, or None if it is unknown."""
         places = [number for number, part in enumerate(operation.parts) if is_parameter(part)]
         owner = self._by_place.get(_place(operation.parts[: places[at]])) if at < len(places) else None
         return None if owner is None else owner.name
 
     def _place_kind(self, operation: ApiOperation) -> ResourceKind | None:
-        """Return the kind at the operation's path."""
+        """Return the kind at the operation's path, without a last parameter, or None."""
         has_key = bool(operation.parts) and is_parameter(operation.parts[-1])
         return self._by_place.get(_place(operation.parts[:-1] if has_key else operation.parts))
 
     def _about(self, operation: ApiOperation) -> tuple[ResourceKind, str]:
-        """Return the kind of records that an operation works on, and the action: "read", "list", "create", …"""
+        """Return the kind of records that an operation works on, and what it does: "read", "list", "create", …
+
+        The path decides first, then the schema's name in the answer or body. If neither names a kind, one is added.
+        """
         kind, method = self._place_kind(operation), operation.method
         if operation.parts and is_parameter(operation.parts[-1]) and kind is not None:
             return kind, {"get": "read", "delete": "delete"}.get(method, "update")
@@ -171,10 +175,10 @@ class ResourceModel:
         return self._found_here(operation, "id"), "create"
 
     def _found_here(self, operation: ApiOperation, key: str | None) -> ResourceKind:
-        """Add a kind of records for a path that no operation lists or creates.
+        """Add and return a kind of records for a path that no operation lists or creates.
 
         `key` is the field that identifies a record: a number `id`, or a parameter of the path. A parameter is unique
-        only within the record before it in the path.
+        only within the record before it in the path. None: there is only one record.
         """
         kind = self._new(_place(operation.parts), key)
         self._learn(operation)
@@ -186,12 +190,15 @@ class ResourceModel:
         return kind
 
     def _nearest(self, operation: ApiOperation) -> ResourceKind | None:
-        """Return the kind of the last record in the path: the order in `/orders/{id}/cancel`."""
+        """Return the kind of the last record in the path, such as the order in `/orders/{id}/cancel`, or None."""
         places = [at for at, part in enumerate(operation.parts) if is_parameter(part)]
         return self._by_place.get(_place(operation.parts[: places[-1]])) if places else None
 
     def _key_parameter(self, operation: ApiOperation, kind: ResourceKind) -> str | None:
-        """Return the parameter that identifies the record: the last of the path, or the one named like the key."""
+        """Return the parameter that identifies the record, or None.
+
+        It is the last of the path, or the one named like the key.
+        """
         if operation.in_path and (is_parameter(operation.parts[-1]) or kind is self._nearest(operation)):
             return operation.in_path[-1]
         by_field = {kind.field_of(each.original): name for name, each in operation.parameters.items()}
@@ -242,7 +249,7 @@ class ResourceModel:
         ]
 
     def _references(self, operation: ApiOperation, kind: ResourceKind, key: str | None) -> Iterator[tuple[str, str]]:
-        """Yield each parameter with the key of another record, and that record's kind: `petId` if there are pets."""
+        """Yield each parameter with the key of another record, with that record's kind: `petId` if there are pets."""
         for name, parameter in operation.parameters.items():
             other = referred_kind(parameter.original, self.kinds)
             if name == key or parameter.place == "path" or other is None:
@@ -280,7 +287,10 @@ def _is_list_of_objects(schema: Schema) -> bool:
 
 
 def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
-    """Return the enum value that a verb sets: `/orders/{id}/cancel` sets the status `cancelled`."""
+    """Return the field and value that a path's verb sets, or nothing.
+
+    `/orders/{id}/cancel` sets `status` to `cancelled`, because the verb begins this enum value.
+    """
     verb = next((part for part in reversed(operation.parts) if not is_parameter(part)), "").lower()
     for name, schema in kind.fields.items():
         choices = schema.get("enum")
@@ -291,7 +301,7 @@ def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
 
 
 def referred_kind(name: str, kinds: Mapping[str, ResourceKind]) -> ResourceKind | None:
-    """Return the kind whose key a field or a parameter holds by its name: `petId` if there are pets."""
+    """Return the kind whose key a field or parameter holds by its name (`petId` if there are pets), or None."""
     *words, last = words_of(name) or [""]
     kind = kinds.get(singular("_".join(words))) if last == "id" else None
     return None if kind is None or kind.key is None else kind
@@ -307,11 +317,15 @@ _RECORDS = 6
 _MOST_FIELDS = 8
 _PERSONAL = frozenset("email username userName firstName first_name lastName last_name phone".split())
 _THINGS = ("Juniper", "Cobalt", "Harbour", "Maple", "Quartz", "Willow")
+# Fields of links and technical ids, which no user would mention.
 _SAYS_NOTHING = re.compile(r"_|.*(_url|_links|href|node_id|etag)$|(self|url)$", re.IGNORECASE)
 
 
 def sample_configuration(kinds: Mapping[str, ResourceKind], seed: int) -> dict[str, JSON]:
-    """Return records of each kind; conversations draw some of them if no other records refer to them."""
+    """Return sample records of each kind. The seed determines their values.
+
+    Conversations draw some of the records (`$some`), unless records of another kind refer to them.
+    """
     samples = _Samples(kinds, Random(f"samples {seed}"))
     spoken_of = {other.name for kind in kinds.values() for other in references(kind, kinds).values()}
     spoken_of |= {owner for kind in kinds.values() for owner in kind.scopes.values() if owner is not None}
@@ -341,7 +355,7 @@ class _Samples:
         return self._made[kind.name]
 
     def _record(self, kind: ResourceKind, number: int) -> dict[str, JSON]:
-        """Return the n-th record of a kind."""
+        """Return the n-th record of a kind, with the keys of the records to which it belongs or refers."""
         record: dict[str, JSON] = {}
         if kind.key is not None and kind.key not in kind.scopes:
             record[kind.key] = self._key(kind, number)
@@ -387,7 +401,7 @@ class _Samples:
         return known[number % len(known)][kind.key]
 
     def _value(self, name: str, schema: Schema, number: int) -> JSON:
-        """Return a value, different for each record if possible."""
+        """Return a value for a field that differs between records, if there are several plausible values."""
         values = [*plain_values(name, schema, self._random)]
         if "enum" in schema:
             return self._random.choice(values)
@@ -442,9 +456,11 @@ def _table_row(row: Resource | Action) -> dict[str, JSON]:
 
 
 def require_name(path: Path) -> None:
-    """Refuse a simulator's file name that is no valid identifier."""
+    """Refuse a simulator's file whose name is not a valid Python identifier."""
     if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
-        raise ConfigurationError(f"{path}: a simulator's file is named by letters, digits and _, as my_service.py")
+        raise ConfigurationError(
+            f"{path}: the name of a simulator's file must have only letters, digits and _, such as my_service.py"
+        )
 
 
 def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, JSON], more: str = "") -> None:
@@ -473,5 +489,6 @@ def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, J
 
 
 def _class_name(name: str, base: str) -> str:
+    """Return a class name for a simulator, which must differ from the class that it inherits from."""
     words = "".join(part[:1].upper() + part[1:] for part in identifier(name).split("_"))
     return f"{words}Service" if words == base or keyword.iskeyword(words) else words

@@ -101,7 +101,7 @@ def test_a_pair_needs_an_answer_that_can_be_rejected(tmp_path: Path, capsys: pyt
     causes = ("--cause", "empty_answer", "--cause", "wrong_argument.other")
     (line,) = export(tmp_path, silent, "openai", "--against", str(other.run_dir), *causes)
     assert line["input"]["messages"][-1]["content"] == "Weather in Voss?"
-    assert "left out 1: said nothing that could be rejected" in capsys.readouterr().out
+    assert "left out 1: the model gave no reply that could be rejected" in capsys.readouterr().out
 
 
 def test_rows_are_grouped_by_cause_and_the_source_says_which_line_is_which(tmp_path: Path) -> None:

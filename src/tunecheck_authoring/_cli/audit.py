@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 
 def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
-    """Check ids, roles, tools and ground-truth calls; replay those of multi-turn rows on their simulators."""
+    """Return the result of all checks of a data set's rows: problems, remarks and unusable rows, as lines and as JSON.
+
+    Ground-truth calls of conversations are executed on their simulators.
+    """
     rows = 0
     listed: list[Finding] = []
     for row in checked_rows(dataset, (row.values for row in dataset.rows()), options):
@@ -81,6 +84,10 @@ def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
 def _lines(
     findings: Sequence[Finding], unusable: set[str], rows: int, problems: int, *, remarks: bool
 ) -> Iterator[str]:
+    """Yield the findings by row, and a last line that counts the problems. Remarks are listed only if `remarks`.
+
+    `unusable` are ids of rows that count as having a problem, too.
+    """
     for entry, group in groupby(findings, key=lambda finding: finding.entry):
         shown = [finding for finding in group if remarks or not finding.is_remark]
         if shown:
@@ -127,7 +134,7 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
     from tunecheck_authoring._audit.audit import FEWEST_RUNS, audit as audit_rows
 
     if options.runs and len(options.runs) < FEWEST_RUNS:
-        raise ConfigurationError(f"--runs compares the answers of runs: name at least {FEWEST_RUNS}")
+        raise ConfigurationError(f"--runs compares the answers of several runs; give it at least {FEWEST_RUNS} times")
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
     done = audit_rows(
         checked_rows(dataset, (row.values for row in dataset.rows()), options),
@@ -146,10 +153,13 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
 
 
 def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
+    """Serve the review of the findings in a browser until Ctrl-C. Findings only worth a look need --all."""
     from tunecheck_authoring._audit.review import Review, serve_review
 
     if options.limit is not None:
-        raise ConfigurationError("--review writes all rows of the data set anew: leave out --limit")
+        raise ConfigurationError(
+            "--review writes all rows of the data set, so it does not go with --limit; leave --limit out"
+        )
     plain = Path(dataset.name.rpartition(":")[2]).with_suffix("").name
     path = Path(options.data)
     out = options.out or (path if path.exists() else Path("datasets") / plain).with_suffix(".reviewed.jsonl")
@@ -169,7 +179,11 @@ def _dialogue_reader(dataset: Dataset) -> DialogueReader:
 
 
 def _training(path: str) -> Iterator[Dialogue]:
-    """Yield the dialogues of a training set; a note on stderr counts the rows that cannot be compared."""
+    """Yield the dialogues of a training set. A note on stderr counts the rows that cannot be compared.
+
+    Raises:
+        ConfigurationError: no row can be compared.
+    """
     from tunecheck.datasets import open_dataset
     from tunecheck_authoring._audit.conversations import CheckedRow
 
@@ -193,6 +207,7 @@ def _training(path: str) -> Iterator[Dialogue]:
 
 
 def _show(done: Audit, options: AuditOptions) -> None:
+    """Print the findings by certainty, then the counts, and the share of rows that an agent passes without a call."""
     from tunecheck_authoring._audit.dialogue import KINDS
 
     listed = [each for each in done.findings if options.remarks or each.certainty != "look"]

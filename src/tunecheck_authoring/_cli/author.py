@@ -85,11 +85,16 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
 
 
 def _made_services(options: AuthorOptions) -> list[str]:
-    """Write the simulator of --openapi or --mcp; return its name, or an empty list without these options."""
+    """Write the simulator of --openapi or --mcp, unless it exists, and return its name in a list.
+
+    Without these options, the list is empty.
+    """
     name = options.name.replace("-", "_")
     path = Path("simulators") / f"{name}.py"
     if options.openapi is not None and options.mcp is not None:
-        raise ConfigurationError(f"--openapi and --mcp both write {path}: give one, and the other file as --simulator")
+        raise ConfigurationError(
+            f"--openapi and --mcp both write {path}; give only one, and the other service as --simulator"
+        )
     if options.openapi is not None:
         from tunecheck_authoring._service_file import write_simulator
 
@@ -101,12 +106,15 @@ def _made_services(options: AuthorOptions) -> list[str]:
     else:
         return []
     if not options.json:
-        print(f"{path}: {'made' if is_new else 'is there, and kept'}")
+        print(f"{path}: {'made' if is_new else 'exists, and is kept'}")
     return [name]
 
 
 def _backends(options: AuthorOptions) -> AbstractContextManager[Backends]:
-    """Return the backends of the simulators; with --mcp, one simulator asks the server for unrecorded answers."""
+    """Return a context manager that gives the simulators' backends.
+
+    With --mcp, the service's simulator asks the server for answers that are not recorded.
+    """
     from tunecheck.simulators import Backends
 
     backends = Backends(trust=Trust.of_command(options.trust or ()))
@@ -127,16 +135,19 @@ def _command_line(options: AuthorOptions, command: str) -> str:
 
 
 def _plan(options: AuthorOptions, simulators: list[str], command: str) -> AuthorPlan:
+    """Return the plan of the options, or raise ConfigurationError for a wrong name, stage, or missing simulator."""
     from tunecheck_authoring._author.pipeline import STAGES, AuthorPlan
     from tunecheck_authoring._author.writing import read_personas
 
     if not _NAME.fullmatch(options.name):
-        raise ConfigurationError(f"{options.name!r} is not a name for a file: use letters, digits, - and _")
+        raise ConfigurationError(f"NAME is {options.name!r}, which is no file name; use letters, digits, - and _")
     stage = next((known for known in STAGES if known == (options.stage or "rows")), None)
     if stage is None:
-        raise ConfigurationError(f"there is no stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}")
+        raise ConfigurationError(
+            f"--stage: there is no stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}"
+        )
     if not simulators:
-        raise ConfigurationError("no simulator for the tasks: give --simulator NAME, --openapi FILE, or --mcp COMMAND")
+        raise ConfigurationError("no simulator is given; give --simulator NAME, --openapi FILE, or --mcp COMMAND")
     work = options.work or Path("authoring") / options.name
     return AuthorPlan(
         name=options.name,
@@ -158,10 +169,11 @@ def _plan(options: AuthorOptions, simulators: list[str], command: str) -> Author
 
 
 def _models(options: AuthorOptions, work: Path) -> EndpointModels | None:
+    """Return the writer and the solver, or None without --writer. Other options for models need it."""
     if options.writer is None:
         for name, value in (("solver", options.solver), ("personas", options.personas), ("max-cost", options.max_cost)):
             if value is not None:
-                raise ConfigurationError(f"--{name} needs a model that writes: name it with --writer")
+                raise ConfigurationError(f"--{name} needs a writer model; name it with --writer")
         return None
     from tunecheck_authoring._author.writing import EndpointModels
 
@@ -175,11 +187,14 @@ def _simulator(given: str) -> str:
     if path.suffix != ".py":
         return given
     if path.resolve().parent != Path("simulators").resolve():
-        raise ConfigurationError(f"{path}: rows load simulators only from the folder simulators/: put a copy there")
+        raise ConfigurationError(
+            f"--simulator {path}: rows load simulators only from the folder simulators/; put a copy there"
+        )
     return path.stem
 
 
 def _turns(text: str) -> tuple[int, int]:
+    """Return the least and most turns of --turns, or raise ConfigurationError for another format."""
     found = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", text)
     least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= least <= most:
@@ -191,15 +206,17 @@ def _turns(text: str) -> tuple[int, int]:
 
 
 def _variants(names: list[str] | None) -> list[Variant]:
+    """Return the chosen kinds of variants: all without --variants, none for `none`."""
     from tunecheck_authoring._author.files import VARIANTS
 
     for name in names or ():
         if name not in (*VARIANTS, "none"):
-            raise ConfigurationError(f"there is no variant {name!r}{did_you_mean(name, VARIANTS)}")
+            raise ConfigurationError(f"--variants: there is no variant {name!r}{did_you_mean(name, VARIANTS)}")
     return [known for known in VARIANTS if names is None or known in names]
 
 
 def _show(report: AuthorReport) -> None:
+    """Print what happened to each stage's file and, if the data set was written, its rows, rejections and files."""
     from tunecheck_authoring._author.dataset import plain_turns
 
     for file, what in report.stages.items():

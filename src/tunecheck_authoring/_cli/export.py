@@ -55,10 +55,10 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
     from tunecheck_authoring._export import FORMS, export as export_rows
 
     if options.to not in FORMS:
-        raise ConfigurationError(f"there is no form {options.to!r}{did_you_mean(options.to, FORMS)}")
+        raise ConfigurationError(f"--to: there is no form {options.to!r}{did_you_mean(options.to, FORMS)}")
     unknown = next((code for code in options.cause or () if code not in causes() and "." not in code), None)
     if unknown is not None:
-        raise ConfigurationError(f"there is no cause {unknown!r}{did_you_mean(unknown, causes())}")
+        raise ConfigurationError(f"--cause: there is no cause {unknown!r}{did_you_mean(unknown, causes())}")
     run = find_run(options.run, options.folder)
     _check_test_set(options, run.id)
     report = export_rows(run, options, find_run(options.against, options.folder) if options.against else None)
@@ -70,11 +70,15 @@ def export(options: ExportOptions, invocation: Invocation) -> int:
 
 
 def _check_test_set(options: ExportOptions, run_id: str) -> None:
+    """Refuse an export that does not say what happens to the test set, or says both.
+
+    A model must not be tested with the rows on which it was trained.
+    """
     if options.leave_test_set is not None and options.no_test_set:
-        raise ConfigurationError("--leave-test-set and --no-test-set exclude each other: give one of them")
+        raise ConfigurationError("--leave-test-set and --no-test-set exclude each other; give only one of them")
     if options.leave_test_set is None and not options.no_test_set:
         raise ConfigurationError(
-            f"run {run_id} tested with these rows, and a model trained on them must not be tested with them: write the "
+            f"run {run_id} tested with these rows, but no model may be tested with rows it was trained on: write the "
             "test set without them with --leave-test-set FILE, or give --no-test-set if no test set has them"
         )
 
@@ -86,6 +90,7 @@ def _as_json(report: ExportReport) -> JSON:
 
 
 def _show(report: ExportReport, options: ExportOptions) -> None:
+    """Print the number of examples by cause, the rows left out by reason, and the written files."""
     what = "that just one run got right" if options.against else "that failed"
     written = report.written.total()
     print(f"{plural(written, 'example')} from {plural(report.failed, 'row')} {what} ({report.rows:,} in all):")

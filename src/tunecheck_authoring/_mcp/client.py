@@ -38,6 +38,7 @@ _MOST_BYTES = 4_000_000
 _MOST_FILE_BYTES = 1_000_000
 _MOST_PAGES = 100
 _SPARE = 2
+# A name and its value in a command: `TOKEN=abc`, `--api-key abc`, `Authorization: abc`.
 _ASSIGNED = re.compile(r"([A-Za-z_][\w-]*)[=: ]+(\"[^\"]*\"|'[^']*'|\S+)")
 _IN_FOLDER = re.compile(rf'(?<="){FOLDER}(?=[/"])')
 
@@ -88,7 +89,7 @@ class McpSession:
             raise
 
     def tools(self) -> list[Message]:
-        """Return the tools as the server describes them."""
+        """Return the tools as the server describes them, from at most `_MOST_PAGES` pages."""
         found: list[Message] = []
         cursor: JSON = None
         for _ in range(_MOST_PAGES):
@@ -101,7 +102,11 @@ class McpSession:
         return found
 
     def call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
-        """Return a call's answer (a JSON object or text), and True if it is an error."""
+        """Return a call's answer (a JSON object or text), and True if the server refused the call or it failed.
+
+        Raises:
+            ServerGoneError: the server gave no valid answer.
+        """
         try:
             result = self._ask("tools/call", {"name": name, "arguments": dict(arguments)})
         except _RefusedError as error:
@@ -113,14 +118,19 @@ class McpSession:
 
     @property
     def folder(self) -> Path | None:
-        """Return the server's own folder, which is deleted with the session; None if the server is at a URL."""
+        """The server's own folder, which is deleted with the session; None if the server is at a URL."""
         return self._transport.folder
 
     def close(self) -> None:
         self._transport.close()
 
     def _ask(self, method: str, params: Message) -> Message:
-        """Send a request; return its result, or raise an error that says why there is none."""
+        """Send a request and return its result.
+
+        Raises:
+            _RefusedError: the server refused a call of a tool.
+            ServerGoneError: there was no valid answer, or the server refused another request.
+        """
         self._sent += 1
         message: Message = {"jsonrpc": "2.0", "id": self._sent, "method": method, "params": params}
         try:
@@ -166,6 +176,7 @@ class SessionPool:
         return session
 
     def close(self) -> None:
+        """End the sessions that were started ahead of time."""
         for each in self._ahead:
             if not each.cancel():
                 with contextlib.suppress(ConfigurationError, ServerGoneError):
@@ -178,6 +189,7 @@ class _RefusedError(Exception):
 
 
 def _text(result: Message) -> str:
+    """Return the texts of a call's result as one. Other parts, such as images, become their type in brackets."""
     content = result.get("content")
     parts = [part for part in (content if isinstance(content, list) else []) if isinstance(part, dict)]
     return "\n".join(str(part["text"]) if "text" in part else f"[{part.get('type')}]" for part in parts)
@@ -198,6 +210,11 @@ class _ServerProcess:
     folder: Path
 
     def __init__(self, command: str) -> None:
+        """Start the command in a new folder, whose path replaces `{folder}`, and a thread that reads its answers.
+
+        Raises:
+            ConfigurationError: the command cannot be started.
+        """
         self.folder = Path(tempfile.mkdtemp(prefix="tunecheck-mcp-")).resolve()
         folder = str(self.folder)
         try:
@@ -218,7 +235,12 @@ class _ServerProcess:
         threading.Thread(target=self._receive, name="tunecheck-mcp", daemon=True).start()
 
     def send(self, message: Message, time_limit_s: float) -> Message | None:
-        """Send a message; return the answer to it, or None if it is a notification."""
+        """Send a message and return the answer to it, or None if it is a notification. Other messages are skipped.
+
+        Raises:
+            queue.Empty: there was no answer within the time limit.
+            ValueError: the server ended, or its answer is not JSON.
+        """
         text = _IN_FOLDER.sub(lambda _: _escape_path(self.folder), dumps(message).decode())
         pipe = cast("IO[bytes]", self._process.stdin)
         with contextlib.suppress(BrokenPipeError):  # the server has ended: the empty line below shows it
@@ -235,6 +257,7 @@ class _ServerProcess:
         return None
 
     def close(self) -> None:
+        """Kill the server with its child processes and delete its folder."""
         with contextlib.suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -247,6 +270,7 @@ class _ServerProcess:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _receive(self) -> None:
+        """Put each line of the server into the queue, and an empty line when it ends or a line is too long."""
         pipe = cast("IO[bytes]", self._process.stdout)
         with contextlib.suppress(OSError, ValueError):  # closed during the read
             while (line := pipe.readline(_MOST_BYTES)).endswith(b"\n"):
@@ -268,14 +292,19 @@ class _HttpServer:
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
     def send(self, message: Message, time_limit_s: float) -> Message | None:
-        """Send a message; return the answer to it, or None if it is a notification."""
+        """Send a message and return the answer to it, or None if it is a notification.
+
+        Raises:
+            ValueError: the server refused the request, or the reply has no answer.
+            OSError, http.client.HTTPException: the connection failed.
+        """
         connection = self._connection(time_limit_s)
         try:
             target = urllib.parse.urlunsplit(("", "", self._url.path or "/", self._url.query, ""))
             connection.request("POST", target, dumps(message), self._headers)
             reply = connection.getresponse()
             if reply.status >= 300:
-                raise ValueError(f"HTTP status {reply.status}")
+                raise ValueError(f"the server replied with HTTP status {reply.status}")
             for header in ("Mcp-Session-Id", "MCP-Protocol-Version"):
                 if reply.getheader(header):
                     self._headers[header] = str(reply.getheader(header))
@@ -285,11 +314,12 @@ class _HttpServer:
             answers = _events(reply) if "event-stream" in reply.headers.get("Content-Type", "") else _whole(reply)
             return next(answer for answer in answers if answer.get("id") == message["id"])
         except StopIteration:
-            raise ValueError("the reply does not hold the answer") from None
+            raise ValueError("the reply has no answer to the request") from None
         finally:
             connection.close()
 
     def close(self) -> None:
+        """Tell the server that the session ends, if it gave the session an id. Failures are ignored."""
         if "Mcp-Session-Id" in self._headers:
             with contextlib.suppress(OSError, http.client.HTTPException):
                 connection = self._connection(5)
@@ -305,7 +335,7 @@ class _HttpServer:
 def _whole(reply: http.client.HTTPResponse) -> Iterator[Message]:
     text = reply.read(_MOST_BYTES + 1)
     if len(text) > _MOST_BYTES:
-        raise ValueError(f"an answer of more than {_MOST_BYTES:,} bytes")
+        raise ValueError(f"an answer has more than {_MOST_BYTES:,} bytes")
     yield _object(text.decode("utf-8", "replace"))
 
 
@@ -315,7 +345,7 @@ def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
     while line := reply.readline(_MOST_BYTES + 1).decode("utf-8", "replace"):
         size += len(line)
         if size > _MOST_BYTES:
-            raise ValueError(f"an answer of more than {_MOST_BYTES:,} bytes")
+            raise ValueError(f"an answer has more than {_MOST_BYTES:,} bytes")
         if line.startswith("data:"):
             data += line[5:].strip()
         elif not line.strip() and data:
@@ -326,14 +356,14 @@ def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
 def _object(text: str) -> Message:
     value = loads(text)
     if not isinstance(value, dict):
-        raise ValueError("an answer that is no JSON object")
+        raise ValueError("an answer is not a JSON object")
     return value
 
 
 def files_in(folder: Path) -> dict[str, JSON] | None:
     """Return the content of each file by its path in calls and answers; a folder's content is None.
 
-    Return None if the folder has more than a megabyte, or anything but files and folders.
+    Returns None if the files have more than a megabyte together, or the folder has anything but files and folders.
     """
     found: dict[str, JSON] = {}
     left = _MOST_FILE_BYTES

@@ -47,7 +47,7 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
     with _as_configuration_error(), closing(McpSession(server, time_limit_s)) as session:
         offered = [tool for tool in session.tools() if tool.get("name")]
         if not offered:
-            raise ConfigurationError(f"--mcp {shown_server(server)}: it offers no tools")
+            raise ConfigurationError(f"--mcp {shown_server(server)}: the server offers no tools")
         tools: dict[str, JSON] = {}
         for tool in offered:
             tools[unused_name(identifier(str(tool["name"])), tools)] = _describe(tool)
@@ -63,6 +63,7 @@ def write_recorded(server: str, path: Path, time_limit_s: float = _TIME_LIMIT_S)
 
 
 def _describe(tool: Message) -> dict[str, JSON]:
+    """Return a server's tool as a tool of the simulator, with its description on one line."""
     parameters = {name: each for name, each in _schema(tool).items() if name != "$schema"}
     description = one_line(str(tool.get("description") or tool.get("title") or ""))
     name = str(tool["name"])
@@ -88,9 +89,10 @@ class _Tried:
         self._readers = [name for name in tools if name not in writes and not _schema(tools[name]).get("required")]
 
     def showing_all(self) -> dict[str, dict[str, JSON]]:
-        """Return the tools without arguments that show every write; else the files, if they show it; else nothing.
+        """Return the tools without arguments that together show every write, to be called for the state.
 
-        Only additions are tried: a deletion may find nothing to delete.
+        If there are none, this is {FILES: {}} if the server's files show every write, and otherwise {}. Only additions
+        are tried: a deletion may find nothing to delete.
         """
         before, seen = self._shown(), []
         for name in self._writes:
@@ -108,7 +110,7 @@ class _Tried:
         return {FILES: {}} if seen and all(FILES in changed for changed in seen) else {}
 
     def _shown(self) -> dict[str, JSON]:
-        """Return the answers of the tools that take no arguments, and the files."""
+        """Return what the server shows now: the answers of tools that need no arguments, and its files."""
         told: dict[str, JSON] = {name: [*self._session.call(self._own_name(name), {})] for name in self._readers}
         files = None if self._session.folder is None else files_in(self._session.folder)
         return told if files is None else {**told, FILES: files}
@@ -117,6 +119,7 @@ class _Tried:
         return str(self._tools[name]["name"])
 
     def _arguments(self, name: str) -> dict[str, JSON]:
+        """Draw plausible arguments for a tool, all of its parameters."""
         properties = cast("Mapping[str, Schema]", _schema(self._tools[name]).get("properties") or {})
         drawn = {each: plain_values(each, schema, self._random, name) for each, schema in properties.items()}
         return {each: self._random.choice(values) for each, values in drawn.items()}
@@ -147,6 +150,7 @@ def recording_backends(server: str, name: str, backends: Backends) -> Iterator[B
 
 @contextmanager
 def _as_configuration_error() -> Iterator[None]:
+    """Turn a ServerGoneError, which no simulator may catch, into a ConfigurationError."""
     try:
         yield
     except ServerGoneError as error:
@@ -192,7 +196,7 @@ class LiveServer:
         return type(self._simulator.__name__, (self._simulator,), members)
 
     def ask(self, state: str, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
-        """Make a call in a recorded state, and record it.
+        """Make a call in a recorded state, and add it to the recording.
 
         Raises:
             ServerGoneError: The server does not answer, or differs from the recording.
@@ -204,6 +208,7 @@ class LiveServer:
         return made
 
     def close(self) -> None:
+        """End all sessions."""
         for begun in self._in_use.values():
             begun.session.close()
         self._in_use.clear()
@@ -219,7 +224,11 @@ class LiveServer:
             self._in_use.pop(next(iter(self._in_use))).session.close()
 
     def _begin(self) -> _LiveSession:
-        """Start a session; refuse a server that does not start in the recorded first state."""
+        """Start a session in the recorded first state; the very first session records that state.
+
+        Raises:
+            ServerGoneError: the server starts in another state.
+        """
         begun = _LiveSession(self._idle.take())
         with _closed_on_error(begun):
             holds = self._holds(begun)
@@ -234,7 +243,10 @@ class LiveServer:
         return begun
 
     def _reach(self, state: str) -> _LiveSession:
-        """Return a session in a state: a kept one, or one brought there by the missing calls."""
+        """Return a session in a state: a kept one, or one brought there by repeating the recorded calls.
+
+        The session is no longer kept. Raises ServerGoneError if a repeated call leads to another state than recorded.
+        """
         route: list[RecordedCall] = []
         at = state
         while at not in self._in_use and at != self.recording.start:
@@ -257,7 +269,10 @@ class LiveServer:
         return f"{self.recording.path.name.partition('.')[0]}.tables.json"
 
     def _make(self, begun: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
-        """Make a call in a session; return it with the states before and after it."""
+        """Make a call in a session and return it with the states before and after it.
+
+        A call that may write changes the session's state; a new state is recorded.
+        """
         before = begun.state
         with _closed_on_error(begun):
             answer, failed = self._call(begun, name, arguments)
@@ -270,7 +285,11 @@ class LiveServer:
         )
 
     def _holds(self, begun: _LiveSession) -> dict[str, JSON]:
-        """Return the state that a session holds."""
+        """Return the server's state in a session.
+
+        It consists of the answers of the tools in `state_from` and the files. Without these, it is the list of writes
+        so far.
+        """
         told = self._simulator.state_from
         if not told:
             return {"calls": [*begun.written]}
@@ -278,6 +297,11 @@ class LiveServer:
         return {**held, "files": self._file_texts(begun)} if FILES in told else held
 
     def _file_texts(self, begun: _LiveSession) -> JSON:
+        """Return the content of the server's files, without secrets.
+
+        Raises:
+            ServerGoneError: the files cannot be read completely.
+        """
         folder = begun.session.folder
         files = None if folder is None else files_in(folder)
         if files is None:
@@ -288,6 +312,7 @@ class LiveServer:
         return self._redactor.answer(files)
 
     def _call(self, begun: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
+        """Return the answer of a call, without secrets of the environment, and True if it failed."""
         answer, failed = begun.session.call(str(self._simulator.tools[name].get("name", name)), arguments)
         return self._redactor.answer(answer), failed
 

@@ -45,7 +45,7 @@ class ApiDocument:
             raw = read_regular(path, _MAX_BYTES)
         content = _parse(raw, path)
         if not isinstance(content, dict) or not isinstance(content.get("paths"), dict):
-            raise ConfigurationError(f"{path}: not an OpenAPI file: it has no paths")
+            raise ConfigurationError(f"{path}: is not an OpenAPI file, because it has no paths")
         version = str(content.get("openapi") or content.get("swagger") or "")
         if not version.startswith(("2.", "3.0", "3.1", "3.2")):
             raise ConfigurationError(f"{path}: its version {version!r} is unknown; known: 2.0, 3.0, 3.1")
@@ -53,11 +53,13 @@ class ApiDocument:
         self.is_swagger = version.startswith("2.")
 
     def at(self, value: JSON | Node) -> Node:
-        """Return the object that a value is or refers to; an empty object if it is none."""
+        """Return the object that a value is or refers to, or an empty object if it is none."""
         return self.named(value)[1]
 
     def named(self, value: JSON | Node) -> tuple[str, Node]:
         """Return the name of the referenced object ("" without a reference), and the object.
+
+        A value that is no object, or a chain of too many references, gives ("", {}).
 
         Raises:
             ConfigurationError: A reference leaves the file, or leads nowhere.
@@ -73,10 +75,14 @@ class ApiDocument:
         return "", {}
 
     def _target(self, reference: str) -> JSON:
-        """Return the value to which a reference leads."""
+        """Return the value to which a reference such as `#/components/schemas/Pet` leads.
+
+        Raises:
+            ConfigurationError: the reference leaves the file, or leads nowhere.
+        """
         if not reference.startswith("#"):
             raise ConfigurationError(
-                f"{self.path}: the reference {reference[:80]!r} points to another file: bundle the files first"
+                f"{self.path}: the reference {reference[:80]!r} points to another file; bundle the files into one first"
             )
         value: JSON = dict(self.root)
         for step in reference.removeprefix("#").split("/")[1:]:
@@ -95,6 +101,11 @@ class ApiDocument:
 
 
 def _parse(raw: bytes, path: Path) -> JSON:
+    """Return the content of a JSON or YAML file. A file that begins with `{` but is not JSON may still be YAML.
+
+    Raises:
+        ConfigurationError: the content is neither.
+    """
     if raw.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
         try:
             return loads(raw.removeprefix(b"\xef\xbb\xbf"))
@@ -112,7 +123,10 @@ class _SchemaWriter:
     parts: int = 0
 
     def schema(self, value: JSON | Node, above: tuple[str, ...], depth: int = 0) -> Schema:
-        """Return a schema without references; `above` names the schemas around it, to end recursion."""
+        """Return a schema without references. A schema that is too deep, too large or recursive keeps only its type.
+
+        `above` has the names of the schemas around it.
+        """
         name, node = self.document.named(value)
         self.parts += 1
         if depth > _DEEPEST or self.parts > _MOST_PARTS or (name and name in above):
@@ -136,7 +150,10 @@ class _SchemaWriter:
         return joined
 
     def _alternatives(self, options: Sequence[JSON], above: tuple[str, ...], depth: int) -> Schema:
-        """Join alternative objects to one with the fields of all; other alternatives become `anyOf`."""
+        """Return one schema for alternatives: objects are joined to one with the fields of all, others become `anyOf`.
+
+        A joined field is required only if all alternatives require it. Null is no alternative.
+        """
         plain = [self.schema(each, above, depth + 1) for each in options]
         plain = [each for each in plain if each.get("type") != "null"]
         if plain and all(each.get("type") == "object" for each in plain):
@@ -149,7 +166,7 @@ class _SchemaWriter:
         return plain[0] if len(plain) == 1 else {"anyOf": [*plain]} if plain else {}
 
     def _simple(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
-        """Return a schema without alternatives."""
+        """Return the type, limits, choices, items and fields of a schema without alternatives."""
         schema: Schema = {**_open(node), **_description(node)}
         schema |= {key: node[key] for key in _NUMBERS if isinstance(node.get(key), (int, float))}
         schema |= {key: node[key] for key in ("format", "pattern") if isinstance(node.get(key), str)}
@@ -166,6 +183,7 @@ class _SchemaWriter:
         return schema
 
     def _properties(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
+        """Return the fields of an object and the names of required ones. Beyond `_MOST_PARTS`, fields are left out."""
         properties: dict[str, JSON] = {}
         for name, each in self.document.at(node.get("properties") or {}).items():
             if self.parts > _MOST_PARTS:
@@ -181,13 +199,14 @@ class _SchemaWriter:
 
 
 def _open(node: Node) -> Schema:
-    """Return a schema with only the type."""
+    """Return a schema with only the type, or an empty schema, which allows any value, without a single known type."""
     kinds = node.get("type")
     named = [each for each in (kinds if isinstance(kinds, list) else [kinds]) if each in _TYPES]
     return {"type": named[0]} if len(named) == 1 else {}
 
 
 def _description(node: Node) -> Schema:
+    """Return the description and up to five examples of a schema, as far as it has them."""
     said: Schema = {}
     text = node.get("description") or node.get("title")
     if isinstance(text, str) and text.strip():
@@ -215,7 +234,7 @@ def _values(value: JSON) -> Iterator[JSON]:
 
 
 def _join(into: dict[str, JSON], other: Node) -> None:
-    """Merge `other` into a schema: fields and required names add up, other keys are replaced."""
+    """Merge `other` into a schema in place: fields and required names add up, other keys are replaced."""
     for key, value in other.items():
         before = into.get(key)
         if isinstance(before, dict) and isinstance(value, dict) and key == "properties":
@@ -289,7 +308,7 @@ class ApiOperation:
 
 
 def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[ApiOperation]:
-    """Return all operations, or `only` those with a path, tag or name that matches a pattern (`/pets*`).
+    """Return the operations of a file, all or `only` those whose path, tag or operationId matches a pattern (`/pets*`).
 
     Raises:
         ConfigurationError: There is no such operation, or a reference leaves the file.
@@ -297,16 +316,18 @@ def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[A
     taken: set[str] = set()
     entries = [each for each in _entries(document) if _is_wanted(each, only)]
     if len(entries) > _MOST_OPERATIONS:
-        raise ConfigurationError(f"{document.path}: {len(entries):,} operations; choose some by their path with --only")
+        raise ConfigurationError(f"{document.path}: has {len(entries):,} operations; choose some by path with --only")
     found = [_operation(document, each, taken) for each in entries]
     if not found:
-        which = f" that fits {' or '.join(only)}" if only else ""
+        which = f" that matches --only {' or '.join(only)}" if only else ""
         raise ConfigurationError(f"{document.path}: there is no operation{which}")
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class _ApiEntry:
+    """An operation in the file, and `around`, the object of its path, with parameters that its operations share."""
+
     method: str
     path: str
     node: Node
@@ -314,6 +335,7 @@ class _ApiEntry:
 
 
 def _entries(document: ApiDocument) -> Iterator[_ApiEntry]:
+    """Yield every operation of the file with its method and path."""
     for path, each in cast("Node", document.root["paths"]).items():
         around = document.at(each)
         for method in _METHODS:
@@ -322,13 +344,14 @@ def _entries(document: ApiDocument) -> Iterator[_ApiEntry]:
 
 
 def _is_wanted(entry: _ApiEntry, only: Collection[str]) -> bool:
+    """True if the path, the operationId or a tag matches one of the patterns, or there are no patterns."""
     tags = entry.node.get("tags")
     names = [entry.path, str(entry.node.get("operationId", "")), *(tags if isinstance(tags, list) else ())]
     return not only or any(fnmatchcase(str(name), pattern) for name in names for pattern in only)
 
 
 def _operation(document: ApiDocument, entry: _ApiEntry, taken: set[str]) -> ApiOperation:
-    """Return an entry of the file as an operation, with a name that no other operation has."""
+    """Return an entry of the file as an operation. Its name is new, and is added to `taken`."""
     node = entry.node
     parts = _parts(entry.path)
     own = node.get("operationId")
@@ -409,6 +432,7 @@ def _keys(document: ApiDocument) -> set[str]:
 
 
 def _describe(schema: Schema, parameter: Node) -> Schema:
+    """Return the schema with the description and the example of its parameter."""
     text, example = parameter.get("description"), parameter.get("example")
     if isinstance(text, str) and text.strip():
         schema["description"] = one_line(text)
@@ -418,7 +442,7 @@ def _describe(schema: Schema, parameter: Node) -> Schema:
 
 
 def _bodies(document: ApiDocument, node: Node, given: Collection[Node]) -> Iterator[tuple[JSON, bool]]:
-    """Yield the schema of the request's body, and True if the body is required."""
+    """Yield the schema of the request's body, if there is one, and True if the body is required."""
     body = document.at(node.get("requestBody"))
     if body:
         yield _media(document, body), body.get("required") is True
@@ -428,7 +452,7 @@ def _bodies(document: ApiDocument, node: Node, given: Collection[Node]) -> Itera
 
 
 def _media(document: ApiDocument, holder: Node) -> JSON:
-    """Return the schema of a body or an answer; JSON is preferred if there are several."""
+    """Return the schema of a body or an answer, or None. JSON is preferred if there are several."""
     content = document.at(holder.get("content"))
     kinds = sorted(content, key=lambda kind: ("json" not in kind, "form" not in kind))
     return document.at(content[kinds[0]]).get("schema") if kinds else holder.get("schema")
@@ -437,7 +461,7 @@ def _media(document: ApiDocument, holder: Node) -> JSON:
 def _add_body(parameters: dict[str, Parameter], schema: Schema, *, required: bool, with_key: bool) -> None:
     """Add the fields of an object body as parameters; another body becomes one parameter `body`.
 
-    Read-only fields are left out, except an `id` that alone identifies the record.
+    Read-only fields are left out. With `with_key`, a read-only `id` is kept, because only it identifies the record.
     """
     properties = schema.get("properties")
     if not isinstance(properties, dict):
@@ -452,7 +476,7 @@ def _add_body(parameters: dict[str, Parameter], schema: Schema, *, required: boo
 
 
 def _add(parameters: dict[str, Parameter], parameter: Parameter) -> None:
-    """Add a parameter under a free name; a body field that is also in the path is the same parameter."""
+    """Add a parameter under a free name. A body field that is also in the path is the same parameter."""
     name = identifier(parameter.original)
     known = parameters.get(name)
     if known is not None:
@@ -463,7 +487,10 @@ def _add(parameters: dict[str, Parameter], parameter: Parameter) -> None:
 
 
 def _answer(document: ApiDocument, node: Node, last: str) -> ApiAnswer:
-    """Return the answer of a successful operation, without wrappers such as `{"data": [...]}`."""
+    """Return the answer of a successful operation, without wrappers such as `{"data": [...]}`.
+
+    `last` is the last part of the path: a field of this name may hold the list.
+    """
     answers = document.at(node.get("responses"))
     code = next((each for each in ("200", "201", "202", "2XX", "default") if each in answers), None)
     media = _media(document, document.at(answers[code])) if code is not None else None

@@ -101,11 +101,17 @@ class Recording:
             file.write(dumps_line(msgspec.to_builtins(line)))
 
     def _add(self, made: RecordedCall) -> None:
+        """Index a call by its state and arguments, and remember the first call that led to each new state."""
         self._calls[made.before, _key(made.call, made.arguments)] = made
         if made.after not in (made.before, self.start):
             self.reached.setdefault(made.after, made)
 
     def _read(self) -> None:
+        """Read the file: states, of which the first is the start, and calls.
+
+        Raises:
+            DataError: the file cannot be read, or a line is neither.
+        """
         try:
             for number, text in enumerate(read_regular(self.path).splitlines()):
                 line = loads(text)
@@ -154,6 +160,11 @@ class Recorded(TableSimulator):
     live: ClassVar[LiveService | None] = None
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
+        """Start in the recording's first state and make the calls of `before`.
+
+        Raises:
+            DataError: a call of `before` is malformed, fails, or was not recorded.
+        """
         self._recording = self.live.recording if self.live is not None else _recording(self.recording)
         self._state, self._lost = self._recording.start, ""
         before = config.get("before", [])
@@ -165,6 +176,7 @@ class Recorded(TableSimulator):
                     raise DataError('initial_config: before must be a list of calls: {"name": …, "arguments": {…}}')
 
     def _first(self, name: str, arguments: dict[str, JSON]) -> None:
+        """Make a call before the conversation begins. Its failure is an error of the configuration."""
         try:
             self.answer(name, arguments)
         except SimulatorError as error:
@@ -184,6 +196,11 @@ class Recorded(TableSimulator):
         return cls.tools
 
     def answer(self, name: str, arguments: dict[str, JSON]) -> JSON:
+        """Return the recorded answer, or that of the live service if there is one, and go to the state after it.
+
+        Raises:
+            SimulatorError: the service answered with an error, or the answer is not recorded.
+        """
         made = None if self._lost else self._recording.find(self._state, name, arguments)
         if made is None and self.live is not None:
             made = self.live.ask(self._state, name, arguments)

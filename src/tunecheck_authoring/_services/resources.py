@@ -37,6 +37,7 @@ class TableSimulator(Simulator):
     """A JSON file with the class's tables by name, as `datasets author` writes it."""
 
     def __init_subclass__(cls) -> None:
+        """Set the class attributes that the class's file of tables describes."""
         super().__init_subclass__()
         if cls.__dict__.get("tables") is not None:
             for name, table in _read_tables(cls).items():
@@ -75,6 +76,7 @@ class TableSimulator(Simulator):
 
 
 def _read_tables(simulator: type[TableSimulator]) -> Mapping[str, object]:
+    """Return the class attributes in the simulator's file of tables, or raise DataError if it cannot be read."""
     path = simulator.tables
     try:
         content = loads(read_regular(path, _MOST_BYTES)) if path is not None else {}
@@ -85,6 +87,7 @@ def _read_tables(simulator: type[TableSimulator]) -> Mapping[str, object]:
 
 @functools.cache
 def _operations(simulator: type[TableSimulator]) -> Mapping[str, Operation]:
+    """Return the operations of a class by name. Its own methods replace functions of its table."""
     made: dict[str, Operation] = {}
     for name, function in simulator.functions().items():
         schema = function.get("parameters")
@@ -101,6 +104,7 @@ def _call(name: str, simulator: TableSimulator, /, **arguments: JSON) -> JSON:
 
 
 def _definition(name: str, content: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return a function of a table as an OpenAI tool definition."""
     parameters = content.get("parameters", {"type": "object", "properties": {}})
     function: dict[str, JSON] = {
         "name": name,
@@ -183,6 +187,11 @@ class Resources(TableSimulator):
     """The initial configuration for `datasets author`; `$one_of`, `$some` and `$between` are drawn at random."""
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
+        """Set the records from a configuration. Missing resources have no records.
+
+        Raises:
+            DataError: a resource is unknown, or a record has no key.
+        """
         self._records: dict[str, dict[str, Record]] = {name: {} for name in self.resources}
         self._made: dict[str, int] = dict.fromkeys(self.resources, 0)
         for name, content in config.items():
@@ -192,6 +201,7 @@ class Resources(TableSimulator):
                 self._keep(name, self._key_of(name, record), dict(copy_json(record)))
 
     def state(self) -> dict[str, object]:
+        """Return the records by key for each resource, or the only record."""
         return {
             name: records if self.resources[name].key is not None else records.get(_ONLY, {})
             for name, records in self._records.items()
@@ -202,12 +212,17 @@ class Resources(TableSimulator):
         return cls.configuration
 
     def _records_of(self, name: str, content: JSON) -> list[Record]:
+        """Return the configured records of a resource, or raise DataError if they are not objects."""
         records = content if self.resources[name].key is not None else [content]
         if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
             raise DataError(f"initial_config.{name} must be a list of records, each of them an object")
         return [record for record in records if isinstance(record, dict)]
 
     def _key_of(self, name: str, record: Record) -> str:
+        """Return a configured record's key as text, or raise DataError if it has none.
+
+        An only record has the key "".
+        """
         key = self.resources[name].key
         if key is not None and record.get(key) is None:
             raise DataError(
@@ -216,7 +231,7 @@ class Resources(TableSimulator):
         return _ONLY if key is None else str(record[key])
 
     def _keep(self, name: str, key: str, record: Record) -> None:
-        """Store a record; remember the highest number among the keys, so that no new record gets an old key."""
+        """Store a record. The highest number among the keys is kept, so that no new record gets an old key."""
         self._records[name][key] = record
         if key.isdecimal() and len(key) < _LONGEST_NUMBER:
             self._made[name] = max(self._made[name], int(key))
@@ -237,6 +252,11 @@ class Resources(TableSimulator):
         }
 
     def answer(self, name: str, arguments: Record) -> Record:
+        """Check the arguments, execute the action of this name, and return its answer.
+
+        Raises:
+            SimulatorError: the arguments break the schema, or refer to a record that does not exist.
+        """
         action = self.actions[name]
         check = FunctionDefinition(name, action.schema).check(arguments)
         if check.violations:
@@ -250,6 +270,7 @@ class Resources(TableSimulator):
         return does(action, arguments)
 
     def _create(self, action: Action, arguments: Record) -> Record:
+        """Add a record with the arguments as fields, or one for each object in the list argument `each`."""
         each = None if action.each is None else arguments.get(action.each)
         if isinstance(each, list):
             made: list[JSON] = [self._add(action, record) for record in each if isinstance(record, dict)]
@@ -258,6 +279,11 @@ class Resources(TableSimulator):
         return self._add(action, fields)
 
     def _add(self, action: Action, fields: Record) -> Record:
+        """Store a new record with default fields and, unless the fields have a key, a new key; return a copy.
+
+        Raises:
+            SimulatorError: another record has the key.
+        """
         kind, records = self.resources[action.resource], self._records[action.resource]
         record = {**copy_json(dict(kind.defaults)), **copy_json(fields)}
         if kind.key is not None and record.get(kind.key) is None:
@@ -276,21 +302,25 @@ class Resources(TableSimulator):
                 return key
 
     def _read(self, action: Action, arguments: Record) -> Record:
+        """Return a copy of the selected record, with the required arguments that select nothing."""
         return {**copy_json(self._find_record(action, arguments)), **_repeat_arguments(action, arguments)}
 
     def _update(self, action: Action, arguments: Record) -> Record:
+        """Set the fields of the selected record to the arguments that neither select it nor are ignored."""
         record = self._find_record(action, arguments)
         chosen = {*action.chosen_by(), *action.ignores}
         record.update(copy_json({name: value for name, value in arguments.items() if name not in chosen}))
         return copy_json(record)
 
     def _delete(self, action: Action, arguments: Record) -> Record:
+        """Delete the selected record and return its key or, for an only record, the resource's name."""
         self._find_record(action, arguments)
         key = arguments.get(action.key or "")
         del self._records[action.resource][_ONLY if action.key is None else str(key)]
         return {"deleted": key if action.key is not None else action.resource}
 
     def _list(self, action: Action, arguments: Record) -> Record:
+        """Return copies of the matching records, at most as many as the `limit` argument says."""
         found: list[JSON] = [copy_json(record) for record in self._meant(action, arguments)]
         most = arguments.get(action.limit or "")
         if isinstance(most, int) and most >= 0:
@@ -298,6 +328,10 @@ class Resources(TableSimulator):
         return {action.answers or action.resource: found, **_repeat_arguments(action, arguments)}
 
     def _act(self, name: str, action: Action, arguments: Record) -> Record:
+        """Change the selected record: set the arguments and the fields of `sets`.
+
+        Without `sets`, the arguments (or true) are stored under the action's name.
+        """
         record = self._find_record(action, arguments)
         given = {key: value for key, value in arguments.items() if key not in {*action.chosen_by(), *action.ignores}}
         if action.sets:
@@ -311,7 +345,7 @@ class Resources(TableSimulator):
         kind, records = self.resources[action.resource], self._records[action.resource]
         if action.key is None:
             if kind.key is not None:
-                raise SimulatorError(f"it is not said which {action.resource}")
+                raise SimulatorError(f"the call does not say which {action.resource} is meant")
             return records.setdefault(_ONLY, {})
         record = records.get(str(arguments.get(action.key)))
         if record is None or not all(_holds(record, *match) for match in _given_values(action.matches, arguments)):
@@ -328,7 +362,7 @@ class Resources(TableSimulator):
 
 
 def made_key(name: str, makes: str, number: int) -> int | str:
-    """Return the key of the n-th record created in this resource."""
+    """Return the key of the n-th record created in a resource: a UUID, a text such as `pet-1`, or the number."""
     keys = {"uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name} {number}")), "text": f"{name}-{number}"}
     return keys.get(makes, number)
 
@@ -338,6 +372,7 @@ def _no_such(resource: str, key: str | None, value: JSON) -> SimulatorError:
 
 
 def _given_values(matches: Mapping[str, str], arguments: Record) -> list[tuple[str, JSON]]:
+    """Return the fields to match with the values that the given arguments want."""
     return [(name, arguments[parameter]) for parameter, name in matches.items() if parameter in arguments]
 
 
@@ -351,6 +386,7 @@ def _holds(record: Record, name: str, wanted: JSON) -> bool:
 
 
 def _mentions(value: JSON, text: str) -> bool:
+    """Return True if any text in a value contains the text, which is in lower case."""
     if isinstance(value, dict):
         return any(_mentions(each, text) for each in value.values())
     if isinstance(value, list):
@@ -359,6 +395,6 @@ def _mentions(value: JSON, text: str) -> bool:
 
 
 def _repeat_arguments(action: Action, arguments: Record) -> Record:
-    """Return the required arguments that select nothing: the answer repeats them."""
+    """Return the required arguments that select nothing, such as a message, to be repeated in the answer."""
     silent = {*action.chosen_by(), *action.ignores, *action.refers}
     return {name: arguments[name] for name in action.required if name in arguments and name not in silent}

@@ -51,6 +51,11 @@ def glaive_rows(record: Record, number: int) -> list[Record]:
 
 
 def _answer(turns: Turns, text: str) -> None:
+    """Add the assistant's text and calls to the conversation.
+
+    Raises:
+        ConversationError: not every `<functioncall>` in the text can be read.
+    """
     text = text.replace(_END, "").strip()
     reading = read_calls(text) if _CALL in text else Reading(text=text)
     if reading.problem is not None or len(reading.calls) != text.count(_CALL):
@@ -60,6 +65,7 @@ def _answer(turns: Turns, text: str) -> None:
 
 
 def _text(raw: Record, key: str) -> str:
+    """Return a text of the record, or raise ConversationError if it is missing or not text."""
     value = raw.get(key)
     if not isinstance(value, str):
         problem = "is missing" if key not in raw else f"is a {type(value).__name__}, not text"
@@ -68,19 +74,26 @@ def _text(raw: Record, key: str) -> str:
 
 
 def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
+    """Yield the role and the text of each turn.
+
+    Raises:
+        ConversationError: the chat begins without a role, or its rows would together be too large.
+    """
     marks = list(_TURN.finditer(chat))
     before = chat[: marks[0].start()] if marks else chat
     if before.strip():
-        raise ConversationError("its text does not begin with USER: or ASSISTANT:")
+        raise ConversationError("'chat' does not begin with USER: or ASSISTANT:")
     if len(marks) * (len(chat) + system_length) > MAX_GROWTH:
-        raise ConversationError(f"is too long: {len(marks):,} turns in {len(chat) + system_length:,} characters")
+        raise ConversationError(
+            f"the conversation is too long: {len(marks):,} turns in {len(chat) + system_length:,} characters"
+        )
     for at, mark in enumerate(marks, 1):
         end = marks[at].start() if at < len(marks) else len(chat)
         yield mark[1], chat[mark.end() : end].strip()
 
 
 def _split_system(text: str) -> tuple[str, list[JSON]]:
-    """Return the sentence and the functions of a system text."""
+    """Return the introducing sentence and the functions of a system text."""
     text = text.strip().removeprefix("SYSTEM:").strip()
     start = _FUNCTIONS.search(text)
     if start is None:

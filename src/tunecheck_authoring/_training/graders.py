@@ -14,6 +14,7 @@ from tunecheck.evaluators import TextEvaluator
 from tunecheck.plugins import Missing, Verdict, clean, dumps, find, find_value, loads, parse_path, read_as, value_of
 
 VARIABLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+# How a failed text check is worded, by operation.
 _FAILS = {"eq": "is not", "ne": "is", "like": "does not contain", "ilike": "does not contain, in any case,"}
 _OF_SAMPLE = ("output_text", "output_tools", "output_json")
 
@@ -57,7 +58,7 @@ def path_of(found: re.Match[str]) -> tuple[str | int, ...]:
     path = parse_path(found[1].strip())
     if path[:1] != ("item",) and not (path[:1] == ("sample",) and path[1:2] and path[1] in _OF_SAMPLE):
         known = ", ".join(f"sample.{name}" for name in _OF_SAMPLE)
-        raise ValueError(f"{clean(found[0], 80)} is unknown; known are item.NAME, {known}")
+        raise ValueError(f"the variable {clean(found[0], 80)} is unknown; known are item.NAME, {known}")
     return path
 
 
@@ -83,6 +84,11 @@ class GraderEvaluator(Evaluator):
     pure = True
 
     def __init__(self, grader: Path | str) -> None:
+        """Read the grader's file. Its name becomes the metric's name.
+
+        Raises:
+            ConfigurationError: the file is not a grader.
+        """
         path = Path(grader)
         value = loads(path.read_bytes())
         self._grader = read_as(value, Grader, str(path))
@@ -112,6 +118,7 @@ class GraderEvaluator(Evaluator):
         return verdict(self.primary, score=score, passed=passed, threshold=threshold, reason=reason)
 
     def _score(self, given: str, wanted: str) -> float:
+        """Return the score of a text: its similarity from 0 to 1, or 1 or 0 for a check by `operation`."""
         if self._similarity is not None:
             score = self._similarity(response=given, ground_truth=wanted)[self._similarity.primary]
             assert isinstance(score, (int, float))

@@ -41,7 +41,9 @@ class EvalDefinition(msgspec.Struct, frozen=True):
 
 
 def with_graders(path: Path) -> Form:
-    """Return the form with the evaluators and the question's template in an eval's definition, a JSON file.
+    """Return the form for an eval's definition, a JSON file, with an evaluator file for each grader.
+
+    Rows get the question from the definition's template. Grader names that evaluators already have get `_grader` added.
 
     Raises:
         ConfigurationError: A part of it cannot be converted; the message names the file and the part.
@@ -68,7 +70,9 @@ def with_graders(path: Path) -> Form:
 
 
 def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> list[Record]:
-    """Return the row of an item, or of an output item of a run.
+    """Return the row of an item, or of an output item of a run, with the sampled answer as response.
+
+    `question` is the template of the question's messages, which the item's values fill.
 
     Raises:
         ConversationError: The record is neither, or lacks a value that the question's template needs.
@@ -99,9 +103,13 @@ def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> 
 
 
 def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
-    """Return the path and the text of an evaluator's file that is equivalent to a grader."""
+    """Return the path and the text of an evaluator's file that is equivalent to a grader.
+
+    Raises:
+        ValueError: the grader lacks a key, or its template cannot be converted.
+    """
     if lacking := [key for key in _NEEDED[grader.type] if getattr(grader, key) in ("", None, [])]:
-        raise ValueError(f"{grader.type} lacks {lacking[0]}")
+        raise ValueError(f"the {grader.type} grader lacks {lacking[0]}")
     if grader.type == "python":
         threshold = 0.5 if grader.pass_threshold is None else grader.pass_threshold
         return f"evaluators/{name}.py", _STUB.format(name=name, source=grader.source, threshold=threshold)
@@ -129,7 +137,11 @@ def {name}(response: object, item: dict) -> dict:
 
 
 def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
-    """Return the text of a prompt file that is equivalent to a model grader."""
+    """Return the text of a prompt file that is equivalent to a model grader.
+
+    Raises:
+        ValueError: a message would be misread as a block or a role, or has an unknown variable.
+    """
     if grader.type == "label_model":
         key, answer = "label", f"one of {', '.join(grader.labels)}"
         judge: dict[str, object] = {"labels": {label: int(label in grader.passing_labels) for label in grader.labels}}
@@ -141,7 +153,9 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
     texts = [(each.role.replace("developer", "system"), _text(each.content)) for each in messages]
     texts.append(("system", f"Answer with one JSON object with the keys reason, one sentence, and {key}, {answer}."))
     if misread := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
-        raise ValueError(f"a prompt file would not take {misread[0].strip()!r} for text: write this judge by hand")
+        raise ValueError(
+            f"a prompt file would misread {misread[0].strip()!r}, which is not text there; write this judge by hand"
+        )
     body = "\n\n".join(f"{role}:\n{VARIABLE.sub(_jinja, text)}" for role, text in texts)
     used = {path_of(found)[0] for _, text in texts for found in VARIABLE.finditer(text)}
     inputs = {"item": ("item", "object"), "sample": ("response", "string")}
@@ -159,12 +173,14 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
 
 
 def _jinja(found: re.Match[str]) -> str:
-    """Return a variable of a grader's template in Jinja's syntax."""
+    """Return a variable of a grader's template in Jinja's syntax. The model's answer is called `response` there."""
     root, *steps = path_of(found)
     if root == "item":
         return "{{ item" + "".join(f"[{dumps(step).decode()}]" for step in steps) + " }}"
     if steps not in (["output_text"], ["output_tools"]):
-        raise ValueError(f"{found[0]} in a judge's prompt; known are sample.output_text and sample.output_tools")
+        raise ValueError(
+            f"a judge's prompt cannot have {found[0]}; known are sample.output_text and sample.output_tools"
+        )
     return "{{ response }}"
 
 
@@ -176,7 +192,7 @@ def _text(content: JSON) -> str:
     """
     texts = content_parts({"content": content})
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("a message has a part that is no text, such as an image")
+        raise ValueError("a message has a part that is not text, such as an image")
     return "".join(map(str, texts))
 
 

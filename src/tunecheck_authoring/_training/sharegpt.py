@@ -37,7 +37,7 @@ def is_sharegpt(record: Record) -> bool:
 
 
 def sharegpt_rows(record: Record, number: int) -> list[Record]:
-    """Return the rows of one conversation.
+    """Return the rows of one conversation. With preferences, only the chosen answer is trained on.
 
     Raises:
         ConversationError: The record is no conversation, or a turn cannot be read.
@@ -57,7 +57,12 @@ def sharegpt_rows(record: Record, number: int) -> list[Record]:
 
 
 def _add_all(turns: Turns, said: Iterable[JSON], *, trained: bool) -> None:
-    """Add turns to the conversation; results that follow one another are added together."""
+    """Add turns to the conversation.
+
+    Only assistant turns that are `trained` and have no weight 0 become training targets.
+
+    Results that follow one another are added together.
+    """
     read = (_read(turns, turn) for turn in said)
     for role, group in groupby(read, key=lambda turn: turn[0]):
         if role == "tool":
@@ -77,18 +82,19 @@ def _add_all(turns: Turns, said: Iterable[JSON], *, trained: bool) -> None:
 
 
 def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
+    """Return the role, the text and the weight (None if missing) of a turn, or raise ConversationError."""
     if not isinstance(turn, dict):
         raise turns.error("is not an object with 'from' and 'value'")
     name, value = turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))
     if not isinstance(name, str) or name not in _ROLES:
         raise turns.error(f"{str(name)[:60]!r} is not a known speaker{did_you_mean(str(name)[:60], _ROLES)}")
     if not isinstance(value, str):
-        raise turns.error("its value is not text")
+        raise turns.error("'value' is not text")
     return _ROLES[name], value, turn.get("weight")
 
 
 def _results(turns: Turns, given: list[str]) -> None:
-    """Add the results of consecutive turns; divide a single one among several calls."""
+    """Add the results of consecutive turns. A single one for several calls is divided among them."""
     results: list[JSON] = [part for value in given for part in _parts(value)]
     waiting = turns.waiting
     if len(results) == 1 and waiting > 1:
@@ -104,7 +110,10 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def _share_value(value: str, calls: int) -> list[JSON]:
-    """Return a list's items if there is one for each call; else give all to the first call."""
+    """Return the items of a JSON list if there is one for each call.
+
+    Otherwise the first call gets the whole value, and the others get an empty text.
+    """
     items = value_of(value)
     return items if isinstance(items, list) and len(items) == calls else [value, *[""] * (calls - 1)]
 

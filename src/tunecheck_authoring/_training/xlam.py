@@ -25,7 +25,7 @@ def is_xlam(record: Record) -> bool:
 
 
 def xlam_rows(record: Record, number: int) -> list[Record]:
-    """Return the row of one question.
+    """Return the row of one question. Without answers, the right reply makes no call.
 
     Raises:
         ConversationError: The record is no question, or its tools or answers cannot be read.
@@ -35,7 +35,7 @@ def xlam_rows(record: Record, number: int) -> list[Record]:
         raise ConversationError("'query' is not a text")
     reading = read_calls(answers)
     if reading.problem is not None or len(reading.calls) != len(answers):
-        raise ConversationError(reading.problem or "'answers' holds something that is no call")
+        raise ConversationError(reading.problem or "an item of 'answers' is not a call")
     tools = as_tools([_with_schema(tool) for tool in as_object_list(record.get("tools"), "'tools'")], "'tools'")
     columns = {key: value for key, value in record.items() if key not in _KEYS}
     turns = Turns(f"xlam-{number}", tools, columns)
@@ -48,7 +48,10 @@ def xlam_rows(record: Record, number: int) -> list[Record]:
 
 
 def _with_schema(tool: JSON) -> JSON:
-    """Return the tool with a JSON Schema of its parameters."""
+    """Return the tool with a JSON Schema of its parameters, made from their types in Python; others are unchanged.
+
+    A parameter is required unless its type says `optional` or it has a default.
+    """
     parameters = tool.get("parameters") if isinstance(tool, dict) else None
     if not isinstance(tool, dict) or not isinstance(parameters, dict) or isinstance(parameters.get("type"), str):
         return tool
