@@ -166,9 +166,7 @@ class FailedRows:
     def __init__(self, run: Run, options: ExportOptions, report: ExportReport, *, one: bool) -> None:
         manifest, own = run.manifest(), options.evaluator
         if own is not None and own not in manifest.evaluators:
-            raise ConfigurationError(
-                f"--evaluator: run {run.id} has no evaluator {own!r}; it has {', '.join(manifest.evaluators)}"
-            )
+            raise ConfigurationError(f"run {run.id} has no evaluator {own!r}: it has {', '.join(manifest.evaluators)}")
         # Simulators load only if the data file is trusted; without a data file, only if the run's folder is.
         place = run.folder if manifest.dataset.path is None else Path(manifest.dataset.path)
         backends = Backends(trust=Trust.of_command(options.trust or ()).of(place))
@@ -341,9 +339,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
                 file.write(dumps_line(dict(row.values)))
                 kept += 1
         if not kept:
-            raise ConfigurationError(
-                f"no row of {known.path} would stay in the test set; export fewer rows with --cause"
-            )
+            raise ConfigurationError(f"no row of {known.path} would stay in the test set; export less with --cause")
     report.rest = kept
     gone = len(report.leaving) + report.left_along
     words = f"{dataset.name} without the {gone:,} rows that left it for {report.out.name}, from run {run.id}."

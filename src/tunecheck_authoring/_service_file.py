@@ -458,9 +458,7 @@ def _table_row(row: Resource | Action) -> dict[str, JSON]:
 def require_name(path: Path) -> None:
     """Refuse a simulator's file whose name is not a valid Python identifier."""
     if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
-        raise ConfigurationError(
-            f"{path}: the name of a simulator's file must have only letters, digits and _, such as my_service.py"
-        )
+        raise ConfigurationError(f"{path}: name a simulator with letters, digits and _ only, such as my_service.py")
 
 
 def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, JSON], more: str = "") -> None:

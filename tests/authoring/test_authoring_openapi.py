@@ -191,7 +191,7 @@ def test_a_test_set_is_authored_from_the_file_and_its_simulator_may_be_edited(
     edited = simulator.read_text().replace("List the animals", "List all animals of the clinic")
     simulator.write_text(edited)
     assert main(command) == 0
-    assert "is there, and kept" in capsys.readouterr().out
+    assert "exists, and is kept" in capsys.readouterr().out
     assert simulator.read_text() == edited
 
 

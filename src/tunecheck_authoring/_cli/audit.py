@@ -157,9 +157,7 @@ def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
     from tunecheck_authoring._audit.review import Review, serve_review
 
     if options.limit is not None:
-        raise ConfigurationError(
-            "--review writes all rows of the data set, so it does not go with --limit; leave --limit out"
-        )
+        raise ConfigurationError("--review writes all rows of the data set; leave out --limit")
     plain = Path(dataset.name.rpartition(":")[2]).with_suffix("").name
     path = Path(options.data)
     out = options.out or (path if path.exists() else Path("datasets") / plain).with_suffix(".reviewed.jsonl")

@@ -92,9 +92,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
     name = options.name.replace("-", "_")
     path = Path("simulators") / f"{name}.py"
     if options.openapi is not None and options.mcp is not None:
-        raise ConfigurationError(
-            f"--openapi and --mcp both write {path}; give only one, and the other service as --simulator"
-        )
+        raise ConfigurationError(f"--openapi and --mcp both write {path}; give one, and the other as --simulator")
     if options.openapi is not None:
         from tunecheck_authoring._service_file import write_simulator
 
@@ -143,9 +141,7 @@ def _plan(options: AuthorOptions, simulators: list[str], command: str) -> Author
         raise ConfigurationError(f"NAME is {options.name!r}, which is no file name; use letters, digits, - and _")
     stage = next((known for known in STAGES if known == (options.stage or "rows")), None)
     if stage is None:
-        raise ConfigurationError(
-            f"--stage: there is no stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}"
-        )
+        raise ConfigurationError(f"there is no --stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}")
     if not simulators:
         raise ConfigurationError("no simulator is given; give --simulator NAME, --openapi FILE, or --mcp COMMAND")
     work = options.work or Path("authoring") / options.name
@@ -187,9 +183,7 @@ def _simulator(given: str) -> str:
     if path.suffix != ".py":
         return given
     if path.resolve().parent != Path("simulators").resolve():
-        raise ConfigurationError(
-            f"--simulator {path}: rows load simulators only from the folder simulators/; put a copy there"
-        )
+        raise ConfigurationError(f"--simulator {path}: rows load simulators only from simulators/; put a copy there")
     return path.stem
 
 

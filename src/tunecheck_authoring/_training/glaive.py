@@ -84,9 +84,7 @@ def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
     if before.strip():
         raise ConversationError("'chat' does not begin with USER: or ASSISTANT:")
     if len(marks) * (len(chat) + system_length) > MAX_GROWTH:
-        raise ConversationError(
-            f"the conversation is too long: {len(marks):,} turns in {len(chat) + system_length:,} characters"
-        )
+        raise ConversationError(f"it is too long: {len(marks):,} turns in {len(chat) + system_length:,} characters")
     for at, mark in enumerate(marks, 1):
         end = marks[at].start() if at < len(marks) else len(chat)
         yield mark[1], chat[mark.end() : end].strip()

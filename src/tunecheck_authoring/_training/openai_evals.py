@@ -153,9 +153,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
     texts = [(each.role.replace("developer", "system"), _text(each.content)) for each in messages]
     texts.append(("system", f"Answer with one JSON object with the keys reason, one sentence, and {key}, {answer}."))
     if misread := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
-        raise ValueError(
-            f"a prompt file would misread {misread[0].strip()!r}, which is not text there; write this judge by hand"
-        )
+        raise ValueError(f"a prompt file would misread {misread[0].strip()!r} as syntax; write this judge by hand")
     body = "\n\n".join(f"{role}:\n{VARIABLE.sub(_jinja, text)}" for role, text in texts)
     used = {path_of(found)[0] for _, text in texts for found in VARIABLE.finditer(text)}
     inputs = {"item": ("item", "object"), "sample": ("response", "string")}
@@ -178,9 +176,7 @@ def _jinja(found: re.Match[str]) -> str:
     if root == "item":
         return "{{ item" + "".join(f"[{dumps(step).decode()}]" for step in steps) + " }}"
     if steps not in (["output_text"], ["output_tools"]):
-        raise ValueError(
-            f"a judge's prompt cannot have {found[0]}; known are sample.output_text and sample.output_tools"
-        )
+        raise ValueError(f"a judge cannot use {found[0]}; known are sample.output_text and sample.output_tools")
     return "{{ response }}"
 
 
