@@ -132,7 +132,7 @@ def agent_for(
         return EndpointAgent(endpoint, tokenizer, max_prompt_size)
     if max_prompt_size is not None:
         raise ConfigurationError(
-            f"endpoint {endpoint.name!r} keeps the conversation itself: it cannot be given a prompt size; leave it out"
+            f"endpoint {endpoint.name!r} keeps the conversation itself: leave out max_prompt_size (--max-prompt-size)"
         )
     return RememberingAgent(endpoint, conversation)
 

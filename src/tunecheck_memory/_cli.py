@@ -137,10 +137,10 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     2 wrong use or configuration
     """
     if options.resume is not None and options.fresh:
-        raise ConfigurationError("--resume goes on with a run, --fresh begins a new one: give one of them")
+        raise ConfigurationError("--resume continues a run, --fresh starts a new one: give only one of them")
     if options.regenerate and options.reuse:
         raise ConfigurationError(
-            "--regenerate makes new definitions, --reuse keeps the existing ones: give one of them"
+            "--regenerate makes new definitions, --reuse keeps the existing ones: give only one of them"
         )
     asked = options.resume
     options, trust = begin(_with_unfinished(options), invocation)

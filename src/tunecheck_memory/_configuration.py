@@ -266,7 +266,7 @@ def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = N
         path = ((folder or Path()) / name).resolve()
         if not path.is_file():
             raise PluginError(
-                f"{path}: there is no such file; a data set's file is looked for beside the configuration"
+                f"{path}: there is no such file: name a data set's file relative to the configuration's folder"
             )
         if trust is not None:
             trust.check(path, "run its code as a kind of memory test", folder=GROUP)

@@ -239,14 +239,14 @@ def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> Non
     """
     in_flight = bool(events) and events[-1].outcome is None
     if header is None or isinstance(record, _Session) or record.n != len(events) - in_flight:
-        raise ValueError("out of order")
+        raise ValueError("it does not continue the record before it")
     if isinstance(record, _Done) and in_flight:
         both = {**(events[-1].changed or {}), **(record.changed or {})} or None
         events[-1] = msgspec.structs.replace(events[-1], outcome=record.outcome, changed=both)
     elif isinstance(record, Event) and not in_flight and _is_complete(record):
         events.append(record)
     else:
-        raise ValueError("out of order")
+        raise ValueError("it does not continue the record before it")
 
 
 def _is_complete(event: Event) -> bool:

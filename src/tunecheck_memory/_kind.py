@@ -133,9 +133,9 @@ class Definition(msgspec.Struct, frozen=True, rename={"expected": "expected_resp
         if not self.waits:
             msgspec.structs.force_setattr(self, "waits", default_waits(marked))
         if marked != len(self.waits):
-            raise ValueError(f"is_question has {marked} entries, and waits {len(self.waits)}")
+            raise ValueError(f"is_question ({marked}) and waits ({len(self.waits)}) must be equally long")
         if marked != lines and not (self.is_temporal and marked == lines + 1):
-            raise ValueError(f"script has {lines} entries, and is_question {marked}")
+            raise ValueError(f"script ({lines}) and is_question ({marked}) must be equally long")
 
     @property
     def id(self) -> str:
@@ -285,7 +285,7 @@ class Kind:
 
         A kind with temporal tests implements this method.
         """
-        raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests and no temporal_question()")
+        raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests: add temporal_question()")
 
     def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
         """Return True if a test with a callback needs no further replies; `replies` are those since its question,

@@ -84,7 +84,7 @@ def definition_path(folder: Path | str, definition: Definition) -> Path:
     """
     for name in (definition.title, definition.example):
         if not name.strip(". ") or _UNSAFE & set(name):
-            raise DataError(f"{definition.id!r}: {name!r} cannot be the name of a file")
+            raise DataError(f"{definition.id!r}: {name!r} cannot be the name of a file: rename it")
     return Path(folder) / definition.title / f"{definition.example}{SUFFIX}"
 
 

@@ -220,7 +220,7 @@ class _Running:
         if future.done():
             return future.result()
         self._task.result()
-        raise RunError(f"the conversation ended before the test {test}")
+        raise RunError(f"the conversation ended before the test {test!r} did")
 
     async def close(self) -> None:
         """Cancel the session and wait for it; calls in flight are repeated when it is resumed."""

@@ -249,7 +249,7 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
         records = JsonLinesSource(file).records()
         read = [read_as(each, _Pair, f"{file}, line {line}", error=DataError) for line, each in records]
     if not read:
-        raise DataError(f"{file}: holds no questions")
+        raise DataError(f"{file}: holds no questions: add one")
     return FillerPool(tuple((each.question, each.answer) for each in read), file.name)
 
 

@@ -307,7 +307,7 @@ def test_a_file_is_converted_into_the_folder_of_data_sets(cwd: Path, capsys: pyt
     assert main(["datasets", "convert", "train.jsonl", "--from", "openai"]) == 0
     said = capsys.readouterr().out
     assert "1 of 2 conversations: 2 rows, 1 with 2 function calls" in said
-    assert "left out number 2: has no assistant message after a user message" in said
+    assert "left out number 2: the conversation has no assistant message after a user message" in said
     rows = [dict(row.values) for row in open_dataset("datasets/train.jsonl").rows()]
     assert rows == forms()["openai"].rows(CHAT, 1)
 

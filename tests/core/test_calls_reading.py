@@ -116,7 +116,7 @@ def test_call_text_without_brackets_is_read_where_it_is_known_to_be_calls() -> N
     assert read_python_calls("cd(folder='x')").calls == (FunctionCall("cd", {"folder": "x"}),)
     assert read_python_calls(" cd('x'), ls() ").calls == read_python_calls("[cd('x'), ls()]").calls
     assert read_calls("cd(folder='x')") == Reading((), "cd(folder='x')")
-    assert read_python_calls("cd(x) and").problem == "not a literal: the name 'x' at line 1, column 4"
+    assert read_python_calls("cd(x) and").problem == "the name 'x' is not a literal at line 1, column 4"
     assert read_python_calls("cd() and more").problem == "more text after the calls at line 1, column 6"
 
 
@@ -142,7 +142,7 @@ BROKEN: list[tuple[object, str]] = [
     (openai({"a": float("inf")}), "call 1 ('f'): inf is not a JSON number"),
     (openai({"a": object()}), "call 1 ('f'): a value of type object has no JSON form"),
     (openai({1: "a", "1": "b"}), "call 1 ('f'): the key '1' is given twice"),
-    (openai({None: "a"}), "call 1 ('f'): null is not a key of an object"),
+    (openai({None: "a"}), "call 1 ('f'): an object's key must be text, not null"),
 ]
 
 
@@ -207,7 +207,7 @@ def test_a_value_that_grows_without_end_is_a_problem() -> None:
     grown: list[Any] = [1]
     for _ in range(60):
         grown = [grown, grown]
-    assert read_calls(openai({"a": grown})).problem == "call 1 ('f'): more than 200000 values"
+    assert read_calls(openai({"a": grown})).problem == "call 1 ('f'): the value contains more than 200000 values"
     assert read_calls(grown) == Reading()
 
 

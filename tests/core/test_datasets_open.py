@@ -66,7 +66,7 @@ def test_a_folder_is_refused_with_a_file_to_give_instead(workspace: Path) -> Non
 @posix_only
 def test_a_pipe_is_refused_instead_of_waiting_for_it(workspace: Path) -> None:
     os.mkfifo(workspace / "pipe.jsonl")
-    assert refusal("pipe.jsonl") == "pipe.jsonl is not a regular file"
+    assert refusal("pipe.jsonl") == "pipe.jsonl is not a regular file: give a data file"
 
 
 @pytest.mark.parametrize(("name", "hint"), [("x.txt", "known: "), ("x", "known: "), ("x.jsnl", "mean '.jsonl'?")])

@@ -91,7 +91,7 @@ def test_repeat_ends_where_the_option_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"), [({"id": "a", "trial": 1}, "a column 'trial'"), ({"id": "a#2"}, "looks like that of a trial")]
+    ("row", "said"), [({"id": "a", "trial": 1}, "the column 'trial'"), ({"id": "a#2"}, "ends like the id of a trial")]
 )
 def test_what_trials_add_must_not_be_there(tmp_path: Path, row: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):

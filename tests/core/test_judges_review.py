@@ -267,10 +267,10 @@ def test_the_model_of_a_judge_is_given_once() -> None:
 
 
 def test_without_a_model_the_error_does_not_send_anybody_into_the_package() -> None:
-    with pytest.raises(ConfigurationError, match="needs a judge model") as caught:
+    with pytest.raises(ConfigurationError, match="a judge needs a model") as caught:
         RelevanceEvaluator()
     assert "tunecheck/prompts" not in str(caught.value)
-    with pytest.raises(ConfigurationError, match="needs a judge model"):
+    with pytest.raises(ConfigurationError, match="a judge needs a model"):
         judge_endpoint(None)
 
 

@@ -259,7 +259,7 @@ def test_of_nunjucks_plain_values_are_read() -> None:
     prompt = _prompt(NUNJUCKS, "system:\n{# no #}x\nuser:\n{{ a }} {{ b.c }}\n")
     assert prompt.render({"a": "<1>", "b": {"c": 2}})[1] == {"role": "user", "content": "<1> 2"}
     for value in (True, None, 1.0, [1]):
-        with pytest.raises(PromptRenderError, match=r"line 8: a \w+ would be written in another way by Nunjucks"):
+        with pytest.raises(PromptRenderError, match=r"line 8: Nunjucks would write a \w+ in another way"):
             prompt.render({"a": value, "b": {"c": 2}})
 
 

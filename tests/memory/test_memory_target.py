@@ -183,7 +183,7 @@ def test_the_fingerprint_says_whether_the_same_would_be_said(tmp_path: Path) -> 
 
 def test_a_prompt_size_that_an_agent_could_not_heed_is_refused_before_anything_is_asked() -> None:
     agent: Any = load_endpoint({"kind": "memory_agent", "url": "http://127.0.0.1:9", "auth": {"type": "none"}})
-    with pytest.raises(ConfigurationError, match="cannot be given a prompt size"):
+    with pytest.raises(ConfigurationError, match="leave out max_prompt_size"):
         target_of(agent, max_prompt_size=100)
 
 

@@ -155,7 +155,7 @@ class PythonScanner:
         while not self._take(closer):
             items.append(item())
             if not self._take(",") and not self.sees(closer):
-                self._fail(f"not a literal, or a missing {closer!r} or ','")
+                self._fail(f"expected ',' or {closer!r} after a literal")
         return items
 
     def _argument(self, arguments: dict[str, JSON], positions: list[int]) -> None:
@@ -171,7 +171,7 @@ class PythonScanner:
             name = keyword[1]
             positions[0] = -1
         elif positions[0] < 0:
-            self._fail("a positional argument after a named one")
+            self._fail("a positional argument follows a named one")
         else:
             name = str(positions[0])
             positions[0] += 1
@@ -196,7 +196,7 @@ class PythonScanner:
     def _container(self, opener: str) -> JSON:
         """Read the list, tuple or dict that begins here with this bracket."""
         if self._depth >= MAX_TEXT_DEPTH:
-            self._fail(f"nested deeper than {MAX_TEXT_DEPTH} levels")
+            self._fail(f"the text is nested deeper than {MAX_TEXT_DEPTH} levels")
         self._depth += 1
         self.position += 1
         made: JSON
@@ -231,7 +231,7 @@ class PythonScanner:
         if isinstance(key, int) and not isinstance(key, bool):
             key = str(key)  # as in JSON
         if not isinstance(key, str):
-            self._fail("a key that is not text")
+            self._fail("a key is not text")
         if key in made:
             self._fail(f"the key {quoted(key)} is given twice")
         made[key] = value
@@ -253,10 +253,10 @@ class PythonScanner:
         `prefix` is what stands before the opening `quote`, such as "r" for raw; `start` is the position after it.
         """
         if prefix not in ("", "r", "u"):
-            self._fail(f"the text with prefix {prefix!r} is not a literal of text")
+            self._fail(f"a text with the prefix {prefix!r} is not a literal")
         body = _BODIES[quote].match(self.text, start)
         if not body:
-            self._fail("a text that is not closed")
+            self._fail("a text is not closed")
         written: str = body[1]
         read: str = written if prefix == "r" or "\\" not in written else _ESCAPE.sub(self._unescape, written)
         self.position = body.end()
@@ -276,17 +276,17 @@ class PythonScanner:
         try:
             return unicodedata.lookup(code[2:-1]) if code[0] == "N" else chr(int(code[1:], 16))
         except (ValueError, KeyError, OverflowError):
-            self._fail(f"a broken escape {quoted(whole)} in the text")
+            self._fail(f"a text has the broken escape {quoted(whole)}")
 
     def _number(self) -> JSON:
         """Read a number in Python's notation, with a sign and underscores, and move past it."""
         match = _NUMBER.match(self.text, self.position)
         if not match:
-            self._fail("not a literal")
+            self._fail("expected a number")
         try:
             number = _number(match[2])
         except ValueError:
-            self._fail("a number that cannot be read")
+            self._fail("a number cannot be read")
         self.position = match.end()
         return -number if match[1] == "-" else number
 
@@ -301,8 +301,8 @@ class PythonScanner:
             return _WORDS.get(word)
         space = _SPACE.match(self.text, match.end())
         if space and self.text.startswith("(", space.end()):
-            self._fail(f"a call of {quoted(word)} inside a call; arguments must be literals")
-        self._fail(f"not a literal: the name {quoted(word)}")
+            self._fail(f"arguments must be literals, not a call of {quoted(word)}")
+        self._fail(f"the name {quoted(word)} is not a literal")
 
 
 def _number(digits: str) -> int | float:

@@ -152,7 +152,7 @@ def _tools_by_name(value: object) -> dict[str, Mapping[str, JSON]]:
     for place, tool in _flat(value, "tool_definitions", _MOST_NESTED):
         name = tool.get("name")
         if not isinstance(name, str) or not name:
-            raise ValueError(f"{place} has no name: a definition is a tool, or an object with name and parameters")
+            raise ValueError(f"{place} has no name: write a tool, or an object with name and parameters")
         tools.setdefault(name, tool)
     return tools
 
@@ -179,7 +179,7 @@ def _flat(value: object, place: str, nested: int) -> Iterator[tuple[str, Mapping
     elif isinstance(value, dict):
         yield from _tool(value, place, nested)
     else:
-        raise ValueError(f"{place} is not a tool definition but {type(value).__name__}")
+        raise ValueError(f"{place} must be a tool definition, not {type(value).__name__}")
 
 
 def _tool(value: dict[str, JSON], place: str, nested: int) -> Iterator[tuple[str, Mapping[str, JSON]]]:
@@ -487,13 +487,13 @@ class _CompiledSchema:
         self.places += 1
         self.depth = max(self.depth, depth)
         if self.places > _MOST_PLACES or depth > _DEEPEST:
-            raise ValueError("with its references written out, the schema is too large or nested too deeply")
+            raise ValueError("with its references expanded, the schema is too large or nested too deeply")
         if isinstance(node, list):
             for item in node:
                 self._visit(item, followed, depth + 1)
             return
         if depth and isinstance(node.get(self._id_key), str):
-            raise ValueError(f"an {self._id_key!r} inside changes what references mean: remove it")
+            raise ValueError(f"an inner {self._id_key!r} changes what references mean: remove it")
         required = node.get("required")
         self.required += len(required) if isinstance(required, list) else 0
         for key, inner in node.items():
@@ -511,7 +511,7 @@ class _CompiledSchema:
             ValueError: the reference is not local.
         """
         if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
-            raise ValueError(f"{reference[:80]!r} is not followed; write a reference such as '#/$defs/x'")
+            raise ValueError(f"the reference {reference[:80]!r} is not supported: write one such as '#/$defs/x'")
         if reference in followed:
             self._back += 1
             return

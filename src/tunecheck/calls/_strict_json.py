@@ -99,9 +99,9 @@ def _exact(value: object, left: list[int], depth: int) -> JSON:
     if isinstance(value, (dict, list, tuple)):
         left[0] -= len(value)
         if depth >= MAX_DEPTH:
-            raise UnreadableError(f"nested deeper than {MAX_DEPTH} levels")
+            raise UnreadableError(f"the value is nested deeper than {MAX_DEPTH} levels")
         if left[0] < 0:
-            raise UnreadableError(f"more than {MAX_VALUES} values")
+            raise UnreadableError(f"the value contains more than {MAX_VALUES} values")
         if isinstance(value, dict):
             return _exact_object(value, left, depth + 1)
         return [_exact(item, left, depth + 1) for item in value]
@@ -110,7 +110,7 @@ def _exact(value: object, left: list[int], depth: int) -> JSON:
     try:
         return jsontext.plain(value)  # the plain number or text of a subclass or of numpy's scalars
     except Exception:  # noqa: BLE001 - an object of any class may raise anything when it is looked at
-        what = "an integer with too many digits" if isinstance(value, int) else f"{kind_of(value)} has no JSON form"
+        what = "an integer has too many digits" if isinstance(value, int) else f"{kind_of(value)} has no JSON form"
         raise UnreadableError(what) from None
 
 
@@ -131,7 +131,7 @@ def _key(key: object) -> str:
         return str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
         return str(_exact(key, [0], 0))  # as in `jsontext.plain`
-    raise UnreadableError(f"{kind_of(key)} is not a key of an object")
+    raise UnreadableError(f"an object's key must be text, not {kind_of(key)}")
 
 
 _SPACE = re.compile(r"[ \t\r\n]*+")
@@ -168,7 +168,7 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
     except UnreadableError:
         raise
     except ValueError:  # the limit of Python's int()
-        raise UnreadableError("an integer with too many digits") from None
+        raise UnreadableError("an integer has too many digits") from None
     except RecursionError:
         raise UnreadableError(f"nested deeper than {max_depth} levels") from None
     brackets = text.count("{", position, end) + text.count("[", position, end)

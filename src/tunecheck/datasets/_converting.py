@@ -58,7 +58,7 @@ def convert(
     source = locate(str(source), ())
     check_out(source, out, overwrite=overwrite)
     if not overwrite and (there := [name for name in form.files if Path(name).exists()]):
-        raise ConfigurationError(f"{there[0]} exists; rename the grader, or overwrite the file")
+        raise ConfigurationError(f"{there[0]} exists: rename the grader, or pass --overwrite (overwrite=True)")
     report = ConversionReport(source, out, sidecar_path(out))
     with raise_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
     if out.exists() and out.samefile(source):
         raise ConfigurationError(f"{out} is the source itself; choose another name for the result")
     if out.exists() and not overwrite:
-        raise ConfigurationError(f"{out} exists; choose another name, or overwrite the file")
+        raise ConfigurationError(f"{out} exists: choose another name, or pass --overwrite (overwrite=True)")
 
 
 def _write(report: ConversionReport, form: Form, path: Path) -> None:
@@ -98,7 +98,7 @@ def _write(report: ConversionReport, form: Form, path: Path) -> None:
                 if isinstance(raw, ConversationError):
                     raise raw
                 if not isinstance(raw, dict):
-                    raise ConversationError(f"must be an object, not {kind(raw)}")
+                    raise ConversationError(f"a conversation must be an object, not {kind(raw)}")
                 rows = form.rows(raw, number)
                 lines = [dumps_line(row) for row in rows]
             except (ConversationError, TypeError) as error:  # TypeError: nested too deeply to be written
@@ -112,7 +112,7 @@ def _write(report: ConversionReport, form: Form, path: Path) -> None:
             report.call_rows += len(counts)
             report.calls += sum(counts)
     if not report.conversations:
-        raise DataError(f"{report.source} has no conversations")
+        raise DataError(f"{report.source} has no conversations to convert")
     if not report.rows and report.unreadable:
         first = report.unreadable[0]
         raise DataError(

@@ -444,7 +444,7 @@ def file_source(path: Path) -> FileSource:
 
             return CsvSource(path) if path.suffix.lower() == ".csv" else ParquetSource(path)
     hint = did_you_mean(path.suffix.lower(), SUFFIXES) if path.suffix else f"; known: {', '.join(SUFFIXES)}"
-    raise DataError(f"{path}: the suffix {path.suffix!r} is not one of a data file{hint}")
+    raise DataError(f"{path}: {path.suffix!r} is not the suffix of a data file{hint}")
 
 
 def locate(given: str, search: Sequence[Path]) -> Path:
@@ -479,7 +479,7 @@ def _regular(path: Path) -> Path:
         hint = f", such as {str(path / names[0])!r}" if names else ""
         raise DataError(f"{path} is a folder; give one of the data files in it{hint}")
     if not path.is_file():
-        raise DataError(f"{path} is not a regular file")
+        raise DataError(f"{path} is not a regular file: give a data file")
     return path
 
 
@@ -549,7 +549,7 @@ class RepeatedDataset(Dataset):
         scan = self._inner.scan()
         taken = sorted(scan.columns & {TRIAL, SOURCE_ID})
         if taken:
-            raise ConfigurationError(f"repeat: the data has a column {taken[0]!r}, which trials add; rename it")
+            raise ConfigurationError(f"repeat adds the column {taken[0]!r}, which the data has already: rename it")
         rows = None if scan.rows is None else scan.rows * self.times
         return replace(scan, rows=rows, columns=scan.columns | {TRIAL, SOURCE_ID})
 
@@ -561,7 +561,7 @@ class RepeatedDataset(Dataset):
         """
         for row in self._inner.rows():
             if _OF_A_TRIAL.fullmatch(row.id):
-                raise ConfigurationError(f"repeat: the id {row.id!r} looks like that of a trial; rename it")
+                raise ConfigurationError(f"repeat: the row id {row.id!r} ends like the id of a trial: rename it")
             for trial in range(1, self.times + 1):
                 name = row.id if trial == 1 else f"{row.id}#{trial}"
                 values = {**row.values, TRIAL: trial, SOURCE_ID: row.id}

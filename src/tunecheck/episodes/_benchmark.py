@@ -81,7 +81,7 @@ def find_benchmark(name: str) -> type[BenchmarkDialect]:
     """
     found = find(_KIND, name)
     if not (isinstance(found, type) and issubclass(found, BenchmarkDialect)):
-        raise PluginError(f"the dialect {name!r} is not a subclass of tunecheck.episodes.BenchmarkDialect")
+        raise PluginError(f"the plug-in for compat {name!r} must be a subclass of tunecheck.episodes.BenchmarkDialect")
     return found
 
 
@@ -103,7 +103,7 @@ def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
     """
     for _, benchmark in _benchmarks():
         return benchmark(data).long_context()
-    raise DataError("a row needs long context, and no installed benchmark has its texts")
+    raise DataError("a row needs long context: install the plug-in of a benchmark that has its texts")
 
 
 @cache

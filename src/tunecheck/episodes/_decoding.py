@@ -184,7 +184,7 @@ class _NestedScanner(PythonScanner):
             return super()._word()
         self._nested += 1
         if self._nested > MAX_TEXT_DEPTH:
-            raise UnreadableError(f"calls nested deeper than {MAX_TEXT_DEPTH} levels")
+            raise UnreadableError(f"calls are nested deeper than {MAX_TEXT_DEPTH} levels")
         call = self.call()
         self._nested -= 1
         return cast("JSON", call)

@@ -52,7 +52,7 @@ class GroundTruth:
         """
         turns = row.get("ground_truth")
         if not isinstance(turns, list) or not all(isinstance(turn, list) for turn in turns):
-            raise ValueError("ground_truth must be a list with the calls of each turn, each a list too")
+            raise ValueError("ground_truth must be a list of turns, each a list of calls")
         return cls(
             str(row.get("id") or ""),
             turns,

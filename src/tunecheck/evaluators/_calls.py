@@ -160,7 +160,7 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
     if reading.problem is not None:
         raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
     if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == text_of(value):
-        raise ValueError(f"the ground truth is JSON data without a call: {reading.text[:_MOST_DATA_SHOWN]}")
+        raise ValueError(f"the ground truth is JSON data, neither calls nor text: {reading.text[:_MOST_DATA_SHOWN]}")
     return reading
 
 

@@ -112,7 +112,7 @@ def join(texts: Iterable[str]) -> Fragment:
     for text in texts:
         size += len(text)
         if size > MAX_TEXT:
-            raise PromptRenderError(f"the template writes more than {MAX_TEXT >> 20} MB")
+            raise PromptRenderError(f"the template writes more than {MAX_TEXT >> 20} MB: give it shorter values")
         for trusted, part in parts_of(text):
             if (
                 not parts

@@ -244,7 +244,7 @@ def _write(context: Context, value: object) -> str:
         return str(value)  # raises an error that names the undefined value
     nunjucks = isinstance(context.environment, _Sandbox) and context.environment.nunjucks
     if nunjucks and type(value) is not int and not isinstance(value, str):
-        raise PromptRenderError(f"a {type(value).__name__} would be written in another way by Nunjucks: give a text")
+        raise PromptRenderError(f"Nunjucks would write a {type(value).__name__} in another way: give a text")
     if not isinstance(value, _DATA):
         raise TypeError(f"a {type(value).__name__} cannot be written into a prompt")
     return str.__str__(value) if isinstance(value, str) else str(value)

@@ -119,7 +119,7 @@ def _add(turns: Turns, message: JSON, *, trained: bool) -> None:
     """
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str):
-        raise turns.error("is not an object with a role")
+        raise turns.error("must be an object with a role")
     content = message.get("content")
     if role not in ROLES:
         raise turns.error(f"the role {role[:60]!r} is unknown{did_you_mean(role[:60], ROLES)}")

@@ -65,7 +65,7 @@ class Turns:
             ConversationError: the assistant never answers a user.
         """
         if not self._turn:
-            raise ConversationError("has no assistant message after a user message")
+            raise ConversationError("the conversation has no assistant message after a user message")
         return self._rows
 
     def say(self, message: Record) -> None:
@@ -88,7 +88,7 @@ class Turns:
         else:
             found = next((key for key, called in self._waiting.items() if name in (None, called)), None)
         if found is None:
-            raise self.error("is a function's response without a call")
+            raise self.error("is a function's result without a call before it")
         del self._waiting[found]
         text = content if isinstance(content, str) or _are_parts(content) else dumps(content).decode()
         self._add({"role": "tool", "tool_call_id": found, "content": "" if content is None else text})
@@ -128,7 +128,7 @@ class Turns:
         """Add a row with all messages so far as its query; raise ConversationError if the rows become too large."""
         self._growth += self._size
         if self._growth > MAX_GROWTH:
-            raise ConversationError(f"is too long: its rows would have more than {MAX_GROWTH >> 20} MiB")
+            raise ConversationError(f"the conversation is too long: its rows need over {MAX_GROWTH >> 20} MiB")
         ids: Record = {"id": f"{self._name}-{self._turn}", "conversation_id": self._name}
         self._rows.append(ids | {"query": [*self._messages], "answer": answer, "tools": self._tools} | self._columns)
 
@@ -152,7 +152,7 @@ class Turns:
         """Raise ConversationError if a call has no result yet, because only results may follow it."""
         if self._waiting:
             name = next(iter(self._waiting.values()))
-            raise self.error(f"follows a call of {name[:100]!r} whose function's response is missing")
+            raise self.error(f"the result of the call of {name[:100]!r} before it is missing")
 
 
 def _answer(text: str, calls: Sequence[FunctionCall]) -> JSON:

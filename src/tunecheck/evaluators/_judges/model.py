@@ -74,7 +74,7 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
     own = None if prompt is None else prompt.model_definition()
     if own is None:
         raise ConfigurationError(
-            "it needs a judge model: name one with --judge ENDPOINT (in Python model_config=…), "
+            "a judge needs a model: name one with --judge ENDPOINT (in Python model_config=…), "
             "or in its prompt's own model.configuration"
         )
     return load_endpoint(own, name=model_name_in(own))
