@@ -36,6 +36,7 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
     key_variable: ClassVar[str] = "MEMORY_AGENT_KEY"
 
     def __init__(self, definition: Definition) -> None:
+        """Raise ConfigurationError for keys of model endpoints, which do not apply to an agent."""
         for key in ("parameters", "request", "response", "stream", "system_role", "send_reasoning", "format", "tools"):
             if definition.data.get(key) is not None:
                 raise definition.at(key).error("does not apply to a memory agent, which has its own protocol")
@@ -73,6 +74,7 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
         return _message_body(conversation, request.sent_at) | {"message": _only_message(request)}
 
     def _answer(self, reply: JSON) -> Completion:
+        """Read the agent's reply from the body of its answer; raise UnreadableReplyError without a text."""
         text = reply.get("reply") if isinstance(reply, dict) else None
         if not isinstance(text, str):
             raise UnreadableReplyError(f"the agent's answer has no text as its `reply`{keys_of(reply)}")

@@ -28,6 +28,7 @@ class Window:
     """
 
     def __init__(self, tokenizer: Tokenizer, limit: int | None = None) -> None:
+        """Begin with no exchanges; raise ConfigurationError for a limit below 1 token."""
         # Each message is counted twice: when exchanges are dropped for it, and when it is kept.
         self._tokenizer = CountingOnce(tokenizer)
         self._limit = limit
@@ -218,7 +219,7 @@ class StatefulEndpoint(Endpoint):
 
     @abstractmethod
     async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
-        """Make the agent forget the whole conversation.
+        """Make the agent forget the whole conversation at the time `sent_at`; a repeated request has the same `key`.
 
         Raises:
             EndpointError, StopRunError: See `reply`.

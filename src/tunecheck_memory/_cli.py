@@ -235,6 +235,7 @@ def _endpoint(name: str, prices: str | None, trust: Trust) -> Endpoint:
 
 
 def _summary(outcome: MemoryOutcome) -> dict[str, JSON]:
+    """Return what `--json` prints: the run's summary and figures, its notes, and the folders of its results."""
     return {
         **run_summary(outcome.result),
         **to_builtins(outcome.figures),
@@ -244,6 +245,7 @@ def _summary(outcome: MemoryOutcome) -> dict[str, JSON]:
 
 
 def _print_outcome(outcome: MemoryOutcome) -> None:
+    """Print a finished run: its figures, and the files that hold them."""
     result = outcome.result
     folders = [clean(str(folder.relative_to(result.run_dir))) for folder in outcome.results]
     files = ["memory/summary.json  eval_results.jsonl", *folders]

@@ -53,6 +53,7 @@ class RealClock(SessionClock):
         now: Callable[[], int] = lambda: time.time_ns() // 1_000,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """Take the machine's clock, or a replacement: `now` in µs since 1970, `sleep` in seconds."""
         super().__init__(now())
         self._machine = now
         self._sleep = sleep

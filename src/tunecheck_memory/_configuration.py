@@ -223,7 +223,7 @@ class _Reader:
         return DataSet(entry.name, test_kind, common.dataset_examples, common.memory_span, common.seed, sha256)
 
     def _check_shared(self, given: Mapping[str, JSON], kinds: Sequence[type[Kind]]) -> None:
-        """Refuse an argument for all data sets that none of them has."""
+        """Raise ConfigurationError for an argument in the section for all data sets that no data set has."""
         known = {*COMMON_ARGUMENTS, *(argument for kind in kinds for argument in kind.argument_names())}
         for key in given:
             if key not in known:

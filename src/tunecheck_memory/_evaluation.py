@@ -176,9 +176,10 @@ def _target(plan: MemoryPlan, read: Configuration, settings: Settings, made: Def
 
 
 def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
-    """Refuse a resumed run with a damaged event log.
+    """Raise RunError if an event log of the resumed run is damaged.
 
-    If `accept` is True, cut the log before the damage instead, and return a note for each log that was cut.
+    With `accept`, cut the log before the damage instead; return a note for each log that was cut. Logs that another
+    process holds are skipped.
     """
     if run is None:
         return []
@@ -188,7 +189,7 @@ def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
 
 
 def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
-    """Refuse tests that need a judge, for a run without one; `unjudged` allows those that only cannot be scored."""
+    """Raise ConfigurationError for tests that need a judge; `unjudged` allows those that only cannot be scored."""
     asking = ", ".join(kind.title for kind in kinds if kind.consults and kind.name != _JUDGED_BY_WORDS)
     if asking:
         raise ConfigurationError(f"{asking}: these tests ask a judge; name its model with --judge")
@@ -213,6 +214,7 @@ def _notes(made: DefinitionSet, kinds: Iterable[Kind], judge: Endpoint | None) -
 
 
 def _row(test: Test) -> dict[str, object]:
+    """Return a test as a row of the data set: its definition and the arguments of its kind."""
     data = definition_data(test.definition)
     columns: dict[str, object] = {"id": test.id, "dataset": test.definition.title, "example": test.definition.example}
     columns |= {name: data[name] for name in ("script", "is_question", "waits")}

@@ -164,7 +164,7 @@ def read_events(path: Path) -> list[Event]:
 
 
 def refuse_damage(path: Path, *, accept: bool) -> str | None:
-    """Refuse a damaged log; return None if it is whole.
+    """Raise RunError for a damaged log; return None if it is whole.
 
     If `accept` is True, keep a copy instead, cut the log before the damage, and return a note.
 

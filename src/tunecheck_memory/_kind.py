@@ -37,6 +37,7 @@ class Wait(
     percentage: int | float = 0  # both types: 90 and 90.0 have different hashes in a resumed run
 
     def __post_init__(self) -> None:
+        """Raise ValueError for an amount that is negative or no number."""
         for name, value in (("tokens", self.tokens), ("seconds", self.seconds)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise ValueError(f"Wait: {name} must be a whole number from 0, not {value!r:.60}")
@@ -129,6 +130,10 @@ class Definition(msgspec.Struct, frozen=True, rename={"expected": "expected_resp
     uses_callback: bool = False
 
     def __post_init__(self) -> None:
+        """Spread the waits evenly if none are given; raise ValueError if the lists have different lengths.
+
+        A temporal test has one mark more than lines, for the question that is worded at run time.
+        """
         lines, marked = len(self.script), len(self.is_question)
         if not self.waits:
             msgspec.structs.force_setattr(self, "waits", default_waits(marked))

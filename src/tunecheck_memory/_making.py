@@ -170,7 +170,7 @@ def _read_stored(folder: Path) -> list[Definition]:
 
 
 def _check_spans(configuration: Configuration, definitions: Iterable[Definition], count: Callable[[str], int]) -> None:
-    """Refuse a test that has more tokens than its memory span."""
+    """Raise ConfigurationError for a test that has at least as many tokens as its memory span."""
     spans = {each.title: each.memory_span for each in configuration.data_sets}
     for definition in definitions:
         tokens = sum(count(line) + _TOKENS_A_LINE for line in definition.script)
@@ -182,7 +182,7 @@ def _check_spans(configuration: Configuration, definitions: Iterable[Definition]
 
 
 def _check_record(configuration: Configuration, folder: Path, absent: Mapping[str, str]) -> None:
-    """Refuse stored definitions if their record is missing, unreadable or of another configuration.
+    """Raise ConfigurationError if the record of stored definitions is missing, unreadable or of another configuration.
 
     `absent` are the titles of data sets that are left out.
     """

@@ -60,6 +60,7 @@ class Task:
     """
 
     def __init__(self, test: Test, wording: SessionWording, now_us: Callable[[], int]) -> None:
+        """Prepare a test that has not begun; `now_us` returns the conversation's time."""
         self.test = test
         self.begun_at: int | None = None
         self.reply_tokens = 0
@@ -168,6 +169,7 @@ class Scheduler:
     """
 
     def __init__(self, tests: Iterable[Test], settings: Settings) -> None:
+        """Prepare a schedule in which no test has begun; raise ValueError for two tests with one id."""
         self.tokens = 0
         self.now_us = settings.start_us
         self.draws = random.Random(settings.seed)

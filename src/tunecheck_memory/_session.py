@@ -59,6 +59,7 @@ class Spent:
     latency_ms: float | None = None
 
     def add(self, outcome: Outcome) -> None:
+        """Count a call's tokens and latency; an adopted reply needed no call."""
         if outcome.adopted:  # no call was made
             return
         self.made = self.made.plus(outcome.made)
@@ -109,6 +110,7 @@ class SessionState:
     """
 
     def __init__(self, count: Callable[[str], int]) -> None:
+        """Begin with nothing sent and no tests."""
         self.tests: dict[str, TestState] = {}
         self.messages = 0
         self.fillers = 0

@@ -62,6 +62,7 @@ class MemoryTarget(EndpointTargetBase):
         prepare: Callable[[Path], None] = lambda folder: None,
         notes: Sequence[str] = (),
     ) -> None:
+        """Check that clock and prompt size suit the agent; no conversation starts yet."""
         super().__init__(endpoint)
         self.answers_can_be_reused = False
         self.columns = OUTPUT_COLUMNS
@@ -206,6 +207,7 @@ class _Running:
     """A session that runs in the background."""
 
     def __init__(self, session: Session, log: EventLog, tests: Iterable[str]) -> None:
+        """Start the session in the running event loop; its log is closed when it ends."""
         loop = asyncio.get_running_loop()
         self.session = session
         self._ended: dict[str, asyncio.Future[TestState]] = {test: loop.create_future() for test in tests}

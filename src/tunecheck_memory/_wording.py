@@ -281,6 +281,7 @@ class FillerWriter:
     """
 
     def __init__(self, pool: FillerPool, wording: SessionWording, tokenizer: Tokenizer) -> None:
+        """Count the preface once; entries of the pool are counted when they are first drawn."""
         self._pairs = pool.pairs
         self._wording = wording
         self._count = tokenizer.count

@@ -188,7 +188,7 @@ class PythonScanner:
             self._give(arguments, name, value)
 
     def _give(self, arguments: dict[str, JSON], name: str, value: JSON) -> None:
-        """Add an argument to `arguments`; a repeated name is an error."""
+        """Add an argument to `arguments`; raise UnreadableError for a repeated name."""
         if name in arguments:
             self._fail(f"the argument {quoted(name)} is given twice")
         arguments[name] = value
@@ -223,7 +223,7 @@ class PythonScanner:
         return made
 
     def _entry(self, made: dict[str, JSON]) -> None:
-        """Read `key: value` and add it to the dict; a repeated key is an error."""
+        """Read `key: value` and add it to the dict; raise UnreadableError for a key that is repeated or no text."""
         key = self._key()
         if not self._take(":"):
             self._fail("expected ':' after a key")

@@ -442,6 +442,7 @@ class _CompiledSchema:
     """
 
     def __init__(self, schema: bytes) -> None:
+        """Measure the schema (canonical JSON) and make its validator; if that fails, `problem` says why. Never raises."""
         self.places = self.depth = self.ways = self.required = self._back = 0
         self.validator: jsonschema_rs.Validator | None = None
         self.problem = ""
@@ -449,6 +450,7 @@ class _CompiledSchema:
             self.validator = self._compile(schema)
         except (ValueError, TypeError, OverflowError) as error:
             self.problem = str(getattr(error, "message", error))[:_MOST_CHARACTERS]
+        # Without these keywords, each value is visited once.
         if not any(word in schema for word in _MULTIPLYING):
             self.places = 1
 

@@ -72,10 +72,10 @@ def convert(
 
 
 def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
-    """Refuse a result file that has another suffix, is the source, or exists and may not be overwritten.
+    """Check the file for the result before anything is written.
 
     Raises:
-        ConfigurationError: the file is refused; the message says what to do.
+        ConfigurationError: it has another suffix than .jsonl, is the source, or exists and may not be overwritten.
     """
     if out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise ConfigurationError(f"{out}: must end in .jsonl, such as {out.with_suffix('.jsonl').name}")

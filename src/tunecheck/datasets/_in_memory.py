@@ -43,6 +43,7 @@ class StreamSource(Source):
     rereadable = False
 
     def __init__(self, rows: Iterable[object], name: str | None = None) -> None:
+        """Take the iterable without reading it; `name` replaces the name in messages."""
         self._rows = iter(rows)
         self._number = 0
         self._given = False
@@ -91,6 +92,7 @@ class FrameSource(Source):
     label = "the DataFrame"
 
     def __init__(self, frame: pandas.DataFrame) -> None:
+        """Take the frame; raise DataError if a column's name is no text or occurs twice."""
         self._frame = frame
         for column, count in Counter(frame.columns.tolist()).items():
             if not isinstance(column, str):

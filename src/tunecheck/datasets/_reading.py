@@ -86,6 +86,7 @@ class Dataset:
     """
 
     def __init__(self, source: Source, *, defaults: DatasetDefaults | None = None, number_ids: bool = False) -> None:
+        """Take a source without reading it; the class describes the arguments."""
         self.name: str = source.name
         self.path: Path | None = source.path
         self.defaults = defaults or DatasetDefaults()
@@ -535,6 +536,7 @@ class RepeatedDataset(Dataset):
     """
 
     def __init__(self, inner: Dataset, times: int) -> None:
+        """Repeat each row of the data set `inner` so many times."""
         super().__init__(inner._source, defaults=inner.defaults)
         self.name = inner.name
         self.times = times

@@ -79,7 +79,7 @@ class CsvSource(FileSource):
                 self.refuse(f"is not UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8", number)
 
     def _check_header(self, header: list[str], number: int) -> None:
-        """Refuse a header that names a column twice, or seems to be separated by semicolons or tabs."""
+        """Raise DataError for a header that names a column twice, or seems to be separated by semicolons or tabs."""
         if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
             mark = ";" if ";" in header[0] else "tab"
             self.refuse(f"the columns seem to be separated by {mark!r}; save the file with commas", number)
@@ -134,7 +134,7 @@ class ParquetSource(FileSource):
             self.refuse(f"holds a value that cannot be read: {error}", number + 1)
 
     def _check(self, schema: pyarrow.Schema) -> None:
-        """Refuse a file that has a column twice, or a column with bytes at any depth."""
+        """Raise DataError for a file that has a column twice, or a column with bytes at any depth."""
         twice = [name for name, count in Counter(schema.names).items() if count > 1]
         if twice:
             self.refuse(f"has the column {twice[0]!r} more than once; rename one")

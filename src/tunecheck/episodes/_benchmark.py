@@ -56,13 +56,14 @@ class BenchmarkDialect(ABC):
 
     @abstractmethod
     def tools_dialect(self, offer: Offer, wording: Wording) -> Dialect:
-        """Return the benchmark's dialect for a conversation with OpenAI tools."""
+        """Return the object that prompts a model and reads its calls as the benchmark does, with OpenAI tools."""
 
     @abstractmethod
     def text_dialect(
         self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool
     ) -> Dialect:
-        """Return the benchmark's dialect for a conversation in text.
+        """Return the object that prompts a model and reads its calls as the benchmark does, with functions and calls in
+        text.
 
         With `exact`, calls are read exactly as the benchmark does. Otherwise calls in other formats are read as well,
         and written in the benchmark's format.
@@ -70,7 +71,7 @@ class BenchmarkDialect(ABC):
 
     @abstractmethod
     def state_check(self, services: Services) -> StateCheck:
-        """Return the benchmark's state check of conversations."""
+        """Return the check that judges conversations by the benchmark's own rules."""
 
 
 def find_benchmark(name: str) -> type[BenchmarkDialect]:

@@ -70,6 +70,7 @@ class TurnComparison:
         *,
         lacks_results: bool,
     ) -> None:
+        """Make the ground truth's and the model's calls up to the failed turn on new simulators, and record both."""
         self.turn = len(turns)
         self.lacks_results = lacks_results
         self._asked, self._turns, self._services, self._said = truth, turns, services, said
@@ -235,8 +236,9 @@ def _early(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _unknown(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield a fault for the first call of a function that does not exist, unless the model called the meant one
-    afterwards.
+    """Yield a fault for the first call of a function that does not exist.
+
+    It is no fault if the model afterwards called the function that it probably meant.
     """
     for at, made in enumerate(compared.made):
         name = made.call.name
@@ -254,8 +256,9 @@ def _unknown(compared: TurnComparison) -> Iterator[Fault]:
 
 
 def _loop(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield a fault for the first call that was repeated with the same result, more often than the ground truth makes
-    it.
+    """Yield a fault for the first call that was made three times or more with the same result.
+
+    A call that the ground truth repeats as often is no loop.
     """
     times = Counter((made.call.name, _call_text(made.call), made.result.text) for made in compared.made)
     for (name, call, _), count in times.items():

@@ -83,6 +83,7 @@ class Services(Backends):
         time_limit_s: float = 10,
         trust: Trust | None = None,
     ) -> None:
+        """Prepare the caches; the class describes the arguments."""
         constants = long_context or partial(registered_constants, data)
         super().__init__(classes, long_context=constants, time_limit_s=time_limit_s, trust=trust)
         self._readings: dict[str, Reading] = {}

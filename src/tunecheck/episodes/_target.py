@@ -102,6 +102,12 @@ class ConversationTarget(EndpointTargetBase):
         time_limit_s: float = 10,
         data: Path | None = None,
     ) -> None:
+        """Check the arguments, which the class describes.
+
+        Raises:
+            ConfigurationError: `mode` or `step_limit` is invalid, or a format is given without mode `text`.
+            PluginError: there is no such benchmark or format.
+        """
         one_of(mode, get_args(CallMode), "mode")
         if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
             raise ConfigurationError(f"step_limit must be a whole number of at least 1, not {step_limit!r}")
@@ -290,6 +296,7 @@ class ConversationTarget(EndpointTargetBase):
         return {**super().describe(), "conversation": self._settings()}
 
     def _settings(self) -> dict[str, JSON]:
+        """Return the settings that can change a conversation, for fingerprint and manifest."""
         return {
             "mode": self.mode,
             **({"format": self._profile.name} if self._profile else {}),

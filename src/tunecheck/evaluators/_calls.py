@@ -201,6 +201,10 @@ class CallEvaluator(Evaluator):
     pure: ClassVar[bool] = True
 
     def __init__(self, *, format: str | Profile = AUTO, **policies: bool | float) -> None:
+        """Check the policies and the format; the class describes both.
+
+        Only a format other than "auto" becomes one of the `arguments` that identify the evaluator.
+        """
         self._policy = MatchPolicy.of(policies)
         self._format = choose_profile(format) or AUTO
         self._task = f"compare by {self._policy}, read as {format}"
@@ -396,7 +400,7 @@ class ArgumentMatchEvaluator(CallEvaluator):
         return self._make_verdict(passed, faults, _argument_properties(comparison.match))
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
-        """Return the share of right arguments over all calls with a counterpart, and the wrong ones by kind."""
+        """Return the share of right arguments over all calls with a counterpart, and the number of wrong ones by kind."""
         total = _sum_properties(rows, _ARGUMENTS)
         metrics: dict[str, float] = {"argument_accuracy": total["right"] / total["total"]} if total["total"] else {}
         return metrics | {f"wrong_arguments.{name}": total[f"wrong.{name}"] for name in FAULTS}
@@ -449,6 +453,7 @@ class MatchEvaluator(CallEvaluator):
     primary: ClassVar[str] = _MATCH
 
     def __init__(self, *, threshold: float = 0.75, format: str | Profile = AUTO, **policies: bool | float) -> None:
+        """Check the threshold, and pass format and policies on to `CallEvaluator`."""
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
             raise ConfigurationError(f"the threshold of match must be a number from 0 to 1, not {threshold!r}")
         super().__init__(format=format, **policies)

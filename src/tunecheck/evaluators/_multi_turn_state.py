@@ -80,6 +80,7 @@ class MultiTurnStateEvaluator(Evaluator):
         time_limit_s: float = 10,
         model: str | None = None,
     ) -> None:
+        """Check the arguments, which the class describes; no simulator is loaded yet."""
         self._compat = compat
         if compat not in ("auto", STRICT):
             find_benchmark(compat)

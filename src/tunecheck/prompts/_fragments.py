@@ -89,6 +89,7 @@ class Inserted(Fragment):
 
     @classmethod
     def instead(cls, kind: str, messages: Sequence[dict[str, JSON]] = (), part: dict[str, JSON] | None = None) -> Self:
+        """Return a value that stands in the text as `[kind]`, and becomes these messages or this part of one."""
         made = cls(f"[{kind}]")
         made._parts = ((False, made),)
         made.messages, made.part = messages, part

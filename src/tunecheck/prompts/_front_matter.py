@@ -262,7 +262,7 @@ def _check_depth(value: JSON, depth: int = 0) -> None:
 
 
 def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> None:
-    """Refuse secrets at this path and below it; with `references`, a secret may refer to an environment variable.
+    """Raise PromptError for a secret at this path or below it; with `references`, it may name an environment variable.
 
     Raises:
         PromptError: there is a secret; the message does not show it.

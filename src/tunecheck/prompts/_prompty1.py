@@ -107,7 +107,7 @@ def read_prompty1(file: PromptFile) -> Prompt:
 
 
 def _check_api(front: Front) -> None:
-    """Refuse prompts for other APIs than chat completions."""
+    """Raise PromptError unless the prompt is for the chat completions API, the default."""
     api = front.text("model", "api") if front.mapping("model") else None
     if api == "completion":
         raise front.error(("model", "api"), "the completion API is not supported: write `api: chat`, and roles below")

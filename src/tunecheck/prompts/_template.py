@@ -60,6 +60,7 @@ class Template:
     """
 
     def __init__(self, body: str, where: Where, split: Split, language: LanguageName) -> None:
+        """Compile a template; `where` gives the place of its lines for errors, `split` makes messages of its text."""
         self._where = where
         self._split = split
         if len(body) > MAX_BODY:
@@ -268,6 +269,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     concat = staticmethod(join)
 
     def __init__(self, language: LanguageName) -> None:
+        """Set up Jinja for templates in this language, with the marking filters and without random ones."""
         super().__init__(
             trim_blocks=language == "jinja2 trimmed", keep_trailing_newline=True, undefined=_Absent, cache_size=0
         )

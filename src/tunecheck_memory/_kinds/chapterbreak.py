@@ -199,7 +199,7 @@ class ChapterBreak(Kind):
         self.max_message_size = whole("max_message_size", max_message_size, least=50, most=1_000_000)
 
     def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
-        """Make the tests from passages in random order (by the seed); each passage is used once.
+        """Make `count` tests from passages in random order (by the seed); each passage is used once.
 
         Raises:
             ConfigurationError: There are no texts, or too few passages.

@@ -30,6 +30,7 @@ class Jokes(Kind):
     judge_prompt = "memory_joke"
 
     def __init__(self, *, jokes_told: int = 3, minutes_low: int = 30, minutes_high: int = 240) -> None:
+        """Raise ConfigurationError for numbers out of range."""
         self.jokes_told = whole("jokes_told", jokes_told, least=1, most=len(read_words("jokes")))
         self.minutes_low = whole("minutes_low", minutes_low, least=1, most=_WEEK)
         self.minutes_high = whole("minutes_high", minutes_high, least=1, most=_WEEK)

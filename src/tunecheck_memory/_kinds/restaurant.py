@@ -113,7 +113,7 @@ class Restaurant(Kind):
     consults = True
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Refuse to score: a visit counts its points while it runs."""
+        """Raise UndecidedError, because a visit counts its points itself while it runs; this test has none."""
         raise UndecidedError("the test has no points: a restaurant test counts them while it runs")
 
     def definition(self, example: str, making: GenerationContext) -> Definition:
@@ -126,6 +126,7 @@ class Restaurant(Kind):
 
 class _Visit:
     def __init__(self, scene: Scene) -> None:
+        """Prepare a visit with the scene's wording and menu, and no points."""
         self._random = scene.random
         self._words = scene.wording.restaurant
         self._menu = self._words.menu

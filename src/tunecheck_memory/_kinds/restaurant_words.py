@@ -172,6 +172,7 @@ class _Names:
     """The names of menu entries: the words before "with" and the like."""
 
     def __init__(self, entries: Mapping[int, str]) -> None:
+        """Take the menu's entries by number, and keep the significant words of each name."""
         self._entries = entries
         self._names = {
             number: " ".join(_stems(_NAME_END.split(entry, maxsplit=1)[0])) for number, entry in entries.items()

@@ -190,6 +190,7 @@ class Places:
     """The names of all places of a route: the start first, the destination last."""
 
     def __init__(self, names: Sequence[str]) -> None:
+        """Build one pattern that finds all names, the longest first; "the" inside a name may be missing or added."""
         unique = list(dict.fromkeys(" ".join(name.split()).lower() for name in names))
         self.last = len(unique) - 1
         self._numbers = {name: number for number, name in enumerate(unique)}

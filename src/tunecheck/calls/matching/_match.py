@@ -82,6 +82,7 @@ class _Pairs:
         policy: MatchPolicy,
         definitions: ToolDefinitions | None,
     ) -> None:
+        """Begin with all calls open, and no pairs."""
         self.expected = expected
         self.actual = actual
         self.policy = policy
@@ -466,6 +467,7 @@ def schema_faults(match: Match) -> Iterator[Fault]:
 
 
 def _argument_fault(call: str, one: Difference) -> Fault:
+    """Return a difference as a fault; a missing argument has no actual value, an unexpected one no expected value."""
     return Fault(
         code=f"wrong_argument.{one.kind}" if one.fault == "wrong" else f"{one.fault}_argument",
         call=call,

@@ -232,7 +232,7 @@ class _Spot(NamedTuple):
     schema: Schema | None
 
     def inside(self, step: str | int) -> _Spot:
-        """Return the place of a member or an item."""
+        """Return the place of a member (by name) or an item (by index) of this value, with its schema if known."""
         schema = self.schema
         if schema is not None:
             schema = schema.item(step) if isinstance(step, int) else schema.property(step)
@@ -317,8 +317,9 @@ class ValueComparison:
                 yield Difference((*spot.place, name), "unexpected", actual=value)
 
     def _value(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
-        """Yield the differences of two values, also inside objects and lists; when the work is used up, the whole
-        value.
+        """Yield the differences of two values, also inside objects and lists.
+
+        Once the comparison has reached its work limit, a value counts as different without being compared.
         """
         if not self._step() or len(spot.place) > MAX_DEPTH:
             yield Difference(spot.place, "wrong", "other", expected, actual)
@@ -396,7 +397,7 @@ class ValueComparison:
     def _items(self, expected: list[JSON], actual: list[JSON], spot: _Spot, differ: _Differ) -> Iterator[Difference]:
         """Yield the differences of two lists, item by item or, under the policy, in any order.
 
-        Other lengths are one difference of the whole list, and so is a mere change of order.
+        The whole list is one difference if the lengths differ, if only the order differs, or beyond the work limit.
         """
         if len(expected) != len(actual) or not self._step(len(expected)):
             yield Difference(spot.place, "wrong", "other", expected, actual)

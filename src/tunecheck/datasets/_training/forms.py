@@ -134,7 +134,7 @@ def _add(turns: Turns, message: JSON, *, trained: bool) -> None:
 
 
 def _answer(turns: Turns, message: Record, *, trained: bool) -> None:
-    """Add an assistant's message with its calls and its text or refusal.
+    """Add an assistant's message with its calls and its text or refusal; with `trained`, it also becomes a row.
 
     Raises:
         ConversationError: its calls cannot be read.

@@ -40,6 +40,11 @@ class Turns:
     """
 
     def __init__(self, name: str, tools: list[JSON], columns: Mapping[str, JSON] | None = None) -> None:
+        """Begin an empty conversation.
+
+        Raises:
+            ConversationError: the tools are no tool definitions.
+        """
         self._name, self._tools = name, tools
         self._columns = {key: value for key, value in (columns or {}).items() if key not in COLUMNS}
         try:

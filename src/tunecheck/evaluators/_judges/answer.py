@@ -155,7 +155,13 @@ def _objects(text: str) -> Iterator[dict[str, JSON]]:
 
 
 def _object_at(text: str, position: int) -> tuple[JSON, int]:
-    """Read the object at a position, as JSON or as a Python literal (apostrophes, a trailing comma)."""
+    """Read the object at a position, as JSON or as a Python literal (apostrophes, a trailing comma).
+
+    Returns it with the position after it.
+
+    Raises:
+        ValueError: it is neither.
+    """
     try:
         return _decode(text, position)
     except ValueError:
@@ -223,7 +229,10 @@ def _labelled(text: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _from_bare(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
-    """Return the possible verdicts of a reply that is only a score: the whole line, and its part after a label."""
+    """Return the possible verdicts of a reply that is only a score: the whole line, and its part after a label.
+
+    Empty if the reply has several lines or more than a few words.
+    """
     fenced = _FENCE.fullmatch(text)
     line = (fenced[1] if fenced else text).strip().strip(_AROUND).strip()
     matched = _BARE.fullmatch(line) if len(line) <= 100 and "\n" not in line else None
@@ -268,6 +277,7 @@ class AnswerForm:
     """
 
     def __init__(self, output: ResolvedOutput, where: str, objection: Objection = lambda values, score: None) -> None:
+        """Derive from the output how replies are read and requested; `where` is the prompt's name in errors."""
         self._output = output
         self._objection = objection
         self._schema = canonical(output.schema())

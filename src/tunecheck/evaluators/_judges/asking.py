@@ -47,6 +47,7 @@ class JudgeClient:
     """Asks one endpoint for judgements of one form; safe for concurrent use, also from several threads."""
 
     def __init__(self, endpoint: Endpoint, form: AnswerForm, parameters: Mapping[str, JSON]) -> None:
+        """Prepare the request's parameters; if the endpoint supports it, they ask for an answer of this form."""
         self._endpoint = endpoint
         self._form = form
         self.parameters = dict(parameters)
@@ -188,6 +189,7 @@ class JudgeLoop:
     """
 
     def __init__(self, at_end: Callable[[], Awaitable[None]]) -> None:
+        """Prepare a loop without starting its thread; `at_end` is awaited in the loop before the thread ends."""
         self._at_end = at_end
         self._lock = threading.Lock()
         self._thread: LoopThread | None = None

@@ -168,6 +168,11 @@ class PromptyEvaluator(Evaluator):
         combine: Literal["mean", "majority"] | None = None,
         parameters: Mapping[str, JSON] | None = None,
     ) -> None:
+        """Load the prompt, find the judge's model, and settle how its answers are read; the class describes the
+        arguments.
+
+        Nothing is requested yet.
+        """
         if model is not None and model_config is not None:
             raise ConfigurationError("model and model_config are the same parameter: leave one of them out")
         self._prompt = load_prompt(prompty)

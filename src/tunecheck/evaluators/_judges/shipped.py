@@ -63,6 +63,7 @@ class ShippedJudge(PromptyEvaluator):
         parameters: Mapping[str, JSON] | None = None,
         prompty: str | os.PathLike[str] | None = None,
     ) -> None:
+        """Load the judge's prompt: the given one, else the workspace's, else the package's own."""
         super().__init__(
             shipped_prompt(self.replaceable_prompt, Path("prompty")) if prompty is None else prompty,
             model_config,

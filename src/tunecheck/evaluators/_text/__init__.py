@@ -388,6 +388,7 @@ class MeteorScoreEvaluator(ScoreEvaluator):
         threshold: float = 0.5,
         render_calls: bool = False,
     ) -> None:
+        """Check that the weights and the threshold are numbers; the class explains them."""
         self._weights = {
             name: finite_number(name, value) for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma))
         }
@@ -442,6 +443,7 @@ class RougeScoreEvaluator(TextEvaluator):
         f1_score_threshold: float = 0.5,
         render_calls: bool = False,
     ) -> None:
+        """Check the type and the thresholds. Only `f1_score_threshold` decides whether a row passes."""
         self._type = _rouge_type(rouge_type)
         self._thresholds = RougeScore(
             finite_number("precision_threshold", precision_threshold),

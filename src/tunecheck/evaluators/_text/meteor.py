@@ -268,6 +268,7 @@ class WordNet:
     """The table in memory, searched without unpacking."""
 
     def __init__(self, data: bytes) -> None:
+        """Divide the table's bytes into arrays and texts, as its header says; raise ValueError for another version."""
         mark, lemmas, senses, synsets, names, text, exceptions, *firsts = _HEADER.unpack_from(data)
         if mark != _MARK:
             raise ValueError("not a WordNet table of this version")
