@@ -268,7 +268,10 @@ class Scheduler:
         return None
 
     def _turn(self, task: Task) -> _Doing[bool]:
-        """Let a test go on until it waits; return True if it has ended instead."""
+        """Let a test go on until it waits; return True if it has ended instead.
+
+        A test waits because of a step, or after its end for the replies that its callback still needs.
+        """
         while (step := task.next()) is not None:
             begun_us = self.now_us
             if isinstance(step, Say):

@@ -442,7 +442,7 @@ class _CompiledSchema:
     """
 
     def __init__(self, schema: bytes) -> None:
-        """Measure the schema (canonical JSON) and make its validator; if that fails, `problem` says why. Never raises."""
+        """Measure the schema (canonical JSON) and make its validator. Never raises: `problem` tells a failure."""
         self.places = self.depth = self.ways = self.required = self._back = 0
         self.validator: jsonschema_rs.Validator | None = None
         self.problem = ""
@@ -507,7 +507,8 @@ class _CompiledSchema:
                 self._visit(inner, followed, depth + 1)
 
     def _follow(self, reference: str, followed: frozenset[str], depth: int) -> None:
-        """Count what a local reference points to; count a reference back to one of `followed` as recursive.
+        """Add what a local reference points to to the schema's figures; count a reference back to one of `followed`
+        instead.
 
         Raises:
             ValueError: the reference is not local.

@@ -400,7 +400,7 @@ class ArgumentMatchEvaluator(CallEvaluator):
         return self._make_verdict(passed, faults, _argument_properties(comparison.match))
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
-        """Return the share of right arguments over all calls with a counterpart, and the number of wrong ones by kind."""
+        """Return the share of right arguments over all calls with a counterpart, and a count of wrong ones by kind."""
         total = _sum_properties(rows, _ARGUMENTS)
         metrics: dict[str, float] = {"argument_accuracy": total["right"] / total["total"]} if total["total"] else {}
         return metrics | {f"wrong_arguments.{name}": total[f"wrong.{name}"] for name in FAULTS}

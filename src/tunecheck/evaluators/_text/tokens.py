@@ -264,7 +264,9 @@ def _piece(piece: str) -> _Piece:
 
 
 def _read_piece(piece: str) -> _Piece:
-    """Return the tokens of a text without blanks in both positions, and whether it ends a sentence."""
+    """Return the tokens that a text without blanks has inside a sentence and at its end, and whether it ends a
+    sentence.
+    """
     plain = _PLAIN_WORD.match(piece)
     if plain and plain[1].lower() not in _SHORT_FORMS:
         inside = tuple(filter(None, plain.groups()))
