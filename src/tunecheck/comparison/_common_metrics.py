@@ -60,11 +60,13 @@ def _declared_first(mains: dict[str, str], base: RunTable, new: RunTable) -> lis
 
 
 def _name_list(table: RunTable) -> str:
+    """Return the first five evaluators of a run as text."""
     names = list(table.evaluators)
     return ", ".join(names[:5]) + (" …" if len(names) > 5 else "") if names else "none"
 
 
 def _choose(name: str, key: str, base: RunTable, new: RunTable, *, tested: bool) -> Chosen:
+    """Return a metric to compare, with the evaluator that its column belongs to."""
     column, _ = split_slice(key)
     return Chosen(name, key, (base.columns.get(column) or new.columns[column]).evaluator, tested)
 

@@ -67,6 +67,7 @@ class Deciding:
         units: dict[Hashable, list[int]] = {}
 
         def label(row: Row) -> Hashable:
+            """Return the row's label, and add the row to the unit of that label."""
             found = self._label(row, target)
             units.setdefault(found, []).append(row.index)
             return found
@@ -113,6 +114,7 @@ class Deciding:
         return ("item", item) if group is None else ("group", str(group))
 
     def _has_base_row(self, unit: Sequence[Row]) -> bool:
+        """Return whether the base has any row of the unit."""
         return any(row.index in self._base_items for row in unit)
 
     def _enough(self, unit: Sequence[RowState]) -> bool:
@@ -171,6 +173,7 @@ def _about(table: RunTable, what: str) -> ConfigurationError:
 
 
 def _bounds(column: MetricColumn) -> tuple[float, float] | None:
+    """Return the lowest and the highest value of a metric, or None if it declares none."""
     return (0.0, 1.0) if column.kind == "binary" else column.bounds
 
 
@@ -215,6 +218,7 @@ class _Test:
         return None if math.isnan(value) else self._score(value)
 
     def _score(self, value: float) -> float:
+        """Return a number scaled to 0 to 1, so that higher is better."""
         scaled = (value - self._low) / self._range
         return scaled if self.column.higher_is_better else 1 - scaled
 

@@ -88,6 +88,7 @@ def _correction(raw: Estimate, rate: float, labels: LabelCounts, shared: LabelCo
 
 
 def _labels_of_its_rows(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> LabelCounts:
+    """Count the human labels and the judge's verdicts of this run's labelled rows."""
     return LabelCounts.of(_labelled(run, name, metric, calibration).values())
 
 
@@ -190,6 +191,7 @@ def _shared_calibration(evaluator: str, base: RunTable, new: RunTable) -> JudgeC
 
 
 def _calibration(table: RunTable, judge: str | None) -> JudgeCalibration | None:
+    """Return the judge's calibration in the run's results folder; None without one."""
     return find_calibration(Path(table.info.place).parent, judge) if table.info.source == "run" else None
 
 

@@ -303,6 +303,7 @@ class _Weighed:
 
     @property
     def _items(self) -> tuple[tuple[RunTable, array[int]], tuple[RunTable, array[int]]]:
+        """Each run with its items in the order of the pairs."""
         pairing = self.pair.pairing
         return (self.pair.base, pairing.base), (self.pair.new, pairing.new)
 

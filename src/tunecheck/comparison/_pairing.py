@@ -76,6 +76,7 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
 
 
 def _contents_known(table: RunTable) -> bool:
+    """Return whether every item has a hash of its content."""
     return all(table.items.contents)
 
 
@@ -136,6 +137,7 @@ def _differing(base: RunTable, new: RunTable, name: str) -> list[str]:
 
 
 def _data(table: RunTable, name: str) -> dict[str, JSON]:
+    """Return the data columns of the row with this id, by name."""
     at = table.row_ids.index(name) if name in table.row_ids else 0
     row = next(islice(table.opened.rows.records(), at, None), {})
     return {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}

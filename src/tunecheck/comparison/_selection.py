@@ -185,6 +185,7 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
 
 
 def _row(at: int, row_id: str, passed: Sequence[float], found: RowHistories, names: Sequence[str]) -> RowOverRuns:
+    """Return the history of the row at this position; `since` is None unless a run fixed or broke it."""
     since = int(found.since[at])
     return RowOverRuns(row_id, OUTCOMES[found.outcomes[at]], tuple(passed), names[since] if since >= 0 else None)
 
@@ -199,6 +200,7 @@ def choose(against: Sequence[RunComparison]) -> Decision:
     """
 
     def rank(each: RunComparison) -> tuple[int, float]:
+        """Return the rank of a decision, then the improvement, so that the highest pair wins."""
         metric, decision = each.metrics[each.part_metric], each.decision
         value = -math.inf if metric.difference.value is None else metric.difference.value
         return -_ORDER.index(decision.decision), value if metric.higher_is_better else -value

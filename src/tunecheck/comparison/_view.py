@@ -269,6 +269,7 @@ def _part_cells(part: Part, metric: MetricComparison) -> list[Cell]:
 
 
 def _detectable(kind: Kind, smallest: SmallestDifference | None) -> str:
+    """Format the smallest detectable difference; empty if it was not computed."""
     return "" if smallest is None else size_text(kind, smallest.value).removesuffix(" points")
 
 
@@ -426,6 +427,7 @@ def _failures(against: RunComparison) -> Iterator[str]:
 
 
 def _first_names(names: Sequence[str]) -> str:
+    """Return the first five names and the number of further ones."""
     more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(clean(name, 60) for name in names[:_MOST_NAMED]) + more
 

@@ -247,4 +247,5 @@ def line_of(values: Sequence[Estimate]) -> str:
 
 
 def _height(value: float, low: float, high: float) -> int:
+    """Return the index of the bar for a value between `low` and `high`; the middle one if both are equal."""
     return 3 if high == low else round((value - low) / (high - low) * (len(_BARS) - 1))

@@ -59,6 +59,7 @@ class KeyAuth(Auth):
     """Sends a fixed secret as a bearer token or in a separate header."""
 
     def __init__(self, key: Secret, header: str = "Authorization") -> None:
+        """Send `key` in this header; in Authorization as `Bearer …`, unless the key itself names a scheme."""
         bearer = header.lower() == "authorization" and " " not in key.reveal()
         self._headers = {header: f"Bearer {key.reveal()}" if bearer else key.reveal()}
 

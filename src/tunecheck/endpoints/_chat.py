@@ -255,6 +255,7 @@ def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
 
 
 def _content(content: JSON, side: str) -> JSON:
+    """Convert a chat message's content to the Responses API; `side` is "input" or "output"."""
     return [_part(part, side) for part in content] if isinstance(content, list) else content or ""
 
 
@@ -297,5 +298,6 @@ def _reason(reply: Mapping[str, JSON], calls: Sequence[JSON]) -> str:
 
 
 def _call(item: Mapping[str, JSON]) -> JSON:
+    """Convert a call of the Responses API to a tool call of chat completions."""
     function: JSON = {"name": item.get("name"), "arguments": item.get("arguments")}
     return {"id": item.get("call_id"), "type": "function", "function": function}

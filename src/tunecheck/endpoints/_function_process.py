@@ -138,6 +138,7 @@ async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
 
 
 def _value(reply: object) -> object:
+    """Raise a reply that is an exception, and return any other."""
     if isinstance(reply, Exception):
         raise reply
     return reply

@@ -214,6 +214,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     @property
     def tools_note(self) -> str:
+        """A warning for users if the model never gets the data's tools, else ""."""
         advice = "put ${tools} into request:, or set tools: text and the format: of the model's family"
         return "" if self.sends_tools else f"endpoint {self.name!r} is never sent the data's tools: {advice}"
 
@@ -334,6 +335,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self._client.sign(user_agent)
 
     def load(self) -> Load | None:
+        """Return the concurrency, attempts and overloads so far, or None before the first call."""
         return self._client.load()
 
     def allow(self, concurrency: int) -> None:
@@ -344,6 +346,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             self._client.limits = msgspec.structs.replace(self._client.limits, concurrency=concurrency)
 
     def rates(self) -> tuple[float | None, float | None]:
+        """Return the definition's requests and tokens per minute; None means no limit."""
         return self.config.limits.requests_per_minute, self.config.limits.tokens_per_minute
 
     def share_limits(self, buckets: SharedLimits) -> None:

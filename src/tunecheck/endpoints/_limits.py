@@ -83,6 +83,7 @@ class TokenBucket:
         return lambda used: self._give_back(units - used)
 
     def _give_back(self, units: float) -> None:
+        """Return units to the bucket, up to its capacity; a negative number takes more."""
         self._level = min(self._capacity, self._refill() + units)
 
     def _refill(self) -> float:
@@ -161,10 +162,12 @@ class AdaptiveGate:
             raise
 
     def _let_in(self) -> None:
+        """Count one more call under way."""
         self.under_way += 1
         self._peak = max(self._peak, self.under_way)
 
     def _leave(self) -> None:
+        """Count one call less, and admit waiting calls: first those that were refused before."""
         self.under_way -= 1
         self._admit(self._returning, self._waiting)
 

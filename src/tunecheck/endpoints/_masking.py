@@ -93,7 +93,7 @@ class Secret:
         return MASK
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not pickled")
+        raise TypeError("a secret cannot be pickled: read it again in the other process")
 
 
 class Redactor:

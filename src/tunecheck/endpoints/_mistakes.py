@@ -61,6 +61,7 @@ def number_conversion(draft: SimulatedAnswer, _: Situation, rng: Random) -> Simu
     """Convert a number to another unit: 5 percent becomes 0.05, 250000 becomes 250 (thousand)."""
 
     def converted(path: Path, value: JSON) -> JSON:
+        """Convert an argument's number; names in its path, such as `rate`, tell whether it is a rate."""
         return converted_number(value, is_rate=any(isinstance(step, str) and _RATE.search(step) for step in path))
 
     return _change_one(draft, rng, converted)
@@ -219,10 +220,12 @@ def _with_value(draft: SimulatedAnswer, index: int, path: Path, value: JSON) -> 
 
 
 def _with_arguments(draft: SimulatedAnswer, index: int, arguments: dict[str, JSON]) -> SimulatedAnswer:
+    """Return the answer with other arguments for the call at this index."""
     return _with_call(draft, index, replace(draft.calls[index], arguments=arguments))
 
 
 def _with_call(draft: SimulatedAnswer, index: int, call: FunctionCall) -> SimulatedAnswer:
+    """Return the answer with another call at this index."""
     return replace(draft, calls=(*draft.calls[:index], call, *draft.calls[index + 1 :]))
 
 

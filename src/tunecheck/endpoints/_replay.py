@@ -155,6 +155,7 @@ class ReplayEndpoint(Endpoint):
         return None
 
     def _find(self, key: bytes) -> dict[str, JSON] | None:
+        """Return the first record with this key in any of the files, or None."""
         return next((record for file in self._files if (record := file.find(key)) is not None), None)
 
 

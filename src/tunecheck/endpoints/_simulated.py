@@ -190,5 +190,6 @@ def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
 
 
 def _tool_calls(calls: tuple[FunctionCall, ...], stem: str) -> tuple[Mapping[str, JSON], ...]:
+    """Return the calls as OpenAI tool calls, with ids made from `stem`."""
     numbered = [replace(call, id=f"call_{stem}_{index}") for index, call in enumerate(calls)]
     return tuple(cast("list[Mapping[str, JSON]]", write_calls(numbered, "openai")))

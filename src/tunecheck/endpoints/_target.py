@@ -364,4 +364,5 @@ def _write_calls(message: Message, prompt: ToolPrompt) -> Message:
 
 
 def _text_of(message: Message) -> str:
+    """Return the text parts of a message, one per line."""
     return "\n".join(part for part in content_parts(message) if isinstance(part, str))

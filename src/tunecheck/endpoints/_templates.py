@@ -22,6 +22,7 @@ class RequestTemplate:
     """
 
     def __init__(self, body: JSON, place: Place, redactor: Redactor) -> None:
+        """Check all references in the body; note their names in `references`."""
         self._redactor = redactor
         self.references: set[str] = set()
         self._body = self._check_part(body, place)

@@ -207,6 +207,7 @@ def _policy(*, alternatives: bool, ordered: bool) -> MatchPolicy:
 
 
 def _line(pair: Pair, status: str) -> _CallLine:
+    """Return the line of two paired calls, with the paths at which their arguments differ."""
     return _CallLine(pair.expected, pair.actual, status, [each.path for each in pair.differences])
 
 

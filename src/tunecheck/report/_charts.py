@@ -125,6 +125,7 @@ def _causes(coded: Coded) -> JSON:
 
 
 def _count_values(coded: Coded) -> Counter[str]:
+    """Return the number of rows with each value."""
     return Counter(dict(zip(coded.values, map(len, coded.rows_by_value()), strict=True)))
 
 

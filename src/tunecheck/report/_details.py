@@ -216,6 +216,7 @@ def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation
 
 
 def _is_messages(value: Sequence[JSON]) -> bool:
+    """Return whether a list holds only messages, i.e. objects with a role."""
     return bool(value) and all(isinstance(each, dict) and "role" in each for each in value[:_MOST_COLUMNS])
 
 
@@ -244,6 +245,7 @@ def _answer(calls: SideBySide, shown: Mapping[str, JSON]) -> str:
 
 
 def _call_text(call: JSON) -> str:
+    """Return a call as the page has it (`[name, [[argument, value, mark], …]]`) as text: `f(a=1)`."""
     assert isinstance(call, list)
     name, arguments = call
     return f"{name}({', '.join(f'{one[0]}={one[1]}' for one in arguments)})"  # type: ignore[union-attr,index]
@@ -286,6 +288,7 @@ def _differences(items: Sequence[JSON]) -> Iterator[JSON]:
 
 
 def _texts(values: Mapping[str, JSON], keys: Sequence[str]) -> list[JSON]:
+    """Return the values of these keys as texts; "" for a missing one."""
     return ["" if values.get(key) is None else as_text(values[key]) for key in keys]
 
 

@@ -58,6 +58,7 @@ class OtherRun:
     _waiting: Iterator[ResultRow] = field(init=False)
 
     def __post_init__(self) -> None:
+        """Begin to read the partners' rows, in the order of the reported run."""
         self.shapes = ShapeReader(self.run.evaluators)
         self._waiting = iter(self.run.rows.only([at for at in self.partners if at is not None]))
 

@@ -87,10 +87,12 @@ def as_data(value: JSON) -> str:
 
 
 def _encodable(text: str) -> str:
+    """Return the text with lone surrogates, which UTF-8 cannot encode, replaced by `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _hash(text: str) -> str:
+    """Return a text's hash in the form of a content security policy."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"'sha256-{digest}'"
 

@@ -61,6 +61,7 @@ class _ForeignRows:
     table: RunTable
 
     def __iter__(self) -> Iterator[ResultRow]:
+        """Yield each row without empty values, with the id that comparisons use as `row_id`."""
         for name, record in zip(self.table.row_ids, self.table.opened.rows.records(), strict=False):
             row: ResultRow = {key: value for key, value in record.items() if value is not None}
             yield row | {"row_id": name}

@@ -189,6 +189,7 @@ class _Report:
         self._file.write(whole.end())
 
     def _block(self, name: str, text: str) -> None:
+        """Write a packed block as a data element, and count its size."""
         self._size += len(text)
         self._file.write(embed_json(name, as_data(text)))
 

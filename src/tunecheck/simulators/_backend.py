@@ -288,6 +288,7 @@ def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
 
 
 async def _await_result(work: Callable[[], object]) -> object:
+    """Call `work`, and await its result if that is a coroutine."""
     value = work()
     return await value if inspect.isawaitable(value) else value
 

@@ -197,6 +197,7 @@ def _score_interval(
     """
 
     def statistic(shares: Floats) -> Floats:
+        """Return the score statistic of each share, kept away from 0 and 1."""
         return _score(numpy.clip(shares, _NEARLY, 1 - _NEARLY), passed, rows - passed, counts, shared=shared)
 
     least, furthest = float(statistic(numpy.array([value]))[0]), _WIDER * normal_quantile(confidence) ** 2
@@ -205,6 +206,7 @@ def _score_interval(
     limits = limits_under(places, passed, rows, counts, confidence, shared=shared)
 
     def accepted(shares: Floats) -> Flags:
+        """Return which shares the test does not reject; critical values are interpolated."""
         return statistic(shares) - least <= numpy.interp(shares, places, limits)
 
     low, high = (_furthest(accepted, value, end) for end in (left, right))

@@ -115,6 +115,7 @@ def smallest_binary(
     )
 
     def shown(difference: float) -> bool:
+        """Return whether the test shows this difference with the wanted power."""
         share = max(discordance, difference)
         spread = size * math.sqrt(share) + chance * math.sqrt(max(0.0, share - difference**2))
         return math.sqrt(rows) * difference >= spread

@@ -59,6 +59,7 @@ def _rows_of_verdicts(gone: int, come: int, difference: Estimate, margin: float)
     n, width = difference.n, normal_quantile(difference.confidence)
 
     def decided(times: float) -> bool:
+        """Return whether `times` as many rows would show the loss to be below or beyond the margin."""
         score = tango_score(gone * times, come * times, n * times, -margin)
         return score > width or score <= -width
 

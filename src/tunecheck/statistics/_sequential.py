@@ -248,6 +248,7 @@ def _capital_of(changes: Floats) -> Callable[[float], float]:
     values, counts = numpy.unique(changes, return_counts=True)
 
     def logarithm(mean: float) -> float:
+        """Return the logarithm of the capital after bets on all changes against this mean."""
         gains = numpy.log1p(numpy.outer(stakes, (values - mean) / (1 + mean))) @ counts
         return float(numpy.logaddexp.reduce(weights + gains))
 

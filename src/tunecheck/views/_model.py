@@ -163,6 +163,7 @@ def print_view(view: View, console: Console) -> None:
 
 
 def _line(sentence: Sentence) -> Line:
+    """Return a sentence as styled text for the terminal."""
     from rich.text import Text
 
     return Text.assemble(*((printable(piece.text), _STYLES[piece.style]) for piece in words_of(sentence)))
@@ -268,6 +269,7 @@ def _word_sizes(table: Table, columns: Sequence[int], sizes: Sequence[int]) -> l
 
 
 def _is_number_column(table: Table) -> Callable[[int], bool]:
+    """Return a function that tells whether a column, by its index, is right-aligned as numbers are."""
     return lambda at: table.alignment(at) == "right"
 
 
