@@ -125,12 +125,12 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         for name, value in self.parameters.items():
             shown = name if value is None else f"{name} {str(value).lower()}"
             other = self._name(name, {})
-            yield f"{shown} is not taken by this model: {f'sent as {other}' if other else 'left out'}"
+            yield f"this model refuses {shown}, which is {f'sent as {other}' if other else 'left out'}"
         if self.formats:
-            instead = "asked for a JSON object" if self.formats == ("json_schema",) else "left out"
-            yield f"{FORMAT} {self.formats[-1]} is not taken by this model: {instead}"
+            instead = "replaced by a JSON object" if self.formats == ("json_schema",) else "left out"
+            yield f"this model refuses {FORMAT} {self.formats[-1]}, which is {instead}"
         if self.room:
-            yield f"the limit of tokens was raised to {self.room:,} for judging: the model used all of it to think"
+            yield f"the token limit was raised to {self.room:,} for judging, because the model used all of it to think"
 
 
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:

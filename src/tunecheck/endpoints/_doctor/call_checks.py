@@ -118,7 +118,7 @@ def _spelling(arguments: JSON) -> tuple[Status, str, str] | None:
     found = arguments_problem(arguments) if isinstance(arguments, str) else ("bad_arguments", None)
     if found is None:
         return None
-    how = {"double_encoded": "are encoded twice", "trailing_tag": "have a tag behind them"}
+    how = {"double_encoded": "are encoded twice", "trailing_tag": "are followed by a tag"}
     return "fail", how.get(found[0], "are no JSON object"), cause_named(found[0]).advice
 
 
@@ -199,7 +199,7 @@ def calls_in_parallel(answers: Answers) -> Diagnosis:
     cities = {str(call.arguments.get("city")).lower() for call in answer.calls}
     if all(any(wanted in city for city in cities) for wanted in ("lisbon", "oslo")):
         return Diagnosis("pass", answer.shown())
-    evidence = f"calls for two cities were asked for; {len(answer.calls)} came: {answer.shown()}"
+    evidence = f"calls for two cities were asked for; the answer has {len(answer.calls)}: {answer.shown()}"
     return Diagnosis("warn", evidence, "set parallel_tool_calls, or check that the parser reads more than one call")
 
 
@@ -210,7 +210,7 @@ def results_are_understood(answers: Answers) -> Diagnosis:
         return Diagnosis("pass", answer.shown())
     if answer.calls:
         advice = "the chat template leaves out messages of the role tool: the model does not see results"
-        return Diagnosis("fail", f"it asks again for what it was given: {answer.shown()}", advice)
+        return Diagnosis("fail", f"the model calls again instead of using the result: {answer.shown()}", advice)
     return Diagnosis("fail", f"the result ({RIGHT['result'].text}) is not in the answer: {answer.shown()}")
 
 

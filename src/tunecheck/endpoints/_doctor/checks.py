@@ -39,16 +39,16 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
     leaked = next((answer for answer in answers.answered if answer.thinks_aloud), None)
     if leaked is not None:
         advice = f"{answers.serving.advice('reasoning')}; Tunecheck separates it from the answer itself"
-        return Diagnosis("fail", f"the model's reasoning stands in its text: {clean(leaked.raw_text, 120)}", advice)
+        return Diagnosis("fail", f"the model's reasoning is in its text: {clean(leaked.raw_text, 120)}", advice)
     swallowed = next((answer for answer in answers.answered if answer.is_all_reasoning), None)
     if swallowed is not None:
         evidence = (
-            f"a whole answer stands in the reasoning, its text is empty: {clean(swallowed.completion.reasoning, 120)}"
+            f"a whole answer is in the reasoning, and its text is empty: {clean(swallowed.completion.reasoning, 120)}"
         )
         return Diagnosis("fail", evidence, "leave the reasoning parser out, or choose that of the model's family")
     given = next((answer.completion.reasoning for answer in answers.answered if answer.completion.reasoning), None)
     if given:
-        return Diagnosis("pass", f"given apart: {clean(given, 100)}")
+        return Diagnosis("pass", f"returned apart from the text: {clean(given, 100)}")
     for answer in answers.answered:
         usage, length = answer.completion.usage, len(answer.text)
         tokens = usage.output_tokens or usage.reasoning_tokens or 0
@@ -57,7 +57,7 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
             advice = "let the service return reasoning, if it can: you pay for it, and it shows why an answer is wrong"
             evidence = f"{tokens} output tokens for {length} characters: there is reasoning, and it is not given"
             return Diagnosis("warn", evidence, advice)
-    return Diagnosis("pass", f"none is seen in {len(answers.answered)} answers")
+    return Diagnosis("pass", f"no reasoning in {len(answers.answered)} answers")
 
 
 def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
@@ -106,7 +106,7 @@ def _finish_reasons_are_true(answers: Answers) -> Diagnosis:
     called = next((completion for completion in whole if completion.tool_calls), None)
     if said is None or (called is not None and called.finish_reason is None):
         if answers.as_text:
-            return Diagnosis("skip", "this kind of endpoint gives none")
+            return Diagnosis("skip", "this kind of endpoint returns no finish reason")
         return Diagnosis("warn", "no finish_reason is given: cut-off answers look whole")
     if called is not None and str(called.finish_reason).lower() not in _ENDS | _ENDS_OF_CALLS:
         return Diagnosis("warn", f"a whole call ends with finish_reason {clean(called.finish_reason)}")
@@ -135,7 +135,7 @@ def _stop_tokens_are_taken_away(answers: Answers) -> Diagnosis:
             return Diagnosis("fail", f"{found[0]} is left in the text: {clean(answer.text, 100)}", advice, change)
     if not any(answer.raw_text for answer in answers.answered):
         return Diagnosis("skip", "no answer has text")
-    return Diagnosis("pass", "none in any text")
+    return Diagnosis("pass", "no text contains one")
 
 
 _REPEAT = "measure with --repeat, and compare runs with that in mind"
@@ -147,12 +147,12 @@ def _answers_repeat(answers: Answers) -> Diagnosis:
     if once.error or again.error:
         return Diagnosis("warn", f"temperature 0 is refused: {once.refusal or again.refusal}")
     if "temperature" in answers.facts.parameters:
-        return Diagnosis("warn", "temperature 0 is not taken: answers are drawn, and differ from run to run", _REPEAT)
+        return Diagnosis("warn", "the API refuses temperature 0: answers differ from run to run", _REPEAT)
     if not (once.text or again.text):
         return Diagnosis("skip", "neither of the two answers has text")
     if once.text == again.text:
-        return Diagnosis("pass", f"twice the same at temperature 0: {once.shown()}")
-    return Diagnosis("warn", f"two answers at temperature 0: {once.shown()} / {again.shown()}", _REPEAT)
+        return Diagnosis("pass", f"the same answer twice at temperature 0: {once.shown()}")
+    return Diagnosis("warn", f"two answers at temperature 0 differ: {once.shown()} / {again.shown()}", _REPEAT)
 
 
 def _streams_are_the_same(answers: Answers) -> Diagnosis:
@@ -161,14 +161,14 @@ def _streams_are_the_same(answers: Answers) -> Diagnosis:
     if streamed.error is not None:
         return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "leave stream: out")
     if not streamed.answers_something and whole.answers_something:
-        return Diagnosis("fail", f"streamed, nothing comes; whole, it is {whole.shown()}", "leave stream: out")
+        return Diagnosis("fail", f"the stream is empty; the whole answer is {whole.shown()}", "leave stream: out")
     if streamed.completion.usage.output_tokens is None and whole.completion.usage.output_tokens is not None:
         return Diagnosis("warn", "no tokens are reported in streams: cost is estimated by characters")
     if not whole.calls:
         return Diagnosis("skip", f"there is no call to compare; a text comes as a stream: {streamed.shown()}")
     if [call.name for call in streamed.calls] != [call.name for call in whole.calls] or _lost(whole, streamed):
         advice = "the server's tool parser loses parts of calls in streams: ask without stream:, or update it"
-        return Diagnosis("fail", f"streamed, the call is {streamed.shown()}; whole, it is {whole.shown()}", advice)
+        return Diagnosis("fail", f"as a stream, the call is {streamed.shown()}; without, it is {whole.shown()}", advice)
     first = streamed.completion.first_token_ms
     return Diagnosis("pass", "the same call as a stream" + (f", its first token after {first:.0f} ms" if first else ""))
 
@@ -208,8 +208,8 @@ def _parameters_are_taken(answers: Answers) -> Diagnosis:
     refused = [name for name in facts.parameters if name in given]
     sent = facts.parameters_of(given)
     if refused:
-        advice = "each run finds this out once, and leaves out or renames the refused parameters"
-        return Diagnosis("warn", "; ".join(f"{name} is not taken" for name in refused), advice, {"parameters": sent})
+        advice = "each run learns this once, and then leaves out or renames the refused parameters"
+        return Diagnosis("warn", "; ".join(f"the API refuses {name}" for name in refused), advice, {"parameters": sent})
     limit = output_limit(sent)
     longest = max((answer.completion.usage.output_tokens or 0 for answer in answers.answered), default=0)
     if limit is not None and longest > limit:
@@ -240,7 +240,7 @@ class DoctorCheck:
         if without_tools:
             return Diagnosis("skip", without_tools)
         if self.of_chat and answers.as_text:
-            return Diagnosis("skip", "only chat completions are asked for streams")
+            return Diagnosis("skip", "only chat completions can be streamed")
         error = next((answers[name].error for name in self.needs if answers[name].error), None)
         if error is not None:
             return Diagnosis("fail", clean(str(error), 200), self.refused or advice_on(error), remedy_for(error))
