@@ -199,7 +199,7 @@ def calls_in_parallel(answers: Answers) -> Diagnosis:
     cities = {str(call.arguments.get("city")).lower() for call in answer.calls}
     if all(any(wanted in city for city in cities) for wanted in ("lisbon", "oslo")):
         return Diagnosis("pass", answer.shown())
-    evidence = f"calls for two cities were asked for; the answer has {len(answer.calls)}: {answer.shown()}"
+    evidence = f"calls for two cities were asked for; {len(answer.calls)} came: {answer.shown()}"
     return Diagnosis("warn", evidence, "set parallel_tool_calls, or check that the parser reads more than one call")
 
 
