@@ -284,7 +284,7 @@ def test_a_judged_run_killed_at_five_points_ends_as_one_that_was_not(
     assert len(workspace.bought()) == len(unbroken.bought())
     expected = unbroken.results()
     told = [
-        note for note in strict_json((workspace.run / "metrics.json").read_bytes())["notes"] if "this model refuses" in note
+        note for note in strict_json((workspace.run / "metrics.json").read_bytes())["notes"] if "model refuses" in note
     ]
     assert len(told) == strict, "what the service does not take is found out, and said, once"
     for name, found in workspace.results().items():
