@@ -244,7 +244,7 @@ class Scheduler:
         return target.tokens <= self.tokens and target.at_us <= self.now_us
 
     def _let_time_pass(self) -> _Doing[Task | None]:
-        """Move the clock to the end of one wait after another until a test is free, and return that test.
+        """Move the clock a second past one wait's end after another until a test is free, and return that test.
 
         None if no test waits for time any more.
         """

@@ -263,7 +263,7 @@ class PythonScanner:
         return read
 
     def _unescape(self, escape: re.Match[str]) -> str:
-        """Return the character for an escape such as `\\n` or `\\x41`."""
+        """Return the character for an escape such as `\\n` or `\\x41`; raise UnreadableError for one that is broken."""
         whole: str = escape[0]
         code = whole[1:]
         plain = _PLAIN_ESCAPES.get(code)

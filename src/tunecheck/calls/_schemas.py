@@ -342,7 +342,7 @@ def _step(place: JSON, step: str | int) -> JSON:
 
 
 def type_of(value: JSON) -> str:
-    """Return JSON Schema's name for the type of a value, "integer" for whole numbers."""
+    """Return JSON Schema's name for the type of a JSON value; 5 is an "integer", 5.0 a "number"."""
     if isinstance(value, bool):
         return "boolean"
     names = {str: "string", int: "integer", float: "number", dict: "object", list: "array"}
@@ -531,8 +531,9 @@ def _fetch_nothing(uri: str) -> NoReturn:
 
 
 def _plain_types(node: JSON) -> JSON:
-    """Return a copy of the schema with BFCL's type names replaced by JSON Schema's; data (enum, default, …) is
-    unchanged.
+    """Return a copy of the schema with BFCL's type names replaced by JSON Schema's, and without `"type": "any"`.
+
+    Data (enum, default, …) is unchanged.
     """
     if isinstance(node, list):
         return [_plain_types(item) for item in node]

@@ -95,6 +95,7 @@ class FileSource(Source):
     """A file on disk, read in chunks."""
 
     def __init__(self, path: Path) -> None:
+        """Take a file without opening it."""
         self.path: Path = path
         self.place = path.absolute()  # the current folder may change while rows are read
         self.name = path.stem

@@ -29,7 +29,7 @@ CallMode = Literal["tools", "text"]
 
 
 def mode_of(results: Iterable[object], *, model: str = "") -> CallMode:
-    """Return how the model was prompted: a list as a result, or as a step, comes from tools.
+    """Return how the model was prompted: "tools" if a result or one of its steps is a list of calls, else "text".
 
     If the results do not decide, `FC` in the model's name means tools.
     """

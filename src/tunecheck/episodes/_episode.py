@@ -113,6 +113,7 @@ class Episode:
     """The known events of a conversation, also by turn."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
+        """Begin a conversation with these events, in order."""
         self.events: list[Event] = []
         self.turns: list[EpisodeTurn] = []
         for event in events:

@@ -196,6 +196,9 @@ class StateCheck:
         """Judge a conversation with as many turns as the ground truth, without searching for causes.
 
         If the row's simulators cannot be started, it is not scored; a benchmark's rules (not `strict`) fail it.
+
+        Raises:
+            DataError: the constants for long context are needed but missing.
         """
         if given.truth.long_context:
             _ = self.services.constants  # raises here, because missing constants are not the row's fault

@@ -68,7 +68,10 @@ def _parts(before: object, after: object) -> Iterator[tuple[object, object, obje
 
 
 def deviations(expected: States, actual: States) -> Iterator[Change]:
-    """Yield the differences of the actual states from the expected ones; values that are not expected are ignored."""
+    """Yield the differences of the actual states from the expected ones.
+
+    Simulators and top-level values that are not expected are ignored.
+    """
     for simulator, state in expected.items():
         other = actual.get(simulator, {})
         for name, value in state.items() if state != other else ():

@@ -222,8 +222,9 @@ class ConversationTarget(EndpointTargetBase):
         )
 
     def _dialect(self, row: Row, offer: Offer, wording: Wording, mode: CallMode) -> Dialect:
-        """Return the dialect for the row: that of `compat`'s benchmark, in text mode also that of the row's own, else
-        ours.
+        """Return how the model gets functions and writes calls in this conversation.
+
+        That is as in the benchmark of `compat`; in text mode, also as in the benchmark that the row belongs to.
         """
         if mode == "tools":
             benchmark = self._benchmark
@@ -241,10 +242,10 @@ class ConversationTarget(EndpointTargetBase):
         return None if name is None else self._owners[name]
 
     def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:
-        """Return the texts for the model: the given ones, else the model family's, else the benchmark's for its rows,
-        else ours.
+        """Return the texts for the model: the given ones, else its family's, else the benchmark's for its rows, else
+        the shipped ones.
 
-        Without `needs_copy`, ours replace the benchmark's, which must be read from the user's copy.
+        Without `needs_copy`, the shipped ones replace the benchmark's, which must be read from the user's copy.
         """
         if self._wording is not None:
             return self._wording

@@ -114,7 +114,10 @@ def align(costs: Sequence[Sequence[int | None]]) -> Positions:
 
 
 def _trace_back(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int, int]]]) -> Positions:
-    """Return the pairs of the best alignment, by following the table from its start."""
+    """Return the pairs of the best alignment.
+
+    `best[row][column]` is (minus the number of pairs, their cost) of the best alignment of the rest from there on.
+    """
     pairs: Positions = []
     row = column = 0
     while row < len(best) - 1 and column < len(best[0]) - 1:

@@ -119,9 +119,9 @@ def bleu(reference: Tokens, candidate: Tokens) -> float:
 
 
 def _precisions(common: Sequence[int], length: int) -> list[float]:
-    """Return the precision of each order of n-grams; orders without common ones are smoothed by method 4.
+    """Return the precision of each order of n-grams, by the number of `common` ones and the response's length in words.
 
-    For a response of a single word, they are left out instead.
+    An order without common n-grams is smoothed (method 4 of Chen and Cherry), or left out for a response of one word.
     """
     precisions: list[float] = []
     smoothed = 0
@@ -221,7 +221,7 @@ def rouge_n(reference: list[str], candidate: list[str], order: int) -> RougeScor
 
 
 def rouge_lsum(reference: str, candidate: str) -> RougeScore:
-    """Return ROUGE-L over lines: of each reference line, all words in common, in order, with any candidate line.
+    """Return ROUGE-L over lines: a word of a reference line counts if it is common, in order, to any candidate line.
 
     A word counts at most as often as both texts have it, as in version 1.5.5 of the original script.
 
