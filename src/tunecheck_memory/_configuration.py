@@ -198,7 +198,7 @@ class _Reader:
         return read if self.seed is None else msgspec.structs.replace(read, seed=self.seed)
 
     def _run_name(self, config: _Config) -> str:
-        """Return the benchmark's name, by default the file's; it must be usable as a folder's name."""
+        """Return the benchmark's name, by default the file's; raise ConfigurationError if no folder can have it."""
         name = self.path.stem if config.run_name is None else config.run_name
         if not name.strip(". ") or _FOLDER_NAME.fullmatch(name) is None:
             problem = "run_name must be a folder's name: not blank, at most 120 characters, none of /\\:*?\"<>|"

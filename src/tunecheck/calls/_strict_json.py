@@ -65,7 +65,7 @@ def check_size(text: str) -> None:
 
 
 def kind_of(value: object) -> str:
-    """Return the kind of a JSON value in words, for a problem's text."""
+    """Return the kind of a JSON value in words, such as "a number", for an error message."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -170,10 +170,10 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
     except ValueError:  # the limit of Python's int()
         raise UnreadableError("an integer has too many digits") from None
     except RecursionError:
-        raise UnreadableError(f"nested deeper than {max_depth} levels") from None
+        raise UnreadableError(f"the JSON is nested deeper than {max_depth} levels") from None
     brackets = text.count("{", position, end) + text.count("[", position, end)
     if brackets > max_depth and _is_deeper(value, max_depth):
-        raise UnreadableError(f"nested deeper than {max_depth} levels")
+        raise UnreadableError(f"the JSON is nested deeper than {max_depth} levels")
     return value, end
 
 

@@ -51,7 +51,7 @@ class Judging:
         )
 
     def ignores(self, path: str) -> bool:
-        """Return True if the row's settings exclude this path, or a part of the state that contains it, from the
+        """Return True if the row's settings exclude this place in the state, or one that contains it, from the
         comparison.
         """
         return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in self.ignored)

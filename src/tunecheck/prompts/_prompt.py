@@ -99,7 +99,7 @@ class ImageFiles:
         return self.urls.get(link) if own else None
 
     def digest(self) -> list[str]:
-        """Return a text for each image file that changes with its link or content."""
+        """Return one text for each image file; it changes if the file's link or content does."""
         return [
             f"{link} {hashlib.blake2b(url.encode(), digest_size=16).hexdigest()}"
             for link, url in sorted(self.urls.items())

@@ -172,7 +172,7 @@ def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
 
 
 def _said_items(reply: str) -> list[tuple[str, JSON]] | None:
-    """Return (name, quantity) of each listed item; None if the reply is not such a list."""
+    """Return (name, quantity) of each listed item; None if the reply is not such a list, or lists too many."""
     try:
         items = convert_value(_inner_list(_read(reply)), list[_Listed])
     except msgspec.ValidationError:

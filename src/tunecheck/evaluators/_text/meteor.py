@@ -287,7 +287,7 @@ class WordNet:
         self._places = range(lemmas)
 
     def synsets(self, word: str) -> list[Synset]:
-        """Return all sets of synonyms that contain the word or a base form: of nouns, verbs, adjectives, then adverbs."""
+        """Return all sets of synonyms of the word or a base form: of nouns, verbs, adjectives, then adverbs."""
         form = word.lower()
         return [
             Synset(part, tuple(map(self._lemma, self._names[slice(*self._name_starts[number : number + 2])])))
