@@ -80,7 +80,8 @@ def exact(value: object) -> JSON:
     """Copy a value to plain JSON types exactly: nothing is rounded, replaced or left out.
 
     Raises:
-        UnreadableError: the value contains something without a JSON form (such as NaN), or exceeds the limits above.
+        UnreadableError: the value contains something without a JSON form (such as NaN), more than 200,000 values, or
+            more than 100 levels.
     """
     return _exact(value, [MAX_VALUES], 0)
 

@@ -67,10 +67,10 @@ def _texts(row: Mapping[str, object], column: str) -> list[str]:
 
 
 def _truth(value: JSON, at: int, turns: int) -> list[list[JSON]]:
-    """Return one alternative ground truth: a list of calls for each turn.
+    """Return one alternative ground truth: a list of calls for each turn. `at` is its index, for the message.
 
     Raises:
-        UnusableRowError: it has another form, or another number of turns; the message counts it by `at`.
+        UnusableRowError: it has another form, or another number of turns than the ground truth.
     """
     name = f"{JUDGING_COLUMNS[2]}[{at}]"
     truth = [as_list(turn, f"{name}[{number}]") for number, turn in enumerate(as_list(value, name))]

@@ -192,8 +192,8 @@ class Episode:
 
     @classmethod
     def read(cls, record: Mapping[str, object]) -> Episode:
-        """Return the events in the `inference_log` of a record of a result file, BFCL's or ours; without a log, no
-        events.
+        """Return the events in the `inference_log` of a record of a result file, BFCL's or Tunecheck's; none without a
+        log.
         """
         log = record.get("inference_log")
         turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
