@@ -107,11 +107,7 @@ def is_loopback(host: str) -> bool:
 
 
 def proxy_for(url: str) -> Proxy | None:
-    """Return the environment's proxy for this address, or None (always for this machine).
-
-    Raises:
-        ConfigurationError: the proxy's address is wrong.
-    """
+    """Return the environment's proxy for this address, or None (as for this machine); refuse a wrong proxy address."""
     target = urlsplit(url)
     host = target.hostname or ""
     if is_loopback(host) or urllib.request.proxy_bypass(f"{host}:{target.port or _PORTS[target.scheme]}"):
@@ -285,11 +281,7 @@ class HttpTransport:
 
 
 async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_bytes: int) -> Reply:
-    """Read a reply to its end, or a stream to its last event, and note when each part arrived.
-
-    Raises:
-        AttemptFailed: the reply is larger than `most_bytes`.
-    """
+    """Read a reply to its end, a stream to its last event, with arrival times; AttemptFailed above `most_bytes`."""
     loop = asyncio.get_running_loop()
     body = bytearray()
     arrivals: list[tuple[int, float]] = []
@@ -312,10 +304,7 @@ async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_by
 def tls_context() -> ssl.SSLContext:
     """Return a TLS context with the system's certificates.
 
-    SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE can name other certificates.
-
-    Raises:
-        ConfigurationError: the certificates that a variable names cannot be read.
+    SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE can name others; ConfigurationError if these cannot be read.
     """
     for variable in _CERTIFICATES:
         place = os.environ.get(variable)
