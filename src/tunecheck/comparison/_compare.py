@@ -365,7 +365,7 @@ def _history(against: Sequence[RunComparison], runs: Runs) -> list[History]:
 
 
 def _best(runs: Runs, against: Sequence[RunComparison]) -> Selection | None:
-    """Return the selection among the same runs; None if they cannot be ranked, e.g. if no row is in all of them."""
+    """Return the selection among the same runs; None if they cannot be ranked, as without a row in all of them."""
     try:
         return selection_of(runs, against)
     except ConfigurationError:

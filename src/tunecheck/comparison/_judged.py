@@ -185,7 +185,7 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
 
 
 def _shared_calibration(evaluator: str, base: RunTable, new: RunTable) -> JudgeCalibration | None:
-    """Return the saved calibration of the judge of both runs; None if none is saved."""
+    """Return the saved calibration of the judge of both runs; None without one."""
     judge = new.evaluators[evaluator].judge
     return _calibration(new, judge) or _calibration(base, judge)
 

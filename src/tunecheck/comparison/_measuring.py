@@ -230,7 +230,7 @@ def _counts(table: RunTable, chosen: Chosen) -> Counts:
 
 
 def rows_needed(metric: MetricComparison, margin: float) -> int | None:
-    """Return how many rows would decide whether a difference of this size is within the margin; None if none would."""
+    """Return how many rows would show a difference of this size to be within or beyond the margin; None if none do."""
     counted_rows = None if metric.b is None or metric.c is None else (metric.b, metric.c)
     discordant = counted_rows if metric.raw is None else None  # a judge's counts are not corrected for its errors
     return rows_to_decide(metric.difference, margin, higher_is_better=metric.higher_is_better, discordant=discordant)

@@ -415,7 +415,7 @@ class _Weighed:
         return needed_text(self.metric.difference.n, self._rows_needed())
 
     def _rows_needed(self) -> int | None:
-        """Estimate how many rows would show this difference, or that it is irrelevant; None if none would."""
+        """Estimate how many rows would show this difference, or that it is irrelevant; None if no number does."""
         margin, difference = self.pair.settings.margin, self.metric.difference
         found = rows_needed(self.metric, margin or 0.0)
         if found is not None and margin is None:  # the corrected test needs more rows

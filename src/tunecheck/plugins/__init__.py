@@ -5,9 +5,7 @@ and holds a `Plugin`: names, one-line helps, and where each thing is loaded from
 same way. docs/plugins.md shows a whole plug-in.
 
     _interface    Plugin, Extension, and the protocols that extensions satisfy
-    _installed    the plug-ins of this environment
-    _names        extensions by kind and name, installed ones and files of the workspace
-    _files        files of the workspace as modules
+    _names        the installed plug-ins, and extensions by kind and name, also from files of the workspace
 """
 
 from tunecheck._lazy import attach_stub
