@@ -184,7 +184,7 @@ def test_a_run_that_was_deleted_on_the_server_is_noticed_and_made_anew_when_aske
     body = json.dumps({"run_id": first.run_id}).encode()
     urllib.request.urlopen(urllib.request.Request(f"{server}/api/2.0/mlflow/runs/delete", body, JSON)).close()
     with pytest.raises(
-        UploadError, match=f"{first.run_id} was deleted at the destination; make it anew with: .* --again"
+        UploadError, match=f"{first.run_id} was deleted at the destination; upload it again with: .* --again"
     ):
         MlflowUploader(server).upload(run)
     results = str(run.folder.parent)

@@ -206,7 +206,7 @@ def test_a_run_that_is_at_work_elsewhere_is_not_resumed(tmp_path: Path, proxy: F
         wait_until(lambda: shipped(container, proxy) > 0)
         second = Machine(tmp_path / "second", proxy, first.address, endpoint)
         code, _, err = second.says("evaluate", "--resume", "last", "--endpoint", "endpoint.yaml", "--quiet")
-        assert (code, "is being worked on by" in err) == (1, True)
+        assert (code, "is working on run" in err) == (1, True)
         process.terminate()
         process.wait()
 
@@ -231,10 +231,10 @@ def test_a_machine_that_was_cut_off_gives_way_to_the_one_that_went_on(
         assert code == 0, told
         process.send_signal(signal.SIGCONT)
         _, told = process.communicate(timeout=60)
-        assert (process.returncode, "another machine has gone on with" in told) == (1, True), told
+        assert (process.returncode, "another machine has continued" in told) == (1, True), told
     assert second.says("runs", "last", "--verify")[0] == 0
     code, _, told = first.says("runs")
-    assert (code, "what only this one had of it is kept in" in told) == (0, True), told
+    assert (code, "what only this machine had of it is kept in" in told) == (0, True), told
     assert first.rows() == second.rows()
 
 
@@ -259,7 +259,7 @@ def test_an_outage_of_a_minute_pauses_only_the_mirror(
         proxy.down = False
         assert len(server.requests) > before
         _, told = process.communicate(timeout=200)
-    assert (process.returncode, "it is tried again" in told) == (0, True), told
+    assert (process.returncode, "Tunecheck tries again" in told) == (0, True), told
     assert len(Machine(tmp_path / "second", proxy, machine.address).rows()) == 60
 
 

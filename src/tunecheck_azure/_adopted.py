@@ -44,7 +44,10 @@ def names_of(module: str) -> Callable[[str], object]:
 
 @functools.cache
 def _subclass(name: str, module: str) -> object:
-    """Return a class as a subclass that translates errors. Enumerations and other objects stay as they are."""
+    """Return a class as a subclass whose `__init__` and `__call__` raise our errors. Other objects stay as they are.
+
+    Public parents of the class become subclasses in the same way, so that `isinstance` holds between adopted classes.
+    """
     package = import_module(module)
     theirs: object = getattr(package, name)
     if not isinstance(theirs, type) or "__members__" in dir(theirs):
@@ -60,6 +63,7 @@ def _subclass(name: str, module: str) -> object:
 
 
 def _translate_errors(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a method of a class that is not typed here
+    """Return a function or coroutine function that raises our EvaluationException for the package's."""
     if not inspect.iscoroutinefunction(function):
         return translate_errors()(function)
 

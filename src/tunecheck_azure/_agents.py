@@ -63,6 +63,7 @@ class TaskAdherenceEvaluator(AzureJudge):
         self.threshold = threshold
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
+        """Return the prompt's inputs: system message, question, the agent's texts, and its calls."""
         system, query = system_and_question(history(normalize_messages(turn["query"]), with_system=True))
         response, calls = said_and_called(answer(normalize_messages(turn["response"]), with_calls=True))
         return {"system_message": system, "query": query, "response": response, "tool_calls": calls}
@@ -84,6 +85,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     error_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
 
     def _check(self, inputs: Inputs) -> None:
+        """Refuse inputs that lack a query, definitions, or both a response and calls in Azure's format."""
         self.check_text_or_messages("Query", inputs.get("query"))
         self.check_definitions(inputs.get("tool_definitions"), required=True)
         response = refusal(self.check_text_or_messages, "Response", inputs.get("response"))
@@ -96,6 +98,10 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         return [{name: inputs.get(name) for name in self.ways[0]}]
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
+        """Return the prompt's inputs, or the reason why the metric does not apply.
+
+        Calls come from the response if it has any, otherwise from `tool_calls`.
+        """
         response, definitions = turn["response"], turn["tool_definitions"]
         calls = calls_with_results(response) or turn["tool_calls"] or (response if isinstance(response, str) else None)
         if not calls:
@@ -110,6 +116,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         return {"query": normalize_messages(turn["query"]), "tool_calls": calls, "tool_definitions": definitions}
 
     async def _judge_turn(self, calls: ModelCalls, turn: Inputs) -> Verdict:
+        """Return the verdict on a turn, with the score also under the key `gpt_tool_call_accuracy`."""
         judged = await super()._judge_turn(calls, turn)
         score = judged[self.metric]
         return judged if score is None else {self.metric: score, f"gpt_{self.metric}": score, **judged}

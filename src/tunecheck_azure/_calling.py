@@ -27,6 +27,7 @@ _TOOL_CALLS = ("tool_call", "openapi_call")
 
 @functools.cache
 def _validator(kind: str) -> jsonschema_rs.Validator:
+    """Return the validator for one kind of input, a definition in `inputs.json`."""
     schemas = json.loads(files("tunecheck_azure").joinpath("inputs.json").read_bytes())
     return jsonschema_rs.validator_for({**schemas, "$ref": f"#/$defs/{kind}"})
 
@@ -65,6 +66,10 @@ class AzureEvaluator(Evaluator):
     """The parameters that the pipeline binds to columns."""
 
     def __init_subclass__(cls) -> None:
+        """Set the evaluator's id in Foundry from the class's name, and its signature from `ways`.
+
+        Only Tunecheck's own classes get an id.
+        """
         super().__init_subclass__()
         if is_shipped(cls.__module__):
             words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__.removesuffix("Evaluator"))
@@ -83,7 +88,10 @@ class AzureEvaluator(Evaluator):
         self.check_text_or_messages("the conversation's list of messages", value["messages"])
 
     def check_text_or_messages(self, label: str, value: object) -> None:
-        """Check that a value is a text or a list of messages, and not empty."""
+        """Check that a value is a text or a list of messages, and not empty. `label` names it in errors.
+
+        An assistant's calls of tools in `refused_tools` are refused, too.
+        """
         if value is None or (isinstance(value, (str, list)) and not value):
             raise self._lacking(f"{label} is missing or empty")
         self._fits("said", label, value)
@@ -115,6 +123,7 @@ class AzureEvaluator(Evaluator):
             self._fits("calls", "tool_calls", value)
 
     def _fits(self, kind: str, label: str, value: object) -> None:
+        """Check that a value fits the JSON Schema for its kind of input. `label` names it in the error."""
         error = next(_validator(kind).iter_errors(plain(value)), None)
         if error is not None:
             place = "".join(f"[{step!r}]" for step in error.instance_path)
@@ -229,7 +238,10 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
 
 
 def over_turns(turns: Sequence[Verdict]) -> Verdict:
-    """Merge the turns' verdicts: means of numbers, else the last turn's value; `evaluation_per_turn` has all values."""
+    """Merge the turns' verdicts: means of numbers, otherwise the last turn's value.
+
+    `evaluation_per_turn` has all values. A single turn's verdict is returned unchanged.
+    """
     if len(turns) == 1:
         return turns[0]
     per_turn: dict[str, list[JSON]] = {}

@@ -96,6 +96,7 @@ def evaluate(
 
 
 def _run(execution: Execution, uploader: UploaderLike | None) -> EvaluationResult:
+    """Run the execution and return its result, or raise EvaluationException if the target answered no row."""
     try:
         return run_execution(execution, uploader, None)
     except UnansweredError as error:
@@ -124,7 +125,11 @@ def _own_arguments(kwargs: Mapping[str, object]) -> EvaluateArguments:
 
 
 def _check(data: object, evaluators: object, evaluation_name: object, target: object, output_path: object) -> None:
-    """Check the arguments before any file is read."""
+    """Check the arguments before any file is read.
+
+    Raises:
+        EvaluationException: an argument is wrong, with the text of Azure AI Evaluation.
+    """
     paths = (str, os.PathLike)
     if data is None:
         raise mistake("The 'data' parameter is required for evaluation.")
@@ -151,12 +156,16 @@ def _check(data: object, evaluators: object, evaluation_name: object, target: ob
 
 
 def _is_grader(evaluator: object) -> bool:
+    """True for a grader of Azure OpenAI, which only the service can run."""
     kinds = type(evaluator).__mro__
     return any(kind.__name__ == "AzureOpenAIGrader" and kind.__module__.startswith("azure.ai.") for kind in kinds)
 
 
 def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, Mapped]:
-    """Return an evaluator's mapping. `${data.a.b}` means the column `a.b` if the data has it, else a nested value."""
+    """Return an evaluator's column mapping, parsed. `${data.a.b}` means the column `a.b` if the data has it.
+
+    Otherwise it means a nested value. As in Azure AI Evaluation, each row must have every mapped value.
+    """
     if not all(isinstance(value, str) and _REFERENCE.fullmatch(value) for value in mapping.values()):
         raise mistake(
             "Unexpected references detected in 'column_mapping'. Ensure only ${target.} and ${data.} are used."
@@ -184,6 +193,11 @@ class _Script:
         evaluators: Mapping[str, object],
         config: Mapping[str, EvaluatorConfig],
     ) -> None:
+        """Read the data's columns and bind the evaluators.
+
+        Raises:
+            EvaluationException: the data cannot be read, or a parameter of the target or of an evaluator has no column.
+        """
         self.dataset = AzureRows(data, numbered=target is not None)
         try:
             self.columns = self.dataset.scan().columns
@@ -204,7 +218,7 @@ class _Script:
             self.check_parameters(None)
 
     def _mapping(self, evaluators: Mapping[str, object], config: Mapping[str, EvaluatorConfig]) -> MappingLayers:
-        """Return the mapping of each evaluator: its own mapping, or else the default.
+        """Return the mapping of each evaluator: its own mapping, or else the default. Own mappings are kept in `_own`.
 
         In the default, leaves of nested objects can be used by their names.
         """
@@ -215,6 +229,7 @@ class _Script:
         return {name: read.get(name, default) for name in evaluators} | {"default": default, "target": {}}
 
     def execution(self, settings: RunSettings) -> Execution:
+        """Return the execution of the target and the evaluators over the data, which has NaN for missing values."""
         target = None
         if self._target is not None:
             at_once = settings.concurrency or DEFAULT_CONCURRENCY
@@ -243,7 +258,10 @@ class _Script:
         )
 
     def _missing(self, evaluator: BoundEvaluator, answers: Collection[str]) -> list[str]:
-        """Return the parameters without a column, for the set of inputs that lacks the fewest."""
+        """Return the required parameters without a column, or an empty list.
+
+        If the evaluator takes several sets of inputs, the set that lacks the fewest counts.
+        """
         mapping = self._layers[evaluator.name]
         choices = []
         for choice in evaluator.signature.choices:
@@ -252,12 +270,14 @@ class _Script:
         return min(choices, key=len, default=[])
 
     def _has(self, mapped: Mapped | None, name: str, answers: Collection[str]) -> bool:
+        """Return whether a parameter has a value: from its mapping, or from a column with its name."""
         if isinstance(mapped, Reference):
             return self.dataset.has(mapped) if mapped.source == "data" else mapped.steps[0] in answers
         return mapped is not None or name in self.columns or name in answers
 
 
 def _check_target(target: _Adapted, columns: Collection[str]) -> None:
+    """Refuse data that has no column for a target's parameter, or has a column for an earlier target's output."""
     if any(column.startswith("__outputs.") for column in columns):
         raise mistake('The column cannot start from "__outputs." if target was defined.')
     missing = [name for name in target.__signature__.parameters if name not in columns]

@@ -123,6 +123,10 @@ def as_evaluation_exception(target: ErrorTarget = ErrorTarget.EVALUATE) -> Itera
 
 
 def _as_both_errors(error: TunecheckError, target: ErrorTarget) -> EvaluationException:
+    """Return an error as an instance of EvaluationException and of its own class, with its attributes.
+
+    A ConfigurationError is blamed on the user, other errors on the system or, for a run, on nobody.
+    """
     kind = type(error)
     names = {"__module__": __name__, "__doc__": kind.__doc__}
     both: type[EvaluationException] = type(kind.__name__, (EvaluationException, kind), names)

@@ -62,6 +62,13 @@ class _PromptJudge(PromptyEvaluator):
         return self._loop.run(work)
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
+        """Return the verdict with Azure AI Evaluation's keys and token counts.
+
+        A judgement without a score becomes a skipped verdict.
+
+        Raises:
+            EvaluationException: the score must be from 1 to 5, but is not.
+        """
         result, key = super()._verdict(judgements, note), self._output.metric
         answer, completions = judgements[-1].answer, judgements[-1].completions
         tokens = tokens_of(completions)
@@ -154,6 +161,7 @@ class AzureJudge(AzureEvaluator):
 
     @cached_property
     def _asked(self) -> _PromptJudge:
+        """The prompt evaluator of this judge, made at the first use: a wrong model is an error of the first call."""
         with as_evaluation_exception(self.error_target):
             score, reason = (None, None) if self.own_prompt else ("score", "reason")
             output = JudgeOutput(self.metric, score, reason, threshold=self._threshold)
@@ -162,6 +170,11 @@ class AzureJudge(AzureEvaluator):
         return asked
 
     def _prompt_file(self) -> Path:
+        """Return the metric's prompt file, Tunecheck's own or that of the installed azure-ai-evaluation.
+
+        Raises:
+            EvaluationException: azure-ai-evaluation is not installed.
+        """
         if self.own_prompt:
             return shipped_prompt(self.metric, Path("prompty"))
         with suppress(ModuleNotFoundError):
@@ -208,6 +221,11 @@ class AzureJudge(AzureEvaluator):
         return over_turns(await asyncio.gather(*(self._judge_turn(calls, turn) for turn in turns)))
 
     async def _judge_turn(self, calls: ModelCalls, turn: Inputs) -> Verdict:
+        """Return the verdict on one turn, asked through `calls`.
+
+        A turn to which the metric does not apply, such as one that ends with a call, gets a skipped verdict without a
+        call.
+        """
         prepared = self._prepare(turn)
         if self.judges_replies and not isinstance(prepared, str) and _is_intermediate(turn.get("response")):
             prepared = "Intermediate response. Please provide the agent's final response for evaluation."
@@ -222,7 +240,7 @@ class AzureJudge(AzureEvaluator):
         return judged
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
-        """Return the prompt's inputs, or a text with the reason why the metric does not apply."""
+        """Return the prompt's inputs, or a text with the reason why the metric does not apply. NaN becomes None."""
         seen = {name: normalize_messages(value) if name in _MESSAGES else value for name, value in turn.items()}
         if self.own_prompt:
             seen = {
@@ -233,6 +251,11 @@ class AzureJudge(AzureEvaluator):
 
 
 def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
+    """Return a model configuration with the credential, unless it has a key.
+
+    Raises:
+        EvaluationException: the value is no model that judges take.
+    """
     known = _is_configuration(config) if isinstance(config, Mapping) else isinstance(config, (Endpoint, str, Path))
     if not known:
         raise mistake("Model config validation failed.", ErrorCategory.MISSING_FIELD, ErrorTarget.UNKNOWN)
@@ -319,6 +342,10 @@ class GroundednessEvaluator(AzureJudge):
         return mistake(f"{told} {needed}", ErrorCategory.MISSING_FIELD, self.error_target)
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
+        """Return the prompt's inputs, or the reason why the metric does not apply.
+
+        Without a context, the results of the agent's file searches are the context.
+        """
         query, response, context = turn["query"], turn["response"], turn["context"]
         if isinstance(response, list) and not context:
             context, response = found_in_files(response)
@@ -343,6 +370,7 @@ class SimilarityEvaluator(AzureJudge):
     error_target = ErrorTarget.SIMILARITY_EVALUATOR
 
     def _incomplete(self, single: Inputs) -> EvaluationException:
+        """Return the error for missing inputs, which names the first of them."""
         missing = next(name for name, value in single.items() if value is None)
         either = f"Either 'conversation' or individual inputs must be provided. '{missing}' is missing."
         return mistake(either, ErrorCategory.MISSING_FIELD, self.error_target)
@@ -385,6 +413,11 @@ class QAEvaluator(AzureEvaluator):
         f1_score_threshold: float = 0.5,
         **kwargs: object,
     ) -> None:
+        """Create the five judges and the F1 evaluator.
+
+        Raises:
+            EvaluationException: a threshold is not a number.
+        """
         super().__init__()
         kinds: dict[type[AzureJudge], float] = {
             GroundednessEvaluator: groundedness_threshold,
@@ -428,6 +461,7 @@ class QAEvaluator(AzureEvaluator):
         return self._together(judged, inputs)
 
     def _together(self, judged: Sequence[Verdict], inputs: Inputs) -> Verdict:
+        """Return the verdicts of the judges and of the F1 evaluator as one, with all values of turns together."""
         whole: Verdict = {}
         per_turn: dict[str, JSON] = {}
         for verdict in (self._evaluators[-1](**inputs), *judged):

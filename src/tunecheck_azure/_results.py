@@ -16,6 +16,7 @@ Table = dict[str, list[object]]
 """The values of each column, one per row."""
 
 _GAP = object()
+"""Marks a value that a row lacks."""
 
 INPUTS, OUTPUTS = "inputs.", "outputs."
 _SEVERE = 4
@@ -81,7 +82,8 @@ def _unfold(row: ResultRow, own: tuple[str, ...], *, apart: bool) -> dict[str, o
 def _fill_gaps(values: list[object], *, is_whole: bool) -> list[object]:
     """Return a column as pandas does: NaN for each missing value, and for each None in a column of numbers.
 
-    A column of None alone stays as it is. So does a column that is not `is_whole`: other rows have no such leaf.
+    A column of None alone stays as it is. So does a column that is not `is_whole`, because other rows have no such
+    leaf.
     """
     if not is_whole:
         return values
@@ -96,7 +98,7 @@ def _fill_gaps(values: list[object], *, is_whole: bool) -> list[object]:
 
 
 def rows_of(table: Table, count: int) -> list[dict[str, object]]:
-    """Return the table as rows, without the gaps. `count` is the number of rows if there are no columns."""
+    """Return the table as rows, without the columns that a row lacks. `count` is the number of rows without columns."""
     columns = list(table)
     return [
         {column: value for column, value in zip(columns, row, strict=True) if value is not _GAP}
@@ -134,7 +136,10 @@ def metrics_of(table: Table, evaluators: Mapping[str, object]) -> dict[str, obje
 
 
 def _rate(key: str) -> tuple[str, Callable[[float], float]] | None:
-    """Return the name of a safety metric's rate and a function that turns a value into 1 or 0, else None."""
+    """Return the name of the rate that a safety metric gets, and a function that turns its values into 1 or 0.
+
+    None for other metrics.
+    """
     if key == "groundedness_pro_label":
         return "groundedness_pro_passing_rate", float
     if key.removesuffix("_label").lower() in _LABELS and key.endswith("_label"):
@@ -172,7 +177,10 @@ def _mean(values: Sequence[object]) -> float | None:
 
 
 def _own(name: str, evaluator: object, columns: Table) -> dict[str, object]:
-    """Return the metrics of an evaluator's `__aggregate__` method. It gets all rows, also those that failed."""
+    """Return the metrics of an evaluator's `__aggregate__` method, if it has one. It gets all rows, also failed ones.
+
+    If the method fails, the metrics are empty and a warning tells why.
+    """
     aggregate = getattr(evaluator, "__aggregate__", None)
     own = {column.partition(".")[2]: values for column, values in columns.items() if column.startswith(f"{name}.")}
     if aggregate is None:

@@ -63,7 +63,7 @@ class AzureRows(Dataset):
         """The columns that are NaN, by row number. A row's entry exists once the row was read."""
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows, each with every column."""
+        """Yield the rows, each with every column of the data. The columns that are NaN are noted in `gaps`."""
         columns = sorted(self.scan().columns)
         for row in super().rows():
             gaps = [name for name in columns if name not in row.values or (self._is_csv and row.values[name] == "")]
@@ -91,6 +91,7 @@ class AzureRows(Dataset):
         return mapping
 
     def _leaf_paths(self) -> Iterator[tuple[str, ...]]:
+        """Yield the paths of columns with a dot in their names, and of leaves of objects if these become columns."""
         columns = self.scan().columns
         yield from ((column,) for column in columns if "." in column and not column.startswith("__outputs."))
         if takes_apart(columns):

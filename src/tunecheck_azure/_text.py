@@ -22,6 +22,7 @@ class _Texts(AzureEvaluator, ours.TextEvaluator):
         return over_turns([self._compare(**turn) for turn in self._turns(inputs)])
 
     def _compare(self, response: object, ground_truth: object) -> Verdict:
+        """Return the verdict on a pair of texts, or raise EvaluationException if one is not a text."""
         for name, value in (("response", response), ("ground_truth", ground_truth)):
             if not isinstance(value, str):
                 raise mistake(f"{type(self).__name__}: {name} must be a text, not a {type(value).__name__}")

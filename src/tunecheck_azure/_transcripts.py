@@ -26,18 +26,21 @@ def normalize_messages(value: object) -> object:
 
 
 def _is_approval(message: object) -> bool:
+    """True for a message that asks for an approval of a tool's call, or answers such a request."""
     return isinstance(message, Mapping) and any(
         (message.get("role"), part.get("type")) in _APPROVALS for part in _messages(message.get("content"))
     )
 
 
 def _unify_types(message: object) -> object:
+    """Return a message with one type for calls and one for results in its content."""
     if not isinstance(message, Mapping) or not _messages(message.get("content")):
         return message
     return {**message, "content": [_rename_keys(part) for part in _as_list(message["content"])]}
 
 
 def _rename_keys(part: object) -> object:
+    """Return a part of a message with the type and key of a call or a result; other parts are unchanged."""
     type = part.get("type") if isinstance(part, Mapping) else None
     if not isinstance(part, Mapping) or not isinstance(type, str) or type not in _RENAMED:
         return part
@@ -92,11 +95,13 @@ def answer(response: object, *, with_calls: bool = False) -> object:
 
 
 def _results(tools: list[Message]) -> dict[object, object]:
+    """Return the results of calls by the calls' ids."""
     parts = ((each["tool_call_id"], part) for each in tools for part in _messages(each.get("content")))
     return {id: part.get(_RESULT) for id, part in parts if part.get("type") == _RESULT}
 
 
 def _calls_in_lines(message: Message, results: Mapping[object, object]) -> Iterator[str]:
+    """Yield a line for each call of a message, and one for its result if `results` has it by the call's id."""
     for part in _messages(message.get("content")):
         if part.get("type") != _CALL:
             continue
@@ -115,13 +120,19 @@ def _calls_in_lines(message: Message, results: Mapping[object, object]) -> Itera
 
 
 def system_and_question(query: object) -> tuple[object, object]:
-    """Return the last system message and the last question, from messages that `history` returned unchanged."""
+    """Return the last system message and the last question of messages, each empty if missing.
+
+    A value that is not a list is returned as the question.
+    """
     last = {each.get("role"): each.get("content", "") for each in _messages(query)}
     return last.get("system", ""), last.get("user", "") if isinstance(query, list) else query
 
 
 def said_and_called(response: object) -> tuple[object, str]:
-    """Return the assistant's texts, and the calls with their results, if `answer` returned the messages unchanged."""
+    """Return the assistant's texts, and its calls with their results, as two texts.
+
+    A response that is not a list of messages is returned unchanged, with an empty text of calls.
+    """
     said: list[str] = []
     tools: list[str] = []
     for message in _messages(response):
@@ -146,7 +157,10 @@ def calls_with_results(response: object) -> list[Message]:
 
 
 def found_in_files(response: list[object]) -> tuple[str, list[object]]:
-    """Return the text that an agent's file searches found, and the response without these searches."""
+    """Return the text that an agent's file searches found, and the response without these searches.
+
+    The text is empty if there is none.
+    """
     searches = [call for call in calls_with_results(response) if call.get("name") == "file_search"]
     lines = [
         f"{each.get('file_name', 'Unknown file name')}:\n- {part['text']}---\n\n"

@@ -33,7 +33,7 @@ class Traces:
         self._readers = [VerdictReader(*each) for each in counted_metrics(run.rows(), primaries).items()]
 
     def rows(self) -> list[ResultRow]:
-        """Return the rows that become traces, failed rows first."""
+        """Return the rows that become traces, at most `MOST`: failed rows first, in their order."""
         failed: list[ResultRow] = []
         others: list[ResultRow] = []
         for row in self._run.rows():
@@ -53,6 +53,7 @@ class Traces:
         return {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "tunecheck"}, "spans": spans}]}]}
 
     def _span(self, row: ResultRow) -> JSON:
+        """Return a row as an OTLP span, which starts when the metrics were written and lasts for the row's latency."""
         begun = self._moment_ms * 1_000_000
         attributes = {
             "mlflow.spanType": "CHAIN",
@@ -94,6 +95,7 @@ class Traces:
         return {"trace": {"trace_info": trace}}
 
     def _assessments(self, row: ResultRow) -> Iterator[JSON]:
+        """Yield each evaluator's verdict on a row, unless it is not applicable or has no value."""
         for reader in self._readers:
             verdict = reader.read(row)
             if verdict.word == "not_applicable":
@@ -115,6 +117,7 @@ class Traces:
             yield {**found, "rationale": verdict.reason[:_LONGEST_REASON]} if verdict.reason else found
 
     def _outputs(self, row: ResultRow) -> dict[str, JSON]:
+        """Return the target's outputs: the output columns without those of evaluators and the log."""
         own = tuple(f"outputs.{reader.name}." for reader in self._readers)
         return {
             name.removeprefix("outputs."): _within_64_bits(value)
@@ -130,7 +133,10 @@ class Traces:
 
 
 def _feedback(verdict: Verdict, error: JSON) -> dict[str, JSON] | None:
-    """Return a verdict as MLflow's feedback: pass or fail, else the score or the error; None if it has none of them."""
+    """Return a verdict as MLflow's feedback: pass or fail as a boolean, otherwise the score or the error.
+
+    None for a verdict without any of them.
+    """
     if verdict.word == "error":
         told = error if isinstance(error, dict) else {}
         said: JSON = {"error_code": str(told.get("type") or "Error"), "error_message": str(told.get("message") or "")}
@@ -140,6 +146,7 @@ def _feedback(verdict: Verdict, error: JSON) -> dict[str, JSON] | None:
 
 
 def _source(entry: EvaluatorEntry) -> JSON:
+    """Return the source of an assessment: an LLM judge or code, with the evaluator's type."""
     return {
         "source_type": "CODE" if entry.judge is None else "LLM_JUDGE",
         "source_id": (entry.type or "evaluator")[:250],

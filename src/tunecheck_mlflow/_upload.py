@@ -52,7 +52,7 @@ _MOST_CHARACTERS = 500
 def parameters(manifest: Mapping[str, JSON]) -> dict[str, str]:
     """Return the run's arguments as flat keys, such as `dataset.path` and `evaluators.bleu.threshold`.
 
-    The manifest already masks secrets.
+    Long values are cut. The manifest already masks secrets.
     """
     flat = {"name": str(manifest.get("name"))}
     for part in _PARTS:
@@ -63,6 +63,10 @@ def parameters(manifest: Mapping[str, JSON]) -> dict[str, str]:
 
 
 def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
+    """Yield the values of nested objects as text with dotted names.
+
+    Null values and keys in `_NOT_LOGGED` are left out.
+    """
     if isinstance(value, dict):
         for key, entry in value.items():
             if key not in _NOT_LOGGED:
@@ -74,7 +78,7 @@ def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
 
 
 def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
-    """Return the metrics that repeat another one, such as the mean of passes, which is the pass rate."""
+    """Return the names of metrics that repeat another metric, such as the mean of passes, which is the pass rate."""
     evaluators = run.manifest().evaluators
     repeated = {f"{name}{ending}" for name in metrics for ending in REPEATED} & metrics.keys()
     binary = {
@@ -142,7 +146,7 @@ class MlflowUploader(Uploader):
         destination = f"{self.uri} {self._experiment}"
         super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
-            raise ConfigurationError("MLFLOW_TRACKING_TOKEN and _PASSWORD need an https address, or unset them")
+            raise ConfigurationError("MLFLOW_TRACKING_TOKEN and _PASSWORD are sent to https addresses only; unset them")
 
     def check(self, *, simulated: bool) -> None:
         """Raise an error before a run if the upload after it would be refused or a package is missing."""
@@ -178,6 +182,10 @@ class _MlflowUpload(RunUpload):
             self._redactor.add(Secret(secret))
 
     def send(self) -> None:
+        """Do the remaining steps of the upload and end the run.
+
+        Files and traces that were sent before are not sent again.
+        """
         if self._known.run_id is None:
             self._known.experiment_id = self._call(EXPERIMENT, self._experiment_id)
             self._record.save()
@@ -203,6 +211,7 @@ class _MlflowUpload(RunUpload):
         return bool(run.info.lifecycle_stage != "deleted")
 
     def _experiment_id(self) -> str:
+        """Return the id of the experiment, which is created if it does not exist."""
         from mlflow.exceptions import MlflowException
 
         found = self._client.get_experiment_by_name(self._experiment)
@@ -214,6 +223,7 @@ class _MlflowUpload(RunUpload):
         return str(found.experiment_id)
 
     def _find_run(self) -> bool:
+        """Look for a run with this upload's marker, and note its id in the record. Returns whether it was found."""
         marked = f"tags.`{MARKER}` = '{self._known.marker}'"
         found = self._call(FIND, self._client.search_runs, [self._known.experiment_id], marked, max_results=1)
         if found:
@@ -221,6 +231,7 @@ class _MlflowUpload(RunUpload):
         return bool(found)
 
     def _create_run(self) -> None:
+        """Create the run with the upload's marker as a tag, without retries, and note its id in the record."""
         # Not with the client's own method, which would send the request again if the reply is lost.
         body: JSON = {
             "experiment_id": self._known.experiment_id,
@@ -241,6 +252,7 @@ class _MlflowUpload(RunUpload):
         self._log_entries(PARAMETERS, "params", entries)
 
     def _log_metrics(self) -> None:
+        """Log the metrics, without those that repeat another one."""
         from mlflow.entities import Metric
 
         keys, moment = metric_keys(self._contents.metrics), self._contents.moment_ms
@@ -267,7 +279,10 @@ class _MlflowUpload(RunUpload):
         self._client.log_inputs(self._run_id, [DatasetInput(dataset, [tag])])
 
     def _send_traces(self) -> None:
-        """Send rows as traces, unless they were sent before or the server takes no traces."""
+        """Send rows as traces, unless they were sent before, and record that.
+
+        A server that takes no traces is no error.
+        """
         table = next(each for each in self._contents.artifacts if each.name == TABLE)
         if self._known.traces_of == table.sha256:
             return
@@ -286,6 +301,7 @@ class _MlflowUpload(RunUpload):
         self._record.save()
 
     def _write_tags(self) -> None:
+        """Write the run's tags, its id, and the tag by which MLflow shows the table of rows."""
         from mlflow.entities import RunTag
 
         logged: list[JSON] = [{"path": TABLE, "type": "table"}]
@@ -299,7 +315,11 @@ class _MlflowUpload(RunUpload):
     # -- calls
 
     def _call(self, step: UploadStep, action: Callable[..., T], *given: Any, **options: Any) -> T:  # noqa: ANN401 - the action's
-        """Call MLflow's package. Raise its errors, and those of the file storage, as UploadErrors."""
+        """Call a function of MLflow's package and return its result.
+
+        Raises:
+            UploadError: the function failed, also by an error of the file storage.
+        """
         from mlflow.exceptions import MlflowException
 
         try:
@@ -311,7 +331,11 @@ class _MlflowUpload(RunUpload):
             raise UploadError(step, self._reason_text(error), unsure=True) from None
 
     def _post(self, step: UploadStep, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
-        """Send a request with the client's sign-in and retries, for which it has no suitable method."""
+        """Send a request with the client's sign-in and return the reply's JSON. The client has no suitable method.
+
+        Raises:
+            UploadError: the request failed, or the reply has an error status.
+        """
         from mlflow.utils.credentials import get_default_host_creds
         from mlflow.utils.rest_utils import http_request
 
@@ -336,6 +360,11 @@ def _check_installed() -> None:
 
 
 def _read_uri(text: str) -> str:
+    """Return the server's address without a slash at its end.
+
+    Raises:
+        ConfigurationError: the text is no http address, or contains a user or password.
+    """
     try:
         parts = urlsplit(text.strip())
         host, _ = parts.hostname, parts.port
@@ -345,7 +374,7 @@ def _read_uri(text: str) -> str:
         raise ConfigurationError("the MLflow server must be an address such as https://mlflow.example.org")
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(
-            "the MLflow server's address holds a password: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+            "the MLflow server's address holds a user or password; set MLFLOW_TRACKING_USERNAME and _PASSWORD instead"
         )
     return text.strip().rstrip("/")
 

@@ -58,7 +58,7 @@ class Flight:
         return [row for row in self.chunk.rows if row.index not in self.finished]
 
     def take(self, portion: Portion) -> None:
-        """Add a portion of the task's results to the flight's progress."""
+        """Add a portion of the task's results to the flight: finished rows, and records of unfinished ones."""
         for rows, record in portion.records:
             for index in rows:
                 self.known.setdefault(index, []).append(record)
@@ -69,7 +69,10 @@ class Flight:
         self.stage = portion.stage or self.stage
 
     def of(self, rows: list[Row], *, isolated: bool = False) -> Chunk:
-        """Return some of the rows as a chunk for another task."""
+        """Return some of the rows as a chunk for another task, with the records that are known of them.
+
+        If `isolated`, that task runs the rows one by one in a process of their own.
+        """
         known = {row.index: self.known[row.index] for row in rows if row.index in self.known}
         return Chunk(tuple(rows), known, isolated)
 
@@ -113,6 +116,7 @@ class ChunkDriver:
             raise self._stop
 
     def _take(self, portion: Portion) -> None:
+        """Write a portion's records to the journal, and add its counts, notes and facts to those of the run."""
         for _, record in portion.records:
             self._journal.take(record)
         tally = self.tally
@@ -156,7 +160,10 @@ class ChunkDriver:
         return max(0, (self.plan.row_count or 0) - self._handed_out - self.tally.reused)
 
     def next_chunk(self, size: int) -> Chunk | None:
-        """Return the next chunk: rows of a lost task, else about `size` new rows; None if no row is left."""
+        """Return the next chunk: rows of a lost task, otherwise about `size` new rows, or None if no row is left.
+
+        Rows that the resumed run has finished are counted as reused.
+        """
         if self._again:
             return self._again.popleft()
         rows: list[Row] = []
@@ -175,7 +182,10 @@ class ChunkDriver:
         return Chunk(tuple(rows), {index: records for index, records in known.items() if records}) if rows else None
 
     def _known_records(self, row: Row) -> list[bytes] | None:
-        """Return a row's journal records from before a resume, or None if the row is finished."""
+        """Return a row's journal records from before a resume, or None if the row is finished. There may be none.
+
+        They are the target's answer or the steps of an unfinished one, then verdicts and the judges' calls.
+        """
         target, columns, records = self.plan.target, dict[str, JSON](), list[object]()
         if target is not None:
             input_hash = target.input_hash(row)
@@ -203,7 +213,8 @@ class ChunkDriver:
     def hand_on(self, flight: Flight, how: str, *, died: bool = False) -> Iterator[Portion]:
         """Queue the unfinished rows of a lost task again, and yield the error of a row that killed its process.
 
-        `died` is true if the process of an isolated row died, false if the whole task was lost.
+        `how` says how the task ended. `died` is true if the process of an isolated row died, false if the whole task
+        was lost. Rows that were in flight in several lost tasks are isolated, to find the one that kills its process.
         """
         rest = flight.rest
         if not rest:
@@ -227,14 +238,17 @@ class ChunkDriver:
             self._again.append(flight.of(suspects[at : at + size], isolated=True))
 
     def _blame(self, flight: Flight, row: Row, how: str) -> Portion:
-        """Record the error of a row that killed its process, in the stage that it had begun."""
+        """Return the error of a row that killed its process as a portion. The flight notes it, too."""
         error = Error(row.index, row.id, flight.stage or "target", "WorkerDied", how)
         portion = Portion([((row.index,), dumps(error))])
         flight.take(portion)
         return portion
 
     def _in_flight(self, flight: Flight, rest: list[Row]) -> list[Row]:
-        """Return the rows that may have been in flight in a lost task, also rows that it had not reported yet."""
+        """Return the rows that may have been in flight in a lost task.
+
+        These are the answered rows, which were being judged, and the first unanswered ones, also if not reported yet.
+        """
         asked = [row.index for row in rest if not flight.is_answered(row)][: UNREAD * self.plan.concurrency]
         return [row for row in rest if row.index in asked or flight.is_answered(row)]
 

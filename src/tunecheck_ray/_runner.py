@@ -151,6 +151,11 @@ class RayDriver(ChunkDriver):
     # -- the cluster
 
     def _connect(self) -> None:
+        """Connect to Ray, start the actor with the services on this node, and prepare the tasks.
+
+        Raises:
+            RunError: Ray cannot be reached or started.
+        """
         ray = self._ray
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # otherwise Ray reports usage to its makers
         if self._address is None:
@@ -179,6 +184,7 @@ class RayDriver(ChunkDriver):
         )(run_chunk)
 
     def _job(self) -> RayJob:
+        """Return the input that all tasks of the run share."""
         most = self._execution.settings.max_cost
         return RayJob(
             run_id=self.plan.run_id,
@@ -221,7 +227,11 @@ class RayDriver(ChunkDriver):
         return max(1, min(_MOST_ROWS, max(fair, min(_ROUNDS * self.plan.concurrency, 2 * fair))))
 
     def _next_portions(self) -> list[Portion]:
-        """Wait briefly for portions, and return those that have arrived."""
+        """Wait briefly for portions, and return those that have arrived.
+
+        A task that has sent nothing for a long time is cancelled. The run is stopped if the actor with the services is
+        lost.
+        """
         streams = {flight.stream: flight for flight in self._flights}
         time.sleep(_PAUSE_S)
         self._ray.wait([*streams], num_returns=1, timeout=_WAIT_S, fetch_local=False)
@@ -260,7 +270,7 @@ class RayDriver(ChunkDriver):
             yield from self._end_task(flight, "Ray lost the worker")
 
     def _end_task(self, flight: _RayFlight, how: str, *, stop: bool = False, died: bool = False) -> Iterator[Portion]:
-        """Queue the unfinished rows of a task that has ended for other tasks, or stop the run if `stop` is true.
+        """Remove a task that has ended; queue its unfinished rows for other tasks, or stop the run if `stop` is true.
 
         `how` is the reason of an early end; `died` is true if the process of an isolated row died.
         """
@@ -290,6 +300,11 @@ def _take_signals_back() -> None:
 
 
 def _ray() -> Any:  # noqa: ANN401 - a module without types
+    """Return Ray's module, which does not print errors of workers.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+    """
     try:
         import ray.exceptions
 

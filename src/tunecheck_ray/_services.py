@@ -76,7 +76,7 @@ class RequestWindow:
         self._turn = asyncio.Lock()
 
     async def take(self, units: float) -> EndCall:
-        """Wait for room; see `Bucket.take`."""
+        """Wait for room, and return the function that ends the call; see `Bucket.take`."""
         async with self._turn:
             await self._pace.take(units)
             while (wait_s := self._wait_s()) > 0:
@@ -126,7 +126,10 @@ class TaskServer:
         self._stopped = asyncio.Event()
 
     async def take(self, task: str, name: str, kind: int, wanted: list[float]) -> list[int]:
-        """Wait for room in an endpoint's limit. Return tickets for at least the first of the calls."""
+        """Wait for room in an endpoint's limit of this kind; return tickets for at least the first of the calls.
+
+        `wanted` has the units of each call. A task that was given up waits for ever.
+        """
         ends = [await self._buckets[name, kind].take(wanted[0])]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_TOGETHER_S):
@@ -167,7 +170,10 @@ class TaskServer:
             await held.__aexit__(None, None, None)
 
     async def answer(self, task: str, key: str) -> dict[str, JSON] | None:
-        """Return a judge's answer that another task has or is waiting for, or None if the caller must make the call."""
+        """Return a judge's answer that another task has or is waiting for, or None if the caller must make the call.
+
+        After None, other tasks wait until the caller shares its answer.
+        """
         while (known := self._answers.get(key)) is not None:
             if (found := await asyncio.shield(known)) is not None:
                 return found
@@ -179,7 +185,7 @@ class TaskServer:
         return None
 
     async def share(self, key: str, answer: dict[str, JSON] | None) -> None:
-        """Store a judge's answer for the other tasks. `answer` is None if the call failed."""
+        """Give a judge's answer to the tasks that wait for it and keep it. With None, one of them makes the call."""
         self._getting.pop(key, None)
         known = self._answers.get(key) if answer is not None else self._answers.pop(key, None)
         if known is not None and not known.done():
@@ -208,6 +214,7 @@ class TaskServer:
         await self._stopped.wait()
 
     async def _while_wanted(self, task: str) -> None:
+        """Return at once, unless the task was given up: then wait for ever, so that the task gets nothing more."""
         if task in self._given_up:
             await asyncio.Event().wait()  # for ever: the driver ignores this task's portions
 
@@ -229,6 +236,7 @@ class _SharedBucket:
         return await granted
 
     async def _ask(self) -> None:
+        """Request room in the actor for all waiting calls, until each has its ticket."""
         actor, task = self._services.actor, self._services.task
         while self._waiting:
             wanted = [units for units, _ in self._waiting]
@@ -251,7 +259,11 @@ class _SharedBudget(Budget):
 
     @contextlib.asynccontextmanager
     async def reserved(self, name: str, expected: float) -> AsyncIterator[Reservation]:
-        """Reserve the cost of a call in the actor; see `Budget.reserved`."""
+        """Reserve the cost of a call in the actor; see `Budget.reserved`.
+
+        Raises:
+            StopRunError: the budget does not allow the call.
+        """
         granted = await self._services.actor.reserve.remote(self._services.task, name, expected)
         if isinstance(granted, str):
             raise StopRunError(granted)

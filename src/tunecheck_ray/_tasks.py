@@ -45,6 +45,7 @@ def run_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd
 
 
 def _portions(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
+    """Yield the portions of a chunk that runs in this process. An error becomes the end of the run."""
     try:
         runner, services = _open_job(job)
         services.task = task
@@ -89,6 +90,10 @@ def _open_job(job: bytes) -> tuple[ChunkRunner, TaskServices]:
 
 
 def _run_isolated_chunk(job: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
+    """Run a chunk in a child process and yield its portions.
+
+    If the process dies or falls silent, the last item says how it ended, and the task goes on living.
+    """
     import ray
 
     context = multiprocessing.get_context("spawn")
@@ -123,6 +128,7 @@ def _serve_isolated(address: str, job: bytes, task: str, chunk: Chunk, connectio
 
 
 def _end_with_the_task() -> None:
+    """End this child process when the task's process has ended."""
     task = multiprocessing.parent_process()
     assert task is not None
     task.join()

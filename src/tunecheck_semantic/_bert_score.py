@@ -43,6 +43,7 @@ class BertScoreEvaluator(SemanticEvaluator):
         threshold: float = 0.5,
         render_calls: bool = False,
     ) -> None:
+        """Check the arguments and find the model, which is loaded at the first row."""
         name = os.fspath(model)
         super().__init__(model=name, layer=layer, threshold=threshold, render_calls=render_calls)
         check_installed("bert_score")
@@ -57,6 +58,7 @@ class BertScoreEvaluator(SemanticEvaluator):
         return {**super().arguments, "model_digest": digest(self._folder)}
 
     def _judge(self, pair: TextPair) -> Verdict:
+        """Return the verdict on a pair of texts: F1, with precision, recall, layer and cut texts as properties."""
         from tunecheck_semantic._local import load_model
 
         model = load_model(self._folder)
@@ -76,7 +78,10 @@ class BertScoreEvaluator(SemanticEvaluator):
 
 
 def _match_tokens(candidate: EncodedText, reference: EncodedText) -> tuple[float, float]:
-    """Return precision and recall: the mean of each token's best cosine in the other text (equation 1 of the paper)."""
+    """Return precision and recall: the mean of each token's best cosine in the other text (equation 1 of the paper).
+
+    A text without words gives 0.
+    """
     import numpy as np
 
     given, wanted = (

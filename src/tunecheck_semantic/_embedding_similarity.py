@@ -45,6 +45,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         threshold: float = 0.7,
         render_calls: bool = False,
     ) -> None:
+        """Check the arguments, and find the local model or create the endpoint."""
         if (model is None) == (model_config is None):
             raise ConfigurationError("give either model (a local embedding model) or model_config (an endpoint)")
         if model is not None and _is_definition(Path(model)):
@@ -109,11 +110,17 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             await asyncio.to_thread(self._loop.close)
 
     async def _call_with(self, calls: ModelCalls, *, response: object, ground_truth: object) -> Verdict:
+        """Return the verdict on one row, with the texts' embeddings asked through `calls`."""
         assert self._embeddings is not None
         read = self._read(response, ground_truth)
         return await self._ask(calls, self._embeddings, read) if isinstance(read, TextPair) else read
 
     async def _ask(self, calls: ModelCalls, endpoint: EmbeddingEndpoint, pair: TextPair) -> Verdict:
+        """Return the verdict on a pair of texts, each embedded by the endpoint. Equal texts are one call.
+
+        Raises:
+            ReplyError: an embedding has only zeros, or the two have different lengths.
+        """
         requests = [text_request(text) for text in dict.fromkeys((pair.candidate, pair.reference))]
         completions = await asyncio.gather(*(calls.complete(endpoint, request) for request in requests))
         vectors = [unpacked_vector(completion.text or "") for completion in completions]
@@ -140,7 +147,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
 
 
 def _is_definition(path: Path) -> bool:
-    """Return whether a name is that of an endpoint's definition. A folder is always a model."""
+    """True if a name is that of an endpoint's definition, not of a model. A folder is always a model."""
     if os.path.isdir(path):  # noqa: PTH112 - any text may be given as a model's name
         return False
     files = (Path("endpoints", path.name + ending) for ending in _DEFINITIONS)
@@ -148,6 +155,7 @@ def _is_definition(path: Path) -> bool:
 
 
 def _tokens(completions: Sequence[Completion]) -> dict[str, JSON]:
+    """Return the calls' input tokens as a property, or nothing if the service counts none."""
     counts = [completion.usage.input_tokens for completion in completions]
     known = [count for count in counts if count is not None]
     return {"input_tokens": sum(known)} if known else {}

@@ -44,7 +44,11 @@ Vector: TypeAlias = npt.NDArray[np.float32]
 
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the cosine of the angle between two vectors, from -1 to 1."""
+    """Return the cosine of the angle between two vectors, from -1 to 1.
+
+    Raises:
+        ValueError: a vector has only zeros, or the vectors have different lengths.
+    """
     product = math.fsum(a * b for a, b in zip(first, second, strict=True))
     lengths = math.hypot(*first) * math.hypot(*second)
     if not lengths:
@@ -58,6 +62,11 @@ def packed_vector(vector: Vector) -> str:
 
 
 def unpacked_vector(text: str) -> Vector:
+    """Return the vector that `packed_vector` encoded.
+
+    Raises:
+        UnreadableReplyError: the text has another form, or the vector is empty, too long or not finite.
+    """
     try:
         vector = np.frombuffer(base64.b64decode(text, validate=True), _NUMBER)
     except (binascii.Error, ValueError):
@@ -75,7 +84,11 @@ class _Reply(msgspec.Struct):
 
 
 def read_embeddings(reply: JSON, count: int) -> list[Vector]:
-    """Return the vectors in an embeddings reply, in the order of the texts."""
+    """Return the vectors in an embeddings reply, in the order of the texts, of which there are `count`.
+
+    Raises:
+        UnreadableReplyError: the reply has another form or number of embeddings.
+    """
     try:
         data = msgspec.convert(reply, _Reply).data
     except (msgspec.ValidationError, OverflowError) as error:
@@ -90,6 +103,7 @@ def read_embeddings(reply: JSON, count: int) -> list[Vector]:
 
 
 def _vector(value: list[float] | str) -> Vector:
+    """Return an embedding given as numbers or as base64, or raise UnreadableReplyError."""
     if isinstance(value, str):
         return unpacked_vector(value)
     with np.errstate(over="ignore"):
@@ -97,10 +111,11 @@ def _vector(value: list[float] | str) -> Vector:
 
 
 def _check_vector(vector: Vector) -> Vector:
+    """Return the vector, or raise UnreadableReplyError if it is empty, too long or not finite."""
     if not 0 < len(vector) <= _MOST_NUMBERS:
-        raise UnreadableReplyError(f"an embedding has {len(vector)} numbers")
+        raise UnreadableReplyError(f"an embedding has {len(vector)} numbers, not 1 to {_MOST_NUMBERS}")
     if not np.isfinite(vector).all():
-        raise UnreadableReplyError("an embedding holds a number out of range")
+        raise UnreadableReplyError("an embedding has a number that is not finite")
     return vector
 
 
@@ -130,6 +145,8 @@ class _Embedded(Completion):
 
 @dataclass(frozen=True, slots=True)
 class _PendingText:
+    """A text that waits for its batch; `key` is its idempotency key, `answer` gets its completion."""
+
     text: str
     key: str
     answer: asyncio.Future[Completion]
@@ -153,7 +170,7 @@ class EmbeddingEndpoint(Endpoint):
     def __init__(self, chat: Endpoint) -> None:
         if not isinstance(chat, ChatEndpoint):
             raise ConfigurationError(
-                f"endpoint {chat.name!r} gives no embeddings: its kind must be openai (any server with /v1/embeddings) "
+                f"endpoint {chat.name!r} has no embeddings; its kind must be openai (any server with /v1/embeddings) "
                 "or azure_openai"
             )
         self.name = chat.name
@@ -167,6 +184,10 @@ class EmbeddingEndpoint(Endpoint):
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def complete(self, request: ChatRequest) -> Completion:
+        """Return the embedding of the request's text as a completion.
+
+        The text waits a few milliseconds for others and shares a request with them.
+        """
         loop = asyncio.get_running_loop()
         text = str(request.messages[-1].get("content"))
         pending = _PendingText(text, request.idempotency_key or uuid.uuid4().hex, loop.create_future())
@@ -188,6 +209,7 @@ class EmbeddingEndpoint(Endpoint):
         self._client.sign(user_agent)
 
     async def close(self) -> None:
+        """Stop the batches of the running event loop, whose callers get a cancellation, and close connections."""
         for task in list(self._under_way):
             if task.get_loop() is asyncio.get_running_loop():
                 task.cancel()
@@ -197,6 +219,7 @@ class EmbeddingEndpoint(Endpoint):
     # -- batches
 
     def _send(self, batch: list[_PendingText]) -> None:
+        """Close a batch for further texts, and start the task that sends it."""
         if batch is self._open:
             self._open = []
         task = asyncio.get_running_loop().create_task(self._deliver(batch))
@@ -204,6 +227,11 @@ class EmbeddingEndpoint(Endpoint):
         task.add_done_callback(self._under_way.discard)
 
     async def _deliver(self, asked: Sequence[_PendingText]) -> None:
+        """Send the texts of a batch that are still wanted, and give each waiting caller its completion or the error.
+
+        If the service refuses the content of several texts, each is sent alone. If all of these succeed, the batch was
+        too large, and later batches are half as large.
+        """
         wanted = [one for one in asked if not one.answer.done()]
         if not wanted:
             return
@@ -225,6 +253,7 @@ class EmbeddingEndpoint(Endpoint):
                 one.answer.set_result(completion)
 
     async def _post_batch(self, asked: Sequence[_PendingText]) -> list[Completion]:
+        """Send texts in one request and return their completions, with the batch's tokens divided among them."""
         texts = [one.text for one in asked]
         expected = sum(map(len, texts)) // _CHARACTERS_PER_TOKEN if self._operation.counts_tokens else 0
         body = dumps({**self._operation.body, "input": texts})
@@ -241,6 +270,7 @@ class EmbeddingEndpoint(Endpoint):
 
 
 def _completion(vector: str, tokens: int | None, exchange: Exchange[Any]) -> Completion:
+    """Return a vector as a completion, with its share of the tokens and the request's latency and id."""
     reply = exchange.reply
     return _Embedded(
         text=vector,

@@ -62,6 +62,7 @@ class LocalModel:
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> list[Embedding]:
+        """Return the embedding of each text, and whether the text was cut to the model's limit."""
         cleaned = [_encodable(text) for text in texts]
         with self._one_at_a_time():
             vectors = self._model.encode(cleaned, show_progress_bar=False)
@@ -73,7 +74,7 @@ class LocalModel:
         ]
 
     def encode(self, text: str, layer: int) -> EncodedText:
-        """Return the states of a text's tokens after this layer."""
+        """Return the states of a text's tokens after this layer. Texts beyond the model's limit are cut."""
         cleaned = _encodable(text)
         with self._one_at_a_time(), torch.inference_mode():
             positions = getattr(self._encoder.config, "max_position_embeddings", _MOST_TOKENS)  # T5 has none

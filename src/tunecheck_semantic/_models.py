@@ -32,8 +32,8 @@ def find_model(name: str) -> Path:
     folder = next(filter(os.path.isdir, _places(name)), None)
     if folder is None:
         raise ConfigurationError(
-            f"there is no embedding model {name!r}: it is not a folder, not an installed package with a model, and "
-            "not in the Hugging Face cache; Tunecheck downloads no models"
+            f"there is no embedding model {name!r}: it is neither a folder, nor an installed package with a model, nor "
+            "in the Hugging Face cache; download it first, because Tunecheck downloads no models"
         )
     missing = [pattern for pattern in (_CONFIGURATION, _WEIGHTS) if not any(folder.glob(pattern))]
     if missing:
@@ -44,6 +44,7 @@ def find_model(name: str) -> Path:
 
 
 def _places(name: str) -> Iterator[Path]:
+    """Yield the possible folders of a model: a path, then folders of a package, then the Hugging Face cache."""
     yield Path(name).expanduser()
     if _PACKAGE.match(name):
         yield from _package_folders(name.replace("-", "_").replace(".", "_"))
@@ -51,7 +52,7 @@ def _places(name: str) -> Iterator[Path]:
 
 
 def _package_folders(module: str) -> Iterator[Path]:
-    """Yield the folders of an installed package that contain a model; the package is not imported."""
+    """Yield the folders of an installed package that contain a model. The package is not imported."""
     try:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):  # a module that is not a package, half imported or made by hand
@@ -62,6 +63,7 @@ def _package_folders(module: str) -> Iterator[Path]:
 
 
 def _cached_snapshot(name: str) -> Iterator[Path]:
+    """Yield the folder of a model in the Hugging Face cache, if it is there."""
     from huggingface_hub import snapshot_download
 
     try:
@@ -71,13 +73,14 @@ def _cached_snapshot(name: str) -> Iterator[Path]:
 
 
 def digest(folder: Path) -> str:
-    """Return a hash of the model's content as 16 hex digits. All files are read unless the hash is cached."""
+    """Return a hash of the model's content as 16 hex digits, which is cached until a file changes."""
     files = sorted([*folder.rglob("*.json"), *folder.rglob(_WEIGHTS)])
     return _digest(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files))
 
 
 @functools.lru_cache(maxsize=8)
 def _digest(files: tuple[tuple[Path, int, int], ...]) -> str:
+    """Return the hash of files. Their sizes and times are arguments only to make the cache notice changes."""
     found = hashlib.blake2b(digest_size=8)
     for path, *_ in files:
         with path.open("rb") as content:

@@ -22,6 +22,7 @@ class SemanticEvaluator(TextEvaluator):
         super().__init__(threshold, **arguments, threshold=threshold, render_calls=render_calls)
 
     def _read(self, response: object, ground_truth: object) -> TextPair | Verdict:
+        """Return the pair of texts to compare, or the verdict on a row that needs no model."""
         pair = super()._read(response, ground_truth)
         if not isinstance(pair, TextPair):
             return pair

@@ -69,6 +69,7 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
 
 
 def _service(options: ServeOptions) -> Service:
+    """Return the service that the options name, or raise ConfigurationError unless they name exactly one."""
     from tunecheck.cli import SIMULATED, WORKSPACE_SIMULATED, load_named
     from tunecheck.endpoints import ReplayEndpoint
     from tunecheck_serve._server import ModelServer
@@ -76,15 +77,13 @@ def _service(options: ServeOptions) -> Service:
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:
-        raise ConfigurationError(
-            "say what to serve: --replay FILE, --simulated DATASET, --service NAME, or --evaluator NAME"
-        )
+        raise ConfigurationError("give one of --replay FILE, --simulated DATASET, --service NAME and --evaluator NAME")
     if options.dataset is not None and options.replay is None:
-        raise ConfigurationError("--dataset is only for --replay: leave out --dataset, or add --replay")
+        raise ConfigurationError("--dataset is only for --replay; leave out --dataset, or add --replay FILE")
     if options.evaluator is not None:
         return _evaluator(options, options.evaluator)
     if options.set or options.judge:
-        raise ConfigurationError("--set and --judge are for an evaluator: give --evaluator NAME, or leave them out")
+        raise ConfigurationError("--set and --judge are for an evaluator; give --evaluator NAME, or leave them out")
     if options.service is not None:
         return _named_service(options.service)
     if options.simulated is not None:
@@ -107,6 +106,7 @@ def _named_service(name: str) -> Service:
 
 
 def _evaluator(options: ServeOptions, name: str) -> Service:
+    """Return a service with the evaluator, created with the parameters of --set and the model of --judge."""
     from tunecheck.cli import load_named, make_evaluators, settings_by_evaluator
     from tunecheck_serve._evaluator import ServedEvaluator
 
@@ -116,6 +116,7 @@ def _evaluator(options: ServeOptions, name: str) -> Service:
 
 
 def _rows(endpoint: Endpoint, dataset: str) -> ChatSource:
+    """Return the endpoint's answers to the rows of a data set. Simulators load only if its files are trusted."""
     from tunecheck.datasets import open_dataset
     from tunecheck.simulators import Backends
     from tunecheck_serve._conversations import RowAnswers

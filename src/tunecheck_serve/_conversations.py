@@ -57,7 +57,7 @@ class _Known:
                 left = left[1:]
             elif following and content_key([message]) == following[0]:
                 turn, step, left = turn + 1, 0, following[1:]
-            elif role == "user" and (request.tools or step >= _at(steps, turn)):  # else it may contain results of calls
+            elif role == "user" and (request.tools or step >= _at(steps, turn)):
                 if following is None or following:
                     return None
                 turn, step = turn + 1, 0  # the message announces added functions
@@ -93,6 +93,11 @@ class RowAnswers(ChatSource):
                 self._know_row.setdefault(first[0], []).append(known)
 
     async def answer(self, request: ChatRequest) -> Completion:
+        """Return the recorded answer to a request, or else the endpoint's answer to the row's turn and step.
+
+        Raises:
+            NoAnswerError: no row has the messages, or the recorded conversation has no such step.
+        """
         known, turn, step = self._find(request)
         model = self._recorded_model(known)
         if model is not None:
@@ -111,6 +116,11 @@ class RowAnswers(ChatSource):
         await self._endpoint.close()
 
     def _find(self, request: ChatRequest) -> tuple[_Known, int, int]:
+        """Return the row of a request, with its turn and step (from 0). Of several rows, the best match is taken.
+
+        Raises:
+            NoAnswerError: no row has the request's messages.
+        """
         first = _keys(_spoken_messages(request.messages)[:1])
         found: list[tuple[_Known, int, int]] = []
         for known in self._know_row.get(first[0], ()) if first else ():
@@ -122,16 +132,18 @@ class RowAnswers(ChatSource):
         return max(found, key=lambda each: _likeness(each[0], each[1], request)) if len(found) > 1 else found[0]
 
     def _recorded_model(self, known: _Known) -> RecordedModel | None:
+        """Return a model that repeats the row's recorded result step by step, or None if the row has no record."""
         record = self._record(known)
         if record is None:
             return None
         return RecordedModel(record if known.scenario is not None else {"result": [[record["result"]]]})
 
     def _record(self, known: _Known) -> Mapping[str, JSON] | None:
+        """Return the row's recorded result, or None: an answer may still be recorded for the messages."""
         try:
             return self._endpoint.recorded_result(known.row)
         except NoAnswerError:
-            return None  # an answer may still be recorded for the messages
+            return None
 
     def _steps(self, known: _Known) -> Sequence[int]:
         """Return the number of answers in each turn, from the record or else estimated from the ground truth."""
@@ -146,6 +158,7 @@ class RowAnswers(ChatSource):
 
 
 def _know_row(row: Row, backends: Backends, target: EndpointTarget) -> _Known:
+    """Return a row with the keys of its messages. A ValueError means that no request can be built from it."""
     if row.values.get("turns") is None:
         messages = target.request(row).messages
         return _Known(row, messages, [_keys(_spoken_messages(messages))])
@@ -154,7 +167,10 @@ def _know_row(row: Row, backends: Backends, target: EndpointTarget) -> _Known:
 
 
 def _shown_tools(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:
-    """Return the functions that the model knows. If the request offers no tools, the prompt describes them."""
+    """Return the functions that the model knows at this turn.
+
+    If the request offers no tools, the row's function documents count, because the prompt describes them.
+    """
     functions = known.row.values.get("functions")
     if known.scenario is not None:
         return known.scenario.all_tools()

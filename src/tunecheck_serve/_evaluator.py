@@ -70,6 +70,11 @@ class ServedEvaluator(Service):
             self._process = ProcessExecutor([bound], limit_s, workers=1, threads=_MOST_ROWS)
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
+        """Add the routes for rows and health checks to the application.
+
+        At its start, an evaluator of the user's workspace moves to a process of its own, if that process starts.
+        """
+
         async def begin(_: web.Application) -> None:
             if self._process is not None and not await self._process.start():
                 self._executor = self._process
@@ -89,7 +94,7 @@ class ServedEvaluator(Service):
         app.add_routes([web.post(PATH, evaluate), *(web.get(path, health) for path in ("/", "/health"))])
 
     async def reply(self, asked: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Score a row and return the reply.
+        """Score a row and return the reply. A missing column gives a reply with the status `Error`.
 
         Raises:
             BadRequestError: the request has no row.
@@ -102,6 +107,7 @@ class ServedEvaluator(Service):
         return self._reply_of(outcome)
 
     def _reply_of(self, outcome: Outcome) -> dict[str, JSON]:
+        """Return the reply for an evaluator's outcome: its verdict, a failure without secrets, or "not applicable"."""
         failed = outcome.failure if isinstance(outcome, Partial) else outcome
         if isinstance(failed, Failure):
             return _not_scored("Error", str(ALL_SECRETS.answer(f"{failed.type}: {failed.message}")))
@@ -120,6 +126,13 @@ class ServedEvaluator(Service):
 
 
 def _columns(data: JSON) -> Mapping[str, JSON]:
+    """Return the row's columns: `item` and `sample` together, or without both the whole object.
+
+    `output_text` of the sample is the default `response`.
+
+    Raises:
+        BadRequestError: the data is not an object.
+    """
     if not isinstance(data, dict):
         raise BadRequestError("data: must be an object with the row's item and sample")
     item, sample = (part if isinstance(part := data.get(name), dict) else {} for name in ("item", "sample"))
@@ -129,5 +142,6 @@ def _columns(data: JSON) -> Mapping[str, JSON]:
 
 
 def _not_scored(status: str, reason: JSON) -> dict[str, JSON]:
+    """Return the reply for a row without a score."""
     empty = dict.fromkeys(("score", "passed", "threshold", "properties"))
     return {"schema_version": _VERSION, "status": status, "reason": reason, **empty}

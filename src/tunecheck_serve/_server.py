@@ -66,7 +66,11 @@ class Middleware:
     async def once(
         self, request: web.Request, replies: ReplyStore[T], question: bytes, ask: Callable[[], Awaitable[T]]
     ) -> tuple[T, dict[str, str]]:
-        """Return the answer and extra headers, which mark a repeated answer. Ask only once per idempotency key."""
+        """Return the answer and extra headers, which mark a repeated answer.
+
+        With an idempotency key, `ask` is called only once for that key. Waits for the server's artificial latency
+        first, and counts the answer.
+        """
         if self._options.latency_ms:
             await asyncio.sleep(self._options.latency_ms / 1000)
         key = request.headers.get("Idempotency-Key")
@@ -81,6 +85,7 @@ class Middleware:
 
     @web.middleware
     async def outermost(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Answer a request and log a line about it."""
         started = time.monotonic()
         response = await self._reply(request, handler)
         if self._options.log:
@@ -90,6 +95,7 @@ class Middleware:
         return response
 
     async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Return the handler's reply, or an error reply for a wrong host or key, an injected fault, or an exception."""
         open_to_all = request.path in _OPEN_TO_ALL
         self._counts["requests"] += not open_to_all
         if self._options.local_only and not is_of_this_machine(request):
@@ -131,6 +137,7 @@ class Service(ABC):
 
 
 def _problem_of_endpoint(error: EndpointError) -> Problem:
+    """Return an endpoint's error as the reply's problem, with the endpoint's own status if it is an error status."""
     text = str(error)
     if isinstance(error, NoAnswerError):
         return Problem(404, text, code="no_answer")
@@ -166,14 +173,18 @@ def key_is_right(key: str, headers: Mapping[str, str]) -> bool:
 
 
 def parse_faults(texts: list[str]) -> dict[int, float]:
-    """Parse faults written as `429=0.05`, and return the rates by status."""
+    """Return the error rates by status of faults written as `429=0.05`.
+
+    Raises:
+        ConfigurationError: a text has another form.
+    """
     faults: dict[int, float] = {}
     for text in texts:
         status, _, rate = text.partition("=")
         try:
             faults[int(status)] = float(rate)
         except ValueError:
-            raise ConfigurationError(f"{text!r} is not a fault: write status=rate, such as 429=0.05") from None
+            raise ConfigurationError(f"--fault {text!r}: must be STATUS=RATE, such as 429=0.05") from None
     return faults
 
 
@@ -181,10 +192,15 @@ class FaultInjection:
     """Fault injection: error replies at given rates. With the same seed, the n-th request fails in the same way."""
 
     def __init__(self, rates: Mapping[int, float], seed: int = 0) -> None:
+        """Set the rates by status.
+
+        Raises:
+            ConfigurationError: a status is no error status, a rate is not from 0 to 1, or the rates exceed 1 together.
+        """
         known = all(400 <= status <= 599 and 0 <= rate <= 1 for status, rate in rates.items())
         if not known or sum(rates.values()) > 1 + 1e-9:
             raise ConfigurationError(
-                "each fault needs a status from 400 to 599 and a rate from 0 to 1, with a sum of at most 1"
+                "each --fault needs a status from 400 to 599 and a rate from 0 to 1, and all rates at most 1 together"
             )
         self._outcomes = [*rates, None]
         self._weights = [*rates.values(), max(0.0, 1 - sum(rates.values()))]
@@ -206,7 +222,13 @@ class ReplyStore(Generic[T]):
         return key in self._stored
 
     async def reply(self, key: str, question: bytes, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return the answer to this question, computed once. A failed answer is computed again for the next request."""
+        """Return the answer to this question, computed once for its key.
+
+        A failed answer is computed again for the next request.
+
+        Raises:
+            BadRequestError: the key was used with another question.
+        """
         if key not in self._stored:
             self._stored[key] = (question, asyncio.ensure_future(ask()))
             if len(self._stored) > self._most:
@@ -246,10 +268,13 @@ async def run_server(
     """Serve until `stop` is set or SIGINT or SIGTERM arrives, then finish the requests in flight.
 
     `on_ready` is called with the server's address when it is ready.
+
+    Raises:
+        ConfigurationError: other machines can reach the host, and no key is required.
     """
     options = options or ServerOptions()
     if not is_loopback(host) and not options.key:
-        raise ConfigurationError(f"serving on {host} lets other machines in: require a key with --key-env NAME")
+        raise ConfigurationError(f"--host {host} lets other machines in; require a key with --key-env NAME")
     stop = stop or asyncio.Event()
     options = replace(options, local_only=is_loopback(host))
     async with running(make_app(source, options), host, port) as url:
@@ -260,12 +285,16 @@ async def run_server(
 
 
 def key_from(variable: str | None) -> str | None:
-    """Return the key in this environment variable, or None if `variable` is None."""
+    """Return the key in this environment variable, or None if `variable` is None.
+
+    Raises:
+        ConfigurationError: the variable is not set.
+    """
     if variable is None:
         return None
     key = os.environ.get(variable, "").strip()
     if not key:
-        raise ConfigurationError(f"the environment variable {variable}, which should hold the key, is not set")
+        raise ConfigurationError(f"--key-env: the environment variable {variable} is not set; put the key into it")
     return key
 
 
@@ -280,6 +309,7 @@ class ModelServer(Service):
         self._replies: ReplyStore[Completion] = ReplyStore()
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
+        """Add the routes of both protocols, of the model list and of health checks."""
         self._middleware = middleware
         chat = ("/v1", "/openai/v1", "/openai/deployments/{deployment}")
         app.add_routes([web.post(f"{prefix}/chat/completions", self.chat) for prefix in chat])
@@ -303,6 +333,7 @@ class ModelServer(Service):
         return json_reply(wire.score_reply(completion), headers=headers)
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
+        """Answer a chat completions request, as a whole or as a stream."""
         asked = wire.chat_question(await request.read())
         completion, headers = await self.completion(request, asked)
         model = request.match_info.get("deployment") or asked.model or self._source.name
@@ -328,6 +359,10 @@ class ModelServer(Service):
 async def _stream(
     request: web.Request, pieces: Iterable[Mapping[str, object]], headers: Mapping[str, str]
 ) -> web.StreamResponse:
+    """Send the pieces as server-sent events, ended by `[DONE]`.
+
+    A client that hangs up ends the stream without an error.
+    """
     about = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
     response = web.StreamResponse(headers={**about, **headers})
     await response.prepare(request)

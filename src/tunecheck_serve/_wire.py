@@ -63,10 +63,14 @@ class Asked:
 
 
 def chat_question(body: bytes) -> Asked:
-    """Parse the body of a chat completions request."""
+    """Parse the body of a chat completions request.
+
+    Raises:
+        BadRequestError: the body is not such a request, or asks for several choices.
+    """
     asked = read_object(body)
     if asked.get("n") not in (None, 1):
-        raise BadRequestError("n: only one choice is offered")
+        raise BadRequestError("n: must be 1, because this server gives one choice")
     model, options = asked.get("model"), asked.get("stream_options")
     return Asked(
         ChatRequest(
@@ -85,6 +89,9 @@ def score_question(body: bytes) -> Asked:
     """Parse the body of a scoring request.
 
     `input_data` is the messages, or contains them under `messages` or `input_string`.
+
+    Raises:
+        BadRequestError: the body has no messages.
     """
     asked = read_object(body)
     data = asked.get("input_data")
@@ -97,7 +104,7 @@ def score_question(body: bytes) -> Asked:
 
 
 def read_object(body: bytes) -> dict[str, JSON]:
-    """Parse a request's body, which must be a JSON object."""
+    """Parse a request's body, or raise BadRequestError if it is not a JSON object."""
     try:
         value = loads(body)
     except ValueError as error:
@@ -108,6 +115,7 @@ def read_object(body: bytes) -> dict[str, JSON]:
 
 
 def _digest(asked: Mapping[str, JSON]) -> bytes:
+    """Return a hash that is equal for requests with equal content, or raise BadRequestError."""
     try:
         return hashlib.blake2b(canonical(asked), digest_size=16).digest()
     except TypeError as error:
@@ -115,6 +123,7 @@ def _digest(asked: Mapping[str, JSON]) -> bytes:
 
 
 def _messages(value: JSON, where: str) -> Sequence[Mapping[str, JSON]]:
+    """Return messages; a text becomes a user message. `where` names the field in a BadRequestError."""
     if isinstance(value, str) and value:
         return [{"role": "user", "content": value}]
     messages = _objects(value, where)
@@ -124,6 +133,7 @@ def _messages(value: JSON, where: str) -> Sequence[Mapping[str, JSON]]:
 
 
 def _tools(asked: Mapping[str, JSON]) -> Sequence[Mapping[str, JSON]] | None:
+    """Return the request's tools, also those given as `functions`, or None without both."""
     if asked.get("tools") is not None:
         return _objects(asked["tools"], "tools")
     if asked.get("functions") is not None:
@@ -132,6 +142,7 @@ def _tools(asked: Mapping[str, JSON]) -> Sequence[Mapping[str, JSON]] | None:
 
 
 def _objects(value: JSON, where: str) -> list[dict[str, JSON]]:
+    """Return the value as a list of objects, or raise BadRequestError, which names the field `where`."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise BadRequestError(f"{where}: must be a list of objects")
     return cast("list[dict[str, JSON]]", value)
@@ -177,6 +188,7 @@ def score_reply(completion: Completion) -> dict[str, JSON]:
 
 
 def chat_completion(completion: Completion, *, model: str, request_id: str) -> dict[str, JSON]:
+    """Return a completion as the reply of a chat completions request."""
     message: dict[str, JSON] = {"role": "assistant", "content": completion.text}
     if completion.tool_calls:
         message["tool_calls"] = [dict(call) for call in completion.tool_calls]
@@ -199,6 +211,7 @@ def chat_pieces(completion: Completion, *, model: str, request_id: str, with_usa
 
 
 def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
+    """Yield the changes of a streamed message: role, reasoning, words of the text, and calls in pieces."""
     yield {"role": "assistant", "content": None if completion.text is None else ""}
     for name, text in _beside(completion).items():
         yield {name: text}
@@ -216,7 +229,7 @@ def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
 
 
 def _beside(completion: Completion) -> Mapping[str, JSON]:
-    """Return the message fields with the recorded reasoning."""
+    """Return the message fields for the recorded reasoning, or nothing without reasoning."""
     fields = {name: value for name, value in completion.reasoning_fields.items() if name != "content"}
     return fields or ({"reasoning_content": completion.reasoning} if completion.reasoning else {})
 
@@ -234,6 +247,7 @@ def _finish(completion: Completion) -> str:
 
 
 def _usage(completion: Completion) -> JSON:
+    """Return the token counts of a completion, or None if none is known."""
     usage = completion.usage
     if usage.input_tokens is None and usage.output_tokens is None:
         return None

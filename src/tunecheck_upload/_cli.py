@@ -60,9 +60,12 @@ class EvaluateUploadOptions(DestinationOptions, AddedOptions):
     upload: bool = flag("Upload the finished run to --project.", RUNNING, recorded=False, acts="sends")
 
     def before_run(self, *, simulated: bool, allow_simulated: bool) -> AfterRun:
-        """See AddedOptions."""
+        """Check the destinations before the run, and return the function that uploads the finished run.
+
+        Without a destination, that function uploads nothing.
+        """
         if self.upload and self.project is None:
-            raise ConfigurationError("--upload needs a destination: give --project PROJECT of Azure AI Foundry")
+            raise ConfigurationError("--upload needs a destination; give --project PROJECT of Azure AI Foundry")
         project = self.project if self.upload else None
         uploaders = open_uploaders(self, project, allow_simulated=allow_simulated)
         for uploader in uploaders:
@@ -81,9 +84,13 @@ class EvaluateUploadOptions(DestinationOptions, AddedOptions):
 def open_uploaders(
     options: DestinationOptions, project: str | None, *, allow_simulated: bool
 ) -> list[plugins.UploaderLike]:
-    """Return uploaders to this project and to the MLflow server that the options name."""
+    """Return an uploader to the project, if one is given, and one to the MLflow server that the options name, if any.
+
+    Raises:
+        ConfigurationError: --foundry is given without a project, or a destination is wrong.
+    """
     if options.foundry is not None and project is None:
-        raise ConfigurationError("--foundry chooses the API of a Foundry project: name the project with --project")
+        raise ConfigurationError("--foundry chooses the API of a Foundry project; name the project with --project")
     uploaders: list[plugins.UploaderLike] = []
     if project is not None:
         make = plugins.uploader("foundry")
@@ -108,10 +115,11 @@ def upload_all(
 
 
 def shown(done: Uploaded) -> Iterator[str]:
+    """Yield the lines that describe an upload: destination, run, metrics, files, and the address of its page."""
     yield clean(f"already there, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
     yield clean(f"  run {done.run_id}: {plural(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
     if done.left_out:
-        yield clean(f"  left out, as no finite numbers: {', '.join(done.left_out)}", 2_000)
+        yield clean(f"  left out, because they are not finite numbers: {', '.join(done.left_out)}", 2_000)
     if done.url:
         yield clean(done.url, 2_000)
 
@@ -140,7 +148,7 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
     from tunecheck.cli import note_changed
 
     if options.project is None and options.mlflow is None:
-        raise ConfigurationError("no destination: give --project PROJECT of Azure AI Foundry, or --mlflow URL")
+        raise ConfigurationError("no destination is given; give --project PROJECT of Azure AI Foundry, or --mlflow URL")
     runs = [find_run(name, options.folder) for name in options.runs]
     uploaders = open_uploaders(options, options.project, allow_simulated=options.allow_simulated)
     failures: list[TunecheckError] = []

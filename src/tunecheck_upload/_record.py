@@ -82,14 +82,24 @@ class UploadRecord:
         return self.known
 
     def save(self) -> None:
+        """Sign the record and write it to `upload.json`.
+
+        Raises:
+            RunError: the file cannot be written.
+        """
         self._file.signature = signature(self._file.content(self._run))
         try:
             write_file(self.path, dumps_readably(loads(dumps(self._file))))
         except OSError as error:
-            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
+            raise RunError(f"{self.path}: cannot be written: {error.strerror}") from None
 
 
 def _read(run: Run, path: Path) -> UploadFile:
+    """Return the content of `upload.json`, empty if there is no such file.
+
+    Raises:
+        ConfigurationError: the file is damaged, or another user wrote it.
+    """
     try:
         file = msgspec.convert(loads(read_regular(path)), UploadFile)
     except FileNotFoundError:
@@ -102,7 +112,7 @@ def _read(run: Run, path: Path) -> UploadFile:
     # Without a key file, this user has no signature to compare.
     if file.uploads and not is_signed(content, file.signature) and signature(content) is not None:
         raise ConfigurationError(
-            f"{path}: this file of an upload is not yours, and the upload would change what it names; "
+            f"{path}: another user wrote this file, and the upload would change the runs that it names; "
             "remove it to upload the run again"
         )
     return file
@@ -110,7 +120,7 @@ def _read(run: Run, path: Path) -> UploadFile:
 
 @contextlib.contextmanager
 def one_at_a_time(run: Run) -> Iterator[None]:
-    """Lock a run during its upload, and refuse a second upload of the run."""
+    """Lock a run during its upload, or raise RunError if another process is uploading it."""
     run.manifest()  # an unreadable run is refused before a lock file is written
     with lock(run.folder / ".upload.lock", f"run {run.id} is being uploaded by another process"):
         yield

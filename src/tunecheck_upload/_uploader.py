@@ -118,15 +118,19 @@ class Contents:
 
 
 def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -> Contents:
-    """Collect the contents of an upload. The files are written only if the run may be uploaded."""
+    """Return the contents of an upload. Its files are written only if the run may be uploaded.
+
+    Raises:
+        ConfigurationError: the run has not finished, or has simulated answers.
+    """
     manifest = run.manifest_data()
     if manifest.get("status") != "finished":
-        raise ConfigurationError(f"run {run.id} has not finished: finish it with --resume {run.id}, then upload it")
+        raise ConfigurationError(f"run {run.id} has not finished; finish it with --resume {run.id}, then upload it")
     summary = run.metrics()
     simulated = manifest.get("simulated") is True
     if simulated and not allow_simulated:
         raise ConfigurationError(
-            f"run {run.id} has simulated answers, not a model's, which would mislead among real results: "
+            f"run {run.id} has simulated answers, not a model's, which would mislead among real results; "
             "to upload it marked as simulated, give --allow-simulated (allow_simulated=True)"
         )
     metrics, left_out = finite_metrics(summary.get("metrics"))
@@ -152,7 +156,10 @@ def _marks(run: Run, simulated: bool) -> dict[str, str]:
 
 
 def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return the number of failed rows as `failed.<evaluator>.<code>`, for the commonest fault codes."""
+    """Return the number of failed rows by `failed.<evaluator>.<code>`, for the most frequent fault codes.
+
+    An evaluator whose only fault is a score below its threshold has no such counts.
+    """
     primaries = {name: entry.primary for name, entry in run.manifest().evaluators.items()}
     passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
     failures = read_failures(run.rows(), passing)
@@ -165,6 +172,7 @@ def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def finite_metrics(metrics: JSON) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Return the metrics that are finite numbers, and the names of the others."""
     entries = metrics if isinstance(metrics, dict) else {}
     numbers: dict[str, float] = {}
     for name, value in entries.items():
@@ -277,7 +285,7 @@ class RunUpload(abc.ABC):
 
     @abc.abstractmethod
     def _find_run(self) -> bool:
-        """Look for the run with the record's marker; save its id and return whether it exists."""
+        """Look for the run with the record's marker; note its id in the record and return whether it exists."""
 
     @abc.abstractmethod
     def _create_run(self) -> None:
@@ -288,7 +296,12 @@ class RunUpload(abc.ABC):
         return str(self._known.run_id)
 
     def _ensure_run(self) -> None:
-        """Create the run unless it exists. If the reply to an earlier creation was lost, look for that run first."""
+        """Create the run unless the record has its id.
+
+        If the reply to an earlier creation was lost, look for that run first.
+
+        The record is saved before and after, so that no interruption leads to a second run.
+        """
         if self._known.run_id is not None:
             return
         exists = self._find_run() if self._known.run_asked_for else False
@@ -306,6 +319,7 @@ class RunUpload(abc.ABC):
         self._record.save()
 
     def _unsent(self) -> list[Artifact]:
+        """Return the files whose content the destination lacks, according to the record."""
         sent = self._known.artifacts
         return [artifact for artifact in self._contents.artifacts if sent.get(artifact.name) != artifact.sha256]
 
@@ -333,7 +347,7 @@ class Uploader(abc.ABC):
         """Raise ConfigurationError before a run if the upload after it would be refused."""
         if simulated and not self._allow_simulated:
             raise ConfigurationError(
-                "the answers are simulated and would not be uploaded: "
+                "the answers are simulated and would not be uploaded; "
                 "give an endpoint, or --allow-simulated (allow_simulated=True) to try the upload out"
             )
 
@@ -382,7 +396,10 @@ class Uploader(abc.ABC):
         return known.url
 
     def _send(self, record: UploadRecord, contents: Contents, *, again: bool) -> bool:
-        """Do the remaining steps, and return whether there were none."""
+        """Do the remaining steps of an upload, and return True if there were none.
+
+        A run that was deleted at the destination is created anew if `again`, otherwise UploadError is raised.
+        """
         with contextlib.closing(self._upload_of(record, contents)) as upload:
             if record.known.run_id is not None and not upload.is_there():
                 if not again:
@@ -401,11 +418,12 @@ class Uploader(abc.ABC):
             return False
 
     def _advice(self, error: UploadError, contents: Contents) -> str:
+        """Return what to do after a failed upload, with the command that continues it."""
         command = ["tunecheck", "upload", str(contents.run.folder), *self._option]
         command += ["--allow-simulated"] if contents.simulated else []
         if error.step is GONE:
-            return f"make it anew with: {command_line([*command, '--again'])}"
-        return f"the run itself is whole; go on with: {command_line(command)}"
+            return f"upload it again with: {command_line([*command, '--again'])}"
+        return f"the run itself is intact; continue with: {command_line(command)}"
 
 
 def value_at(value: JSON, *path: str | int) -> JSON:

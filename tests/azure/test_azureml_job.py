@@ -72,7 +72,7 @@ def test_where_rows_are_answered_is_said_by_the_number_of_machines(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert job("--instances", "2", evaluate=("--dataset", "val.jsonl", "--on", "ray")) == 2
-    assert "--on: give --instances" in capsys.readouterr().err
+    assert "--on: a job cannot choose its machines; give --instances" in capsys.readouterr().err
 
 
 def test_data_from_elsewhere_are_an_input_of_the_job(workspace: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_sidecar_that_would_stay_behind_is_told(workspace: Path, capsys: pytes
         (("--datset", "val.jsonl"), "--datset"),
         (("--dataset", "val.jsonl", "--resume", "last"), "--resume"),
         (("--evaluators", "bleu"), "no data"),
-        (("--dataset", "val.jsonl", "--set", "x.y=${{inputs.secret}}"), "Azure ML fills in"),
+        (("--dataset", "val.jsonl", "--set", "x.y=${{inputs.secret}}"), "Azure ML replaces"),
     ],
 )
 def test_what_a_job_could_not_run_is_told_before_it_is_written(

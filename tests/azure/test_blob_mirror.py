@@ -124,7 +124,7 @@ def test_where_another_machine_has_gone_on_its_files_stay_and_commands_work(
         assert read(here, "journal.jsonl") == "1\ntheirs\n"
     there.pull()
     assert read(there, "eval_results.jsonl") == "theirs"
-    assert [f"another machine has gone on with {RUN}" in line for line in told] == [True]
+    assert [f"another machine has continued {RUN}" in line for line in told] == [True]
     assert (here.folder / ".unshipped" / f"{RUN}-0" / "run.json").read_text("utf-8") == "ours"
 
 
@@ -186,7 +186,7 @@ def test_a_journal_without_one_of_its_parts_hides_no_other_run(tmp_path: Path, a
     here.push()
     BlobStore(address).delete(f"{RUN}/journal.jsonl.parts/00000001")
     (problem,) = there.pull()
-    assert "journal.jsonl.parts/00000002: part 1 is not there: put it back, or remove" in problem
+    assert "journal.jsonl.parts/00000002: part 1 is missing; put it back, or remove" in problem
     assert read(there, "run.json", run="other") == "{}"
 
 

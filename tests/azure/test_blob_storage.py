@@ -104,6 +104,6 @@ def test_storage_that_cannot_be_reached_is_told_without_its_signature(monkeypatc
     monkeypatch.setattr(blobs, "RETRIES", 0)
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_KEY")
     monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2022-11-02&sig=SECRET")
-    with pytest.raises(RunError, match="az://runs/x/lease/1: cannot be read: it cannot be reached") as caught:
+    with pytest.raises(RunError, match="az://runs/x/lease/1: cannot be read: the storage cannot be reached") as caught:
         BlobStore("az://runs/x").read("lease/1")
     assert "SECRET" not in str(caught.value)

@@ -117,7 +117,7 @@ def test_an_upload_that_failed_is_repeated_and_leaves_one_run(
 ) -> None:
     monkeypatch.setattr(foundry_evals, "MOST_INLINE", 100)
     fake.failures[step] = Failure(**failure, times=100)
-    with pytest.raises(UploadError, match=r"go on with: .* --foundry evals"):
+    with pytest.raises(UploadError, match=r"continue with: .* --foundry evals"):
         sent(fake, run)
     fake.failures.clear()
     done = sent(fake, run)

@@ -145,7 +145,7 @@ def test_the_command_says_the_step_and_exits_with_1(
     said = capsys.readouterr().err
     assert code == 1
     assert said.startswith("error: upload failed: create the run: 403 Forbidden: (Broken) create is down")
-    assert f"go on with: tunecheck upload {run.folder} --project {fake.project}" in said
+    assert f"continue with: tunecheck upload {run.folder} --project {fake.project}" in said
     assert main(["upload", "last", "--project", fake.project, "--results-dir", str(run.folder.parent), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["run_id"] in fake.runs
@@ -156,5 +156,5 @@ def test_the_command_to_go_on_with_works_for_a_simulated_run_too(fake: Fake, tmp
     rows = [{"id": "a", "query": "hello", "ground_truth": "hi"}]
     run = finished_run(tmp_path, rows, target="simulated", evaluators={"f1_score": "f1_score"})
     fake.failures["create"] = Failure(403)
-    with pytest.raises(UploadError, match=r"go on with: tunecheck upload \S+ --project \S+ --allow-simulated$"):
+    with pytest.raises(UploadError, match=r"continue with: tunecheck upload \S+ --project \S+ --allow-simulated$"):
         uploader(fake.project, allow_simulated=True).upload(run)

@@ -82,7 +82,7 @@ async def test_a_bare_text_is_what_the_user_says(recorded: ChatSource, started: 
         ({"messages": ["hello"]}, "messages: must be a list of objects"),
         ({"messages": asking("talk"), "tools": {}}, "tools: must be a list of objects"),
         ({"messages": asking("talk"), "functions": [1]}, "functions: must be a list of objects"),
-        ({"messages": asking("talk"), "n": 2}, "n: only one choice is offered"),
+        ({"messages": asking("talk"), "n": 2}, "n: must be 1"),
     ],
 )
 async def test_a_bad_request_is_told_what_is_wrong(
@@ -226,7 +226,7 @@ async def test_messages_find_the_row_that_they_were_made_of(tmp_path: Path, star
 
 
 async def test_a_host_that_others_can_reach_needs_a_key(recorded: ChatSource) -> None:
-    with pytest.raises(ConfigurationError, match=r"serving on 0\.0\.0\.0 lets other machines in: require a key"):
+    with pytest.raises(ConfigurationError, match=r"--host 0\.0\.0\.0 lets other machines in; require a key"):
         await run_server(recorded, host="0.0.0.0")
 
 
@@ -290,7 +290,7 @@ def test_a_key_that_is_not_set_is_an_error(recorded: ChatSource, monkeypatch: py
     from tunecheck_serve import key_from
 
     monkeypatch.delenv("SERVE_KEY", raising=False)
-    with pytest.raises(ConfigurationError, match="SERVE_KEY, which should hold the key, is not set"):
+    with pytest.raises(ConfigurationError, match="SERVE_KEY is not set"):
         key_from("SERVE_KEY")
 
 
@@ -300,7 +300,7 @@ def test_the_key_is_not_shown() -> None:
 
 def test_faults_are_written_as_status_and_rate() -> None:
     assert parse_faults(["429=0.05", "500=.1"]) == {429: 0.05, 500: 0.1}
-    with pytest.raises(ConfigurationError, match="'429' is not a fault"):
+    with pytest.raises(ConfigurationError, match="'429': must be STATUS=RATE"):
         parse_faults(["429"])
 
 

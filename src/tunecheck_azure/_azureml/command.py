@@ -30,7 +30,9 @@ _DATA_INPUT, _RESULTS_OUTPUT = "dataset", "results"
 
 _WHERE = "Azure ML"
 _NOT_IN_A_JOB = ("resume", "results_dir", "dry_run", "reuse")
+# A reference to an environment variable in a definition, such as ${env:NAME}.
 _READ = re.compile(rb"\$\{env:(\w+)(?::plain)?\}")
+# Folders that are not copied into the job.
 _AMLIGNORE = b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
 
 
@@ -95,38 +97,44 @@ def job(options: JobOptions, invocation: Invocation) -> int:
 
 
 def _evaluate_options(options: JobOptions) -> Options:
-    """Return the options of `evaluate` that are to be given. Refuse options that cannot be used in a job."""
+    """Return the parsed options of `evaluate` after `--`. Refuse options that cannot be used in a job."""
     from tunecheck.cli import evaluate
 
     # Wrong arguments are refused here, before a job waits for its machine.
     given = evaluate.parse("tunecheck evaluate", options.arguments)
     wrong = next((name for name in _NOT_IN_A_JOB if name in given.given()), None)
     if wrong is not None:
-        raise ConfigurationError(f"--{wrong.replace('_', '-')}: a job always makes a new run: leave this option out")
+        raise ConfigurationError(f"--{wrong.replace('_', '-')}: a job always makes a new run; leave this option out")
     if options.wheel is not None and not options.wheel.is_file():
         raise ConfigurationError(f"--wheel {options.wheel}: there is no such file")
     if given.on is not None:
-        raise ConfigurationError("--on: give --instances N before the `--`")
+        raise ConfigurationError("--on: a job cannot choose its machines; give --instances N before the `--`")
     return given
 
 
 def _checked_data(dataset: str | None) -> str:
-    """Return the data set's name. Refuse local data that are missing or have a sidecar file outside the workspace."""
+    """Return the data set's name, after checks that need no job.
+
+    Raises:
+        ConfigurationError: no data set is given, or its sidecar file would not be copied with it.
+        DataError: local data is missing or cannot be read.
+    """
     from tunecheck.datasets import open_dataset, sidecar_path
 
     if dataset is None:
-        raise ConfigurationError("no data: give --dataset after the `--`")
+        raise ConfigurationError("no data set is given; give --dataset FILE after the `--`")
     if not _is_remote(dataset):
         open_dataset(dataset)
     beside = sidecar_path(Path(dataset))
     if _is_input(dataset) and beside.exists():
         raise ConfigurationError(
-            f"{beside} would not be copied with the data set: copy it and {dataset} into datasets/"
+            f"{beside} would not be copied with the data set; copy it and {dataset} into datasets/"
         )
     return dataset
 
 
 def _without_dataset(arguments: list[str]) -> list[str]:
+    """Return the arguments without `--dataset` and its value, because the job has its own path for the data."""
     left: list[str] = []
     words = iter(arguments)
     for word in words:
@@ -138,11 +146,12 @@ def _without_dataset(arguments: list[str]) -> list[str]:
 
 
 def _variables(entries: list[str] | None) -> dict[str, str]:
+    """Return the variables of --env by name, or raise ConfigurationError for an entry without a name or `=`."""
     variables: dict[str, str] = {}
     for entry in entries or []:
         name, equals, value = entry.partition("=")
         if not equals or not name:
-            raise ConfigurationError(f"--env {entry!r}: write NAME=VALUE")
+            raise ConfigurationError(f"--env {entry!r}: must have the form NAME=VALUE")
         variables[name] = value
     return variables
 
@@ -158,12 +167,13 @@ def _variables_read(given: Options) -> Iterator[str]:
 
 
 def _name(dataset: str | None) -> str:
+    """Return a name for the job, made from the data set's name."""
     stem = "evaluation" if dataset is None else Path(dataset.partition(":")[2] or dataset).stem
     return re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip("-.") or "evaluation"
 
 
 def _write(options: JobOptions, dataset: str, name: str) -> Path:
-    """Write the job's folder, and return the path of the YAML file.
+    """Write the job's folder (job.yml, environment, wheel) and, if needed, `.amlignore`; return the path of job.yml.
 
     Raises:
         ConfigurationError: the file exists, Azure ML cannot take an argument, or it does not know the identity.
@@ -190,7 +200,7 @@ def _job_yaml(options: JobOptions, dataset: str, name: str, folder: Path) -> str
 
     compute, identity = options.compute, options.identity
     if identity is not None and identity not in _IDENTITIES:
-        raise ConfigurationError(f"--identity {identity}: give {', '.join(_IDENTITIES)}")
+        raise ConfigurationError(f"--identity {identity}: must be one of {', '.join(_IDENTITIES)}")
     path = dataset if _is_remote(dataset) else _seen_from(folder, Path(dataset))
     # Not mounts, because a mounted output does not reliably keep what a run appends and syncs.
     results = {"type": "uri_folder", "mode": "upload", **({} if options.output is None else {"path": options.output})}
@@ -239,10 +249,13 @@ def _evaluate_command(options: JobOptions, dataset: str) -> str:
 
 
 def _quoted(word: str) -> str:
+    """Return a word quoted for the shell.
+
+    Raises:
+        ConfigurationError: the word contains `${{`, which Azure ML would replace.
+    """
     if "${{" in word:
-        raise ConfigurationError(
-            f"{word!r}: Azure ML fills in ${{{{…}}}} of a job's command itself; write it otherwise"
-        )
+        raise ConfigurationError(f"{word!r}: Azure ML replaces ${{{{…}}}} in a job's command; leave it out")
     return shlex.quote(word)
 
 
@@ -298,6 +311,7 @@ def _submit(job: Path, options: JobOptions) -> str:
 
 
 def _submit_by_az(command: list[str]) -> str:
+    """Submit a job with the Azure CLI and return its page's address, or raise TunecheckError with az's last line."""
     asking = [*command, "--query", "services.Studio.endpoint", "--output", "tsv"]
     done = subprocess.run(  # noqa: S603 - the Azure CLI, with words that the user typed
         asking, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
@@ -309,6 +323,12 @@ def _submit_by_az(command: list[str]) -> str:
 
 
 def _submit_by_package(job: Path, options: JobOptions) -> str:
+    """Submit a job with azure-ai-ml and return its page's address.
+
+    Raises:
+        ConfigurationError: an option that names the workspace is missing.
+        TunecheckError: Azure ML refused the job.
+    """
     from azure.ai.ml import MLClient, load_job
     from azure.core.exceptions import AzureError
     from azure.identity import DefaultAzureCredential
@@ -316,7 +336,7 @@ def _submit_by_package(job: Path, options: JobOptions) -> str:
     missing = [word for word in ("subscription", "resource_group", "workspace") if getattr(options, word) is None]
     if missing:
         flags = ", ".join("--" + name.replace("_", "-") for name in missing)
-        raise ConfigurationError(f"--submit by azure-ai-ml needs {flags}")
+        raise ConfigurationError(f"--submit: without the Azure CLI, give {flags}, too")
     client = MLClient(DefaultAzureCredential(), options.subscription, options.resource_group, options.workspace)
     try:
         made = client.jobs.create_or_update(load_job(job))

@@ -31,6 +31,10 @@ class FoundryUpload(AzureUpload):
         self._endpoint = endpoint
 
     def send(self) -> str | None:
+        """Upload the results unless the record says that they are there, create or find the run, and complete it.
+
+        Returns the address of the run's page, or None if the service gives none.
+        """
         if self._known.result_of != self._contents.fingerprint:
             self._send_results()
         self._ensure_run()
@@ -40,6 +44,7 @@ class FoundryUpload(AzureUpload):
         return self._service.found(FIND, self._url(f"evaluations/runs/{quote(self._run_id, safe='')}")) is not None
 
     def _send_results(self) -> None:
+        """Upload the artifacts and register them as a result's next version. The result's name is recorded first."""
         if self._known.result_name is None:
             self._known.result_name = str(uuid.uuid4())
             self._record.save()
@@ -53,7 +58,7 @@ class FoundryUpload(AzureUpload):
         self._register(version, address)
 
     def _reserve(self) -> tuple[int, ServiceReply]:
-        """Reserve an upload for the next free version. Return the version and the service's reply."""
+        """Reserve an upload for the next free version; return the version and the service's reply."""
         version = 1 + self._known.version
         body: JSON = {"pendingUploadType": "TemporaryBlobReference"}
         for candidate in range(version, version + _MOST_VERSIONS):
@@ -68,6 +73,7 @@ class FoundryUpload(AzureUpload):
         raise UploadError(RESERVE, f"{_MOST_VERSIONS} versions are taken", status=409)
 
     def _register(self, version: int, address: str) -> None:
+        """Register the uploaded files as a version of the result, and record that."""
         metrics: dict[str, JSON] = dict(self._contents.metrics)
         body: JSON = {"blobUri": address, "resultType": "Evaluation", "metrics": metrics}
         url = self._url(self._result(version))
@@ -77,6 +83,7 @@ class FoundryUpload(AzureUpload):
         self._record.save()
 
     def _create_run(self) -> None:
+        """Create the run and note its name in the record, which the caller saves."""
         body: JSON = {
             "displayName": self._contents.name,
             "properties": properties(self._contents, self._known.marker),
@@ -86,6 +93,10 @@ class FoundryUpload(AzureUpload):
         self._known.run_id = _run_name(reply.body) or reply.text("id")
 
     def _find_run(self) -> bool:
+        """Look for a run with this upload's marker, and note its name. Returns whether it was found.
+
+        An earlier attempt may have created it before its reply was lost.
+        """
         url = self._url("evaluations/runs")
         for _ in range(_MOST_PAGES):
             reply = self._service.json(FIND, "GET", url)
@@ -102,6 +113,7 @@ class FoundryUpload(AzureUpload):
         return False
 
     def _complete_run(self) -> str | None:
+        """Mark the run as completed with its results; return the address of its page, or None."""
         result: JSON = {"evaluationResultId": self._known.result_id}
         body: JSON = {"displayName": self._contents.name, "status": "Completed", "outputs": result}
         url = self._url(f"evaluations/runs:updateUpload/{quote(self._run_id, safe='')}")
@@ -117,5 +129,6 @@ class FoundryUpload(AzureUpload):
 
 
 def _run_name(run: JSON) -> str | None:
+    """Return the name, or else the id, of a run in a reply, or None."""
     names = (value_at(run, "name"), value_at(run, "id"))
     return next((name for name in names if isinstance(name, str) and name), None)

@@ -44,6 +44,10 @@ class EvalsUpload(AzureUpload):
         self._project, self._base = endpoint, f"{endpoint}/openai/v1/evals"
 
     def send(self) -> str | None:
+        """Delete an outdated run, create the evaluation and the run unless they exist, and wait for the run.
+
+        Returns the address of the run's page, or None if the service gives none.
+        """
         if self._known.run_id is not None and self._known.result_of != self._contents.fingerprint:
             self._delete_run()
         if self._known.run_id is None:
@@ -57,6 +61,7 @@ class EvalsUpload(AzureUpload):
         return self._service.found(FIND, self._run_url) is not None
 
     def _evaluation(self) -> str:
+        """Return the id of the evaluation with this definition, created if there is none yet."""
         definition = read_definition(self._artifact(DEFINITION).path)
         own = value_at(definition, "metadata", HASH)
         for found in self._list_entries(FIND_EVALUATION, self._base):
@@ -66,6 +71,7 @@ class EvalsUpload(AzureUpload):
         return reply.text("id")
 
     def _find_run(self) -> bool:
+        """Look for a run with this upload's marker, and note its id. Returns whether it was found."""
         for found in self._list_entries(FIND, self._runs_url):
             if value_at(found, "metadata", MARKER) == self._known.marker:
                 self._known.run_id = str(value_at(found, "id"))
@@ -73,6 +79,7 @@ class EvalsUpload(AzureUpload):
         return False
 
     def _create_run(self) -> None:
+        """Create the run with its rows and note its id in the record, which the caller saves."""
         body: JSON = {
             "name": self._contents.name,
             "data_source": {"type": "jsonl", "source": self._source(self._artifact(ITEMS))},
@@ -82,6 +89,7 @@ class EvalsUpload(AzureUpload):
         self._known.run_id = reply.text("id")
 
     def _source(self, items: Artifact) -> JSON:
+        """Return the rows as a source for the request: inline, or as an uploaded dataset if they are too large."""
         if items.size <= MOST_INLINE:
             with items.path.open("rb") as file:
                 return {"type": "file_content", "content": [loads(line) for line in file]}
@@ -106,12 +114,14 @@ class EvalsUpload(AzureUpload):
         return reply.text("id")
 
     def _metadata(self) -> dict[str, JSON]:
+        """Return the run's metadata within the API's limits: its id and marker, then tags, then metrics."""
         own = {"tunecheck.run": self._contents.run.id, MARKER: self._known.marker}
         pairs: Mapping[str, object] = own | {**self._contents.tags} | {**self._contents.metrics}
         fitting = [(key[:_KEY], str(value)[:_VALUE]) for key, value in pairs.items()]
         return dict(fitting[:_MOST_METADATA])
 
     def _delete_run(self) -> None:
+        """Delete the run, whose results have changed, and forget it in the record."""
         try:
             self._service.json(REPLACE, "DELETE", self._run_url)
         except UploadError as error:
@@ -121,6 +131,11 @@ class EvalsUpload(AzureUpload):
         self._record.save()
 
     def _completion(self) -> str | None:
+        """Wait until the service has read the run; return the address of the run's page, or None.
+
+        Raises:
+            UploadError: the run failed, and is forgotten in the record; or it is not completed after about 25 minutes.
+        """
         for wait_s in _WAITS_S:
             reply = self._service.json(COMPLETE, "GET", self._run_url)
             status = value_at(reply.body, "status")

@@ -65,7 +65,7 @@ class _Criterion:
     by_score: bool = True
 
     def look_at(self, row: Mapping[str, JSON]) -> None:
-        """Check with a row whether verdicts follow from the score and the threshold."""
+        """Update `by_score` and `threshold` with a row: do verdicts still follow from the score and one threshold?"""
         verdict = self.reader.read(row)
         if verdict.word not in _PASSED:
             return
@@ -76,6 +76,10 @@ class _Criterion:
         self.by_score &= numbers and (score >= limit) is _PASSED[verdict.word]  # type: ignore[operator]
 
     def grader(self) -> JSON:
+        """Return the Python grader that reads this criterion's value from an item.
+
+        The value is the score or, if verdicts do not follow from the score, pass or fail as 1 or 0.
+        """
         key = "score" if self.by_score or not self.judged else "passed"
         grader: dict[str, JSON] = {
             "type": "python",
@@ -88,7 +92,11 @@ class _Criterion:
 
 
 def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
-    """Write the evaluation's definition and the run's items, one per line, and yield the two files."""
+    """Write the evaluation's definition and the run's items, one per line, and yield the two files.
+
+    Raises:
+        ConfigurationError: the run has neither verdicts nor numbers.
+    """
     criteria = _criteria(run)
     if not criteria:
         raise ConfigurationError(f"run {run.id} has no verdicts and no numbers that could be an evaluation's results")
@@ -105,7 +113,10 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
 
 
 def _criteria(run: Run) -> list[_Criterion]:
-    """Return a criterion for the metric that each evaluator counts, or for all numbers of one without pass or fail."""
+    """Return a criterion for the metric that each evaluator counts.
+
+    An evaluator without pass or fail gets one for each of its numbers.
+    """
     found: list[_Criterion] = []
     evaluators = run.manifest().evaluators
     metrics = run.metrics().get("metrics")
@@ -132,6 +143,7 @@ def _definition(run: Run, criteria: list[_Criterion]) -> dict[str, JSON]:
 
 
 def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluators: tuple[str, ...]) -> JSON:
+    """Return a row as an item of the evals API: inputs, outputs, verdicts, errors, and the response as text."""
     item: dict[str, JSON] = {
         "row_id": row.get("row_id"),
         "inputs": {name.removeprefix("inputs."): row[name] for name in row if name.startswith("inputs.")},

@@ -51,6 +51,7 @@ class HubUpload(AzureUpload):
         self._host = ""
 
     def send(self) -> str:
+        """Create or find the run, send what is missing, end it, and return the address of its page."""
         self._host = self._host or self._tracking_host()
         self._ensure_run()
         unsent = self._unsent()
@@ -70,6 +71,7 @@ class HubUpload(AzureUpload):
         return info is not None and value_at(info, "lifecycle_stage") != "deleted"
 
     def _tracking_host(self) -> str:
+        """Return the host of the workspace's MLflow service, or raise UploadError if the workspace has none."""
         reply = self._service.json(WORKSPACE, "GET", self._management_url())
         address = value_at(reply.body, "properties", "mlFlowTrackingUri")
         host = urlsplit(address).netloc if isinstance(address, str) else ""
@@ -79,6 +81,7 @@ class HubUpload(AzureUpload):
         return host
 
     def _create_run(self) -> None:
+        """Create the run with the upload's marker as a tag, and note its ids."""
         marked = {"mlflow.user": _USER, **self._contents.tags, MARKER: self._known.marker}
         body: JSON = {
             "experiment_id": _EXPERIMENT,
@@ -91,6 +94,7 @@ class HubUpload(AzureUpload):
         self._note_run(value_at(reply.body, "run", "info"))
 
     def _find_run(self) -> bool:
+        """Look for a run with this upload's marker, and note its ids. Returns whether it was found."""
         body: JSON = {
             "experiment_ids": [_EXPERIMENT],
             "filter": f"tags.`{MARKER}` = '{self._known.marker}'",
@@ -102,6 +106,7 @@ class HubUpload(AzureUpload):
         return info is not None
 
     def _note_run(self, info: JSON) -> None:
+        """Note the ids of a run and its experiment in the record, or raise UploadError if the reply has none."""
         run, experiment = value_at(info, "run_id"), value_at(info, "experiment_id")
         if not isinstance(run, str) or not run:
             raise UploadError(CREATE, "the service's answer has no run_id", unsure=True)
@@ -111,6 +116,10 @@ class HubUpload(AzureUpload):
     # -- files
 
     def _send_files(self, artifacts: list[Artifact]) -> None:
+        """Upload files to the workspace's default storage and register each with the run.
+
+        Each file is noted as sent at once, so that a later attempt sends only the rest.
+        """
         listed = self._service.json(
             STORAGE, "GET", self._management_url("datastores", isDefault="True", count="1", orderByAsc="false")
         )
@@ -132,6 +141,10 @@ class HubUpload(AzureUpload):
                 self._note_sent(artifact)
 
     def _with_secret(self, store: str, account: str, address: str, prefix: str) -> BlobFolder:
+        """Return the storage's folder, opened with a temporary secret of the workspace: a signature or an account key.
+
+        The secret is masked in errors. Raises UploadError if the service gives none.
+        """
         body: JSON = {"expirableSecret": True, "expireAfterHours": 1}
         url = self._management_url("datastores", store, "listSecrets")
         reply = self._service.json(SECRETS, "POST", url, body)
@@ -146,6 +159,7 @@ class HubUpload(AzureUpload):
         return BlobFolder(self._service, f"{address}?{secret.lstrip('?')}", None, prefix)
 
     def _register(self, artifact: Artifact, store: str, prefix: str) -> None:
+        """Register an uploaded file with the run. A file that is registered already is no error."""
         step = UploadStep(f"register {artifact.name}")
         body: JSON = {
             "origin": "ExperimentRun",
@@ -162,12 +176,14 @@ class HubUpload(AzureUpload):
     # -- figures
 
     def _write_properties(self) -> None:
+        """Write the properties by which the portal shows the run as an evaluation."""
         own = properties(self._contents, self._known.marker)
         body: JSON = {"runId": self._run_id, "properties": {**own, "_azureml.evaluation_run": "promptflow.BatchRun"}}
         path = f"experimentids/{self._known.experiment_id}/runs/{self._run_id}"
         self._service.json(PROPERTIES, "PATCH", self._tracking_url("history/v1.0", path), body)
 
     def _log_metrics(self) -> None:
+        """Log each metric of the run with the time of the results, so that a repetition counts once."""
         keys = metric_keys(self._contents.metrics)
         for name, value in self._contents.metrics.items():
             body: dict[str, JSON] = {
@@ -188,6 +204,7 @@ class HubUpload(AzureUpload):
     # -- addresses
 
     def _management_url(self, *path: str, **query: str) -> str:
+        """Return an address of the workspace, or of something below it, in Azure Resource Manager."""
         below = "".join(f"/{part}" for part in path)
         options = urlencode({"api-version": API_VERSION, **query})
         return f"{self._project.resource_manager}{self._project.scope}{below}?{options}"

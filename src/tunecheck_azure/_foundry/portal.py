@@ -28,7 +28,10 @@ def properties(contents: Contents, marker: str) -> dict[str, JSON]:
 
 
 def _name_map_properties(names: Mapping[str, str]) -> dict[str, JSON]:
-    """Return a map as JSON in at most ten segments of 950 characters. If it is longer, only send the length -1."""
+    """Return the map of metric names as properties: JSON in at most ten segments of 950 characters, and their number.
+
+    If the map is longer, the number is -1 and there are no segments.
+    """
     text = dumps(dict(names)).decode()
     segments = [text[start : start + _SEGMENT] for start in range(0, len(text), _SEGMENT)]
     key = "_azureml.evaluation_name_map"

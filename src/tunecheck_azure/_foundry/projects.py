@@ -75,7 +75,7 @@ def read_project(value: object) -> str | HubProject:
     if "endpoint" not in keys:
         return read_as({str(key): entry for key, entry in keys.items()}, HubProject, where)
     if len(keys) > 1:
-        raise ConfigurationError(f"{where}: an endpoint needs no other keys; leave them out")
+        raise ConfigurationError(f"{where}: beside `endpoint`, no other keys are allowed; leave them out")
     found = _ENDPOINT.fullmatch(str(keys["endpoint"]).strip())
     if found is None:  # not shown, because a query or a password may be a secret
         raise ConfigurationError(f"{where} must be {_SHOWN}")

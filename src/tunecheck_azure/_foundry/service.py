@@ -146,6 +146,10 @@ class AzureService:
                 self.hide(value)
 
     def _refusal(self, step: UploadStep, error: HttpResponseError) -> UploadError:
+        """Return the error for a reply with an error status. Its text has the reason, advice and the request's id.
+
+        `unsure` is set if the service may have carried out the request. The request's token is masked.
+        """
         response: Any = error.response
         self.hide(response.request.headers.get("Authorization", "").removeprefix("Bearer "))
         status, headers = int(response.status_code), response.headers
@@ -161,6 +165,7 @@ class AzureService:
         return self._failure(step, reason, status=status, request_id=request_id, unsure=unsure)
 
     def _failure(self, step: UploadStep, reason: str, **details: Any) -> UploadError:  # noqa: ANN401 - UploadError's
+        """Return the error for a failed step, on one line and without secrets."""
         return UploadError(step, clean(self._redactor.text(reason), 600), **details)
 
 
@@ -182,6 +187,11 @@ class SafeRetryPolicy(policies.RetryPolicy):  # type: ignore[type-arg]
     """A policy that retries requests of `retry_on_methods`, or others only if the service certainly did nothing."""
 
     def is_retry(self, settings: dict[str, Any], response: Any) -> bool:  # noqa: ANN401 - the signature is azure-core's
+        """Return whether a request is sent again after a reply.
+
+        Without `retry_on_methods`, only replies count that say that the service did nothing: 429, and 503 with
+        Retry-After.
+        """
         if settings["methods"]:
             return bool(super().is_retry(settings, response))
         status, headers = response.http_response.status_code, response.http_response.headers
@@ -189,7 +199,7 @@ class SafeRetryPolicy(policies.RetryPolicy):  # type: ignore[type-arg]
         return undone and settings["total"] > 0
 
     def increment(self, settings: dict[str, Any], response: Any = None, error: Any = None) -> bool:  # noqa: ANN401
-        # An invalid certificate stays invalid, so retries would only wait.
+        """Return whether a request is sent again after an error. An invalid certificate stays invalid."""
         if isinstance(getattr(error, "inner_exception", None), SSLError):
             return False
         return bool(super().increment(settings, response=response, error=error))

@@ -45,9 +45,9 @@ class FoundryUploader(Uploader):
     ) -> None:
         self.project = read_project(project)
         if api not in (None, EVALS):
-            raise ConfigurationError(f"Foundry has no API {api!r} for uploads; known: {EVALS!r}")
+            raise ConfigurationError(f"Foundry has no API {api!r} for uploads; give {EVALS!r} or none")
         if api is not None and isinstance(self.project, HubProject):
-            raise ConfigurationError("a project in a hub has no evals API: give a Foundry project's endpoint")
+            raise ConfigurationError("a project in a hub has no evals API; give a Foundry project's endpoint")
         self._evals = api == EVALS
         text = self.project.text if isinstance(self.project, HubProject) else self.project
         super().__init__(
@@ -69,12 +69,14 @@ class FoundryUploader(Uploader):
         return (evaluation_artifacts if self._evals else portal_artifacts)(run, folder)
 
     def _metric_count(self, contents: Contents) -> int:
+        """Return the number of figures that the service will show: criteria for the evals API, otherwise metrics."""
         if not self._evals:
             return super()._metric_count(contents)
         criteria = read_definition(contents.artifacts[0].path)["testing_criteria"]
         return len(criteria) if isinstance(criteria, list) else 0
 
     def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
+        """Return the upload of a run to this project, by the API that the project has."""
         # Azure's packages are imported only now: importing takes time, and they belong to an extra.
         from tunecheck_azure._foundry.endpoint import FoundryUpload
         from tunecheck_azure._foundry.evals import EvalsUpload

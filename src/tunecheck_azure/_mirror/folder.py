@@ -64,8 +64,7 @@ class BlobStore:
         parts = _PLACE.fullmatch(address)
         if parts is None:  # not shown, because text behind a question mark may be a secret
             raise ConfigurationError(
-                "storage must be az://container/prefix and nothing more: credentials are read from AZURE_STORAGE_… "
-                "variables"
+                "storage must be az://container/prefix and nothing more; set credentials in AZURE_STORAGE_… variables"
             )
         self.place = address.rstrip("/")
         self._prefix = f"{prefix}/" if (prefix := (parts["prefix"] or "").strip("/")) else ""
@@ -85,7 +84,10 @@ class BlobStore:
         return service.get_container_client(self._name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a blob unless it exists. Return whether the blob now has this content."""
+        """Write a blob unless it exists; return True if the blob now has this content.
+
+        It may exist with this content because the reply to an earlier attempt was lost.
+        """
         with self._errors_of(name, "cannot be written"):
             try:
                 self._container.upload_blob(self._prefix + name, content)
@@ -106,7 +108,7 @@ class BlobStore:
                 found = self._container.download_blob(self._prefix + name)
             except ResourceNotFoundError as error:
                 if _code_of(error) == "ContainerNotFound":
-                    raise RunError(f"{self.place}: there is no such container: create it first") from None
+                    raise RunError(f"{self.place}: the container does not exist; create it first") from None
                 return None
             return StoredBlob(found.readall(), _without_quotes(found.properties.etag))
 
@@ -126,6 +128,7 @@ class BlobStore:
 
     @contextlib.contextmanager
     def _errors_of(self, name: str, failed: str) -> Iterator[None]:
+        """Turn errors of the storage into RunErrors, which say what `failed`, without the address's signature."""
         try:
             yield
         except (AzureError, OSError) as error:
@@ -145,6 +148,7 @@ def _account_url(place: str) -> str:
 
 
 def _credential() -> AzureNamedKeyCredential | AzureSasCredential | TokenCredential:
+    """Return the credential of the environment: an account key, else a SAS token, else an identity."""
     if key := os.environ.get("AZURE_STORAGE_ACCOUNT_KEY"):
         return AzureNamedKeyCredential(account_of_environment()[0], key)
     if token := os.environ.get("AZURE_STORAGE_SAS_TOKEN"):
@@ -170,7 +174,7 @@ def _reason(error: Exception) -> str:
         code = _code_of(error)
         return f"{code} ({error.status_code})" if code else f"HTTP {error.status_code}"
     if isinstance(error, (ServiceRequestError, ServiceResponseError, OSError)):
-        return "it cannot be reached"
+        return "the storage cannot be reached"
     return str(error).partition("\n")[0]
 
 
@@ -190,8 +194,8 @@ class GoneOnElsewhereError(Exception):
     def __init__(self, address: str, journal: str) -> None:
         self.run = journal.partition("/")[0]
         super().__init__(
-            f"another machine has gone on with {address}/{self.run}: its results count; what only this machine has is "
-            f"set aside by the next command with this address"
+            f"another machine has continued {address}/{self.run}, and its results count; the next command with this "
+            f"address sets aside what only this machine has"
         )
 
 
@@ -241,8 +245,8 @@ class MirrorFolder:
     def pull(self, wanted: Callable[[str], bool] | None = None) -> list[str]:
         """Fetch blobs that have changed, and return a note for each journal that cannot be fetched.
 
-        `wanted` selects files by name; None fetches all. Files that have changed on this machine, too, are kept.
-        Blobs that are not files of a run are ignored.
+        `wanted` selects files by name; None fetches all. Files that have changed on this machine, too, are kept. Files
+        that were removed from the storage are removed here. Blobs that are not files of a run are ignored.
 
         Raises:
             RunError: The storage cannot be read.
@@ -314,6 +318,7 @@ class MirrorFolder:
         return sorted(safe, key=place)
 
     def _has_changed(self, state: MirrorState, name: str) -> bool:
+        """True if the file exists and has another size or time than when it was last equal to its blob."""
         here, known = self._stat(name), state.files.get(name)
         if here is None:
             return False
@@ -327,6 +332,7 @@ class MirrorFolder:
         return FileStamp(found.st_size, found.st_mtime_ns)
 
     def _fetch(self, state: MirrorState, name: str) -> None:
+        """Replace a file by its blob and note that both are equal. A blob that was just removed is skipped."""
         stored = self.store.read(name)
         if stored is None:
             return
@@ -337,7 +343,11 @@ class MirrorFolder:
         self._mark_synced(state, name, stored.version)
 
     def _ship(self, state: MirrorState, name: str) -> bool:
-        """Ship a file if it has changed; return whether it was shipped."""
+        """Ship a file if it has changed; return whether it was shipped.
+
+        Raises:
+            GoneOnElsewhereError: the storage has a part of the run's journal that this machine did not write.
+        """
         if not self._has_changed(state, name):
             return False
         journal = f"{name.partition('/')[0]}/{_GROWING}"
@@ -357,7 +367,11 @@ class MirrorFolder:
             state.files[name] = SyncedFile(version, *here)
 
     def _ship_parts(self, state: MirrorState, name: str) -> bool:
-        """Ship the complete lines that a file has grown by; return whether there were any."""
+        """Ship the complete lines that a growing file has got since the last part; return whether there were any.
+
+        Raises:
+            GoneOnElsewhereError: another machine has written the next part.
+        """
         known = state.growing.get(name, ShippedParts())
         first = known
         with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
@@ -380,7 +394,10 @@ class MirrorFolder:
         return known != first
 
     def _fetch_parts(self, state: MirrorState, name: str, numbers: list[int]) -> str:
-        """Append missing parts to a growing file. Return an empty text, or the reason why this is impossible."""
+        """Append missing parts to a growing file; return an empty text, or the reason why this is impossible.
+
+        A file that has other content than the parts fetched so far is moved aside.
+        """
         known, path = state.growing.get(name, ShippedParts()), self.folder / name
         here = self._stat(name)
         if len(numbers) <= known.number and here is not None:
@@ -388,8 +405,8 @@ class MirrorFolder:
         if max(numbers) >= len(numbers):
             missing = min({*range(len(numbers))} - {*numbers})
             return (
-                f"{self.address}/{_part(name, max(numbers))}: part {missing} is not there: put it back, or remove the "
-                f"parts behind it, whose rows --resume then asks again"
+                f"{self.address}/{_part(name, max(numbers))}: part {missing} is missing; put it back, or remove the "
+                f"later parts, whose rows --resume then asks again"
             )
         if here is None or here.size != known.size:  # both machines continued it, or the file is gone
             if here is not None:
@@ -401,7 +418,7 @@ class MirrorFolder:
                 for number in range(known.number, len(numbers)):
                     stored = self.store.read(_part(name, number))
                     if stored is None:
-                        return f"{self.address}/{_part(name, number)} was removed just now: try again"
+                        return f"{self.address}/{_part(name, number)} was removed just now; run the command again"
                     file.write(stored.content)
                     known = ShippedParts(number + 1, known.size + len(stored.content))
                     state.growing[name] = known
@@ -419,6 +436,7 @@ class MirrorFolder:
             return self._move_aside(self.folder / run)
 
     def _move_aside(self, path: Path) -> Path:
+        """Rename a file or folder to a new place under `.unshipped`, and return that place."""
         number = 0
         while (aside := self.folder / _UNSHIPPED / f"{path.relative_to(self.folder)}-{number}").exists():
             number += 1

@@ -67,7 +67,9 @@ class BlobMirror:
             if is_held(self.folder / error.run / "journal.jsonl"):  # that process reports it
                 return
             aside = self._mirror.set_aside(error.run)
-            tell(f"note: another machine has gone on with {error.run}: what only this one had of it is kept in {aside}")
+            tell(
+                f"note: another machine has continued {error.run}; what only this machine had of it is kept in {aside}"
+            )
             self._catch_up(tell)
 
     def complete(self, run: str) -> None:
@@ -91,7 +93,11 @@ class BlobMirror:
 
 
 def _beating_owners(store: BlobStore, runs: Iterable[str]) -> dict[str, str]:
-    """Return the machines that work on these runs, by run. Wait until each owner blob has changed, or is stale."""
+    """Return the names of the machines that work on these runs, by run.
+
+    Waits until each owner blob has changed, which shows that its machine works, or for the time after which it is
+    stale.
+    """
     first = {run: owner.version for run in runs if (owner := store.read(_owner(run))) is not None}
     found: dict[str, str] = {}
     until = time.monotonic() + _STALE_S
@@ -131,11 +137,12 @@ class _Shipping(threading.Thread):
             RunError: Another machine works on the run, or the storage cannot be read.
         """
         if machine := _beating_owners(self._mirror.store, [run]).get(run):
-            raise RunError(f"run {run} is being worked on by {machine}: wait until it is done, or stop it there")
+            raise RunError(f"{machine} is working on run {run}; wait until it is done, or stop it there")
         self._owned.add(run)
         self._beat()
 
     def run(self) -> None:
+        """Ship files and change owner blobs every two seconds until `end` is called; report only the first failure."""
         told = False
         while not self._ended.wait(_EACH_S):
             try:
@@ -143,11 +150,15 @@ class _Shipping(threading.Thread):
                 self._beat()
             except (GoneOnElsewhereError, RunError) as error:
                 if not told:
-                    self._tell(f"note: {error}" + "; it is tried again" * isinstance(error, RunError))
+                    self._tell(f"note: {error}" + "; Tunecheck tries again" * isinstance(error, RunError))
                 told = True
 
     def end(self) -> None:
-        """Stop the thread, ship the rest, and remove the owner blobs of this machine."""
+        """Stop the thread, ship the rest, and remove the owner blobs of this machine.
+
+        Raises:
+            RunError: the rest cannot be shipped, or another machine has continued a run.
+        """
         self._ended.set()
         self.join()
         try:
@@ -165,6 +176,7 @@ class _Shipping(threading.Thread):
             self._tell(f"shipped to {self._mirror.address}/{run}")
 
     def _push(self) -> None:
+        """Ship changed files. A shipped journal makes this machine the owner of its run."""
         for name in self._mirror.push():
             run, _, file = name.partition("/")
             self._runs.add(run)
