@@ -191,7 +191,7 @@ async def test_a_call_that_keeps_the_interpreter_is_too_late_and_the_others_are_
         "import re\ndef answer(messages):\n    q = messages[0]['content']\n"
         "    if q == '5':\n        re.match(r'(a+)+$', 'a' * 64 + 'b')\n    return q"
     )
-    endpoint = make(tmp_path, source, limits={"concurrency": 4}, timeout_s=3)
+    endpoint = make(tmp_path, source, limits={"concurrency": 4}, timeout_s=2)
     endpoint.isolate()
     done = await ask_many(endpoint, 8)
     assert [type(each) for each in done] == [Completion] * 5 + [TimedOutError] + [Completion] * 2

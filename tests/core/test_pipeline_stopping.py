@@ -202,7 +202,7 @@ def test_a_second_interruption_leaves_calls_that_do_not_end(tmp_path: Path, capl
     class Hanging(Answering):
         async def answer(self, row: Row, context: CallContext) -> Any:
             signal.raise_signal(signal.SIGINT)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.2)  # two at once would be one
             signal.raise_signal(signal.SIGINT)
             await asyncio.Event().wait()
 

@@ -127,13 +127,13 @@ def test_nothing_is_shown_without_the_token_of_the_printed_address(three: Three,
 def test_a_run_in_progress_is_followed_until_it_has_a_report(browser: Browser, tmp_path: Path) -> None:
     inside(tmp_path, "init", ".")
     (tmp_path / "endpoints" / "slow.yaml").write_text("kind: simulated\nlatency_ms: 400\n", "utf-8")
-    options = ("--dataset", "val.jsonl", "--endpoint", "slow", "--limit", "20", "--concurrency", "1", "--quiet")
+    options = ("--dataset", "val.jsonl", "--endpoint", "slow", "--limit", "14", "--concurrency", "1", "--quiet")
     run = subprocess.Popen(command("evaluate", *options), cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL)
     try:
         while not list(tmp_path.glob("eval_results/*/journal.jsonl")):
             time.sleep(0.05)
         with serving(tmp_path / "eval_results") as served, looking_at(browser, served.address()) as looked:
-            looked.page.get_by_text(re.compile("running · [0-9]+ of 20 answered")).wait_for()
+            looked.page.get_by_text(re.compile("running · [0-9]+ of 14 answered")).wait_for()
             looked.page.locator("table.runs th a").wait_for(timeout=60_000)  # without anything done in the browser
             assert run.wait(30) == 0
             looked.requests.clear()

@@ -300,10 +300,10 @@ def test_a_secret_is_masked_at_every_place_of_a_long_answer() -> None:
 
 def test_a_long_answer_full_of_escapes_is_masked_in_time() -> None:
     redactor = masking("abcdefgh")
-    escapes = "\\u0061%41&amp;" * 400_000
+    escapes = "\\u0061%41&amp;" * 100_000
     assert redactor.answer(f"{escapes}\\u0061bcdefgh") == f"{escapes}***"
     for mark in ("%", "\\", "&", "%25"):
-        assert redactor.answer(mark * 1_000_000) == mark * 1_000_000
+        assert redactor.answer(mark * 250_000) == mark * 250_000
 
 
 def sending(server: FaultServer, **headers: str) -> Endpoint:

@@ -52,7 +52,7 @@ class FunctionPlace:
         return load_file(self.file, self.module)
 
 
-_PATIENCE_S = 5.0
+_PATIENCE_S = 3.0
 """After a timeout, the process is killed unless it answers a ping within this time."""
 
 
