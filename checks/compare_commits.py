@@ -62,6 +62,12 @@ class Renamed:
 RENAMED = (
     Renamed("-m tunecheck memory replay", "checks/goodai_replay.py", since="checks/goodai_replay.py"),
     Renamed("-m tunecheck memory rescore", "checks/goodai_rescore.py", since="checks/goodai_rescore.py"),
+    Renamed("-m tunecheck datasets check", "-m tunecheck check", since="src/tunecheck/cli/_check.py"),
+    Renamed(
+        "-m tunecheck datasets convert glaive",
+        "-m tunecheck datasets convert --from glaive",
+        since="src/tunecheck/cli/_check.py",
+    ),
     Renamed("tunecheck.azure", "tunecheck_azure", since="src/tunecheck_azure"),
     Renamed("tunecheck.memory", "tunecheck_memory", since="src/tunecheck_memory"),
 )
@@ -118,7 +124,7 @@ def evaluation(*arguments: str, data: str | None = None) -> Case:
     def run(side: Side, folder: Path) -> dict[str, object]:
         _copy_workspace(folder)
         if data is not None:
-            side.run(folder, "datasets", "convert", data, "--from", "glaive", "--out", "datasets/converted.jsonl")
+            side.run(folder, "datasets", "convert", "glaive", data, "--out", "datasets/converted.jsonl")
         side.run(folder, "evaluate", "--name", "one", "--seed", "7", "--quiet", *arguments)
         return written(next((folder / "eval_results").glob("one-*")))
 
@@ -327,7 +333,9 @@ def shared_cases() -> dict[str, Case]:
     """The cases that need the shared data."""
     glaive = str(SHARED / "glaive" / "glaive_v2_sample.json")
     found = {
-        "glaive": evaluation("--dataset", "datasets/converted.jsonl", data=glaive),
+        "glaive": evaluation(
+            "--dataset", "datasets/converted.jsonl", "--evaluators", "match,bleu,gleu,meteor,rouge", data=glaive
+        ),
         "memory": remembered,
         "recorded scores": rescored(),
         "recorded scores, compat": rescored("--compat"),
