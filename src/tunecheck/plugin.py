@@ -3,10 +3,10 @@
 from tunecheck.plugins import Extension, Plugin
 
 _FAMILIES = """
-apertus command_r command_r7b deepseek_v3 deepseek_v32 functionary functiongemma gemma3 gemma4 gigachat
-glaive glm gorilla granite granite_20b harmony hermes hunyuan_3 inkling internlm invoke jamba json kimi_k2 kimi_k3
-laguna lfm2 llama llama_function longcat minicpm3 minicpm5 minimax_m2 minimax_m3 mistral muse nemotron nexusraven
-olmo3 phi4 pythonic qwen2.5_coder qwen3_coder qwen_agent react seed_oss solar step_3
+apertus command_r command_r7b deepseek_v3 deepseek_v32 dots functionary functiongemma gemma3 gemma4 gigachat glaive
+glm gorilla granite granite_20b harmony hermes hunyuan_3 hunyuan_4 inkling internlm invoke jamba json k2_horizon
+kimi_k2 kimi_k3 laguna lfm2 llama llama_function longcat minicpm3 minicpm5 minimax_m2 minimax_m3 mistral muse
+nemotron nexusraven olmo3 phi4 plamo3 pythonic qwen2.5_coder qwen3_coder qwen_agent react seed_oss solar step_3
 """.split()
 """The model families with a call format, by their names in `formats/families.toml`."""
 

@@ -50,11 +50,12 @@ class FunctionDefinition:
         properties = self.parameters.get("properties")
         return tuple(properties) if isinstance(properties, dict) else ()
 
-    def takes(self, names: Set[str]) -> bool:
-        """Return whether all these names are parameters and all required parameters are among them."""
+    def fit(self, names: Set[str]) -> float:
+        """Return how well arguments of these names fit: unknown names count against it, missing ones less so."""
         required = self.parameters.get("required")
-        needed = required if isinstance(required, list) else ()
-        return set(needed) <= names <= set(self.parameter_names)
+        needed = set(required if isinstance(required, list) else ())
+        known = names & set(self.parameter_names)
+        return 2 * len(known) - len(names) - len(needed - names) / (1 + len(needed))
 
     def check(self, arguments: Mapping[str, JSON]) -> SchemaCheck:
         """Validate a call's arguments against the schema of the parameters; without a schema, everything is valid.

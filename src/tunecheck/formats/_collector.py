@@ -130,9 +130,11 @@ class CallCollector:
         return head if head == tail and not self.definition(name) and self.definition(head) else name
 
     def counted(self, counter: str, arguments: JSON) -> str:
-        """Return the only tool with these parameters, for a call with a number in place of the name."""
+        """Return the tool that these arguments fit best, for a call with a number in place of the name."""
         keys = set(arguments) if isinstance(arguments, dict) else set[str]()
-        fitting = [name for name in self._tools or () if (tool := self.definition(name)) and tool.takes(keys)]
+        fits = {name: tool.fit(keys) for name in self._tools or () if (tool := self.definition(name))}
+        best = max(fits.values(), default=0)
+        fitting = [name for name, fit in fits.items() if fit == best >= 0 or len(fits) == 1]
         if len(fitting) != 1:
             raise UnreadableError(f"a call is named {quoted(counter)}, and {len(fitting)} tools take its arguments")
         return fitting[0]

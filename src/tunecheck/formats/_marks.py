@@ -94,15 +94,9 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
             position = start + len(mark)
             continue
         collector.add_text(text[said:start])
-        collector.begun = start
-        try:
-            said = position = profile.take(text, start, mark, collector)
-            collector.spans.append((start, position))
-        except UnreadableError as error:
-            failures.append(error)
-            if isinstance(error, CutOffError) or len(failures) > _MOST_FAILURES:
-                break
-            position = collector.begun + 1  # the calls after an unreadable one count
+        said = position = _take_calls(profile, text, start, mark, collector, failures)
+        if failures and (isinstance(failures[-1], CutOffError) or len(failures) > _MOST_FAILURES):
+            break
         if not first:
             first, alike = profile, marks.profiles[mark]
             calls = _any_of((*(each for one in alike for each in one.marks), *profile.within))
@@ -111,6 +105,25 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
     if first:
         collector.add_text(text[said:])
     return first is not None
+
+
+def _take_calls(
+    profile: Profile, text: str, start: int, mark: str, collector: CallCollector, failures: list[UnreadableError]
+) -> int:
+    """Collect the calls after a mark and the reasons of unreadable ones. Return where the search continues."""
+    while True:
+        collector.begun = start
+        try:
+            position = profile.take(text, start, mark, collector)
+        except UnreadableError as error:
+            failures.append(error)
+            following = profile.after_unreadable(text, mark, collector)
+            if following is None or isinstance(error, CutOffError) or len(failures) > _MOST_FAILURES:
+                return collector.begun + 1
+            start, mark = following, ""
+        else:
+            collector.spans.append((start, position))
+            return position
 
 
 def _take_thought(text: str, start: int, thought: Thought, collector: CallCollector) -> int:

@@ -11,6 +11,7 @@ from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import type_of
 from tunecheck.calls._strict_json import CutOffError, UnreadableError, place
+from tunecheck.formats._call_text import find_close
 from tunecheck.formats._collector import CallCollector
 
 # -- tools described in prompts
@@ -198,6 +199,8 @@ class Profile:
     def take(self, text: str, start: int, mark: str, collector: CallCollector) -> int:
         """Add the calls after the mark at `start` to the collector, and return the end of the closing marks.
 
+        An empty mark continues after an unreadable call.
+
         Raises:
             UnreadableError: no readable call follows.
         """
@@ -214,7 +217,7 @@ class Profile:
                 following = _past(_SEPARATOR, text, closed)
             if closed > position:
                 return closed
-            if not self.several or not self.shape.begins(text, following, collector):
+            if not (self.several or not mark) or not self.shape.begins(text, following, collector):
                 break
             collector.begun = following
             position = self.shape.read(text, following, mark, collector)
@@ -223,6 +226,14 @@ class Profile:
         if self.closed and following < len(text) and not text.startswith(mark, following):
             raise UnreadableError(f"{mark} is not closed at {place(text, following)}")
         return position
+
+    def after_unreadable(self, text: str, mark: str, collector: CallCollector) -> int | None:
+        """Return where the next call begins if the unreadable one is an object in a list or one of several."""
+        listed = not text.startswith(mark, collector.begun)
+        start = collector.begun if listed else self._first(text, collector.begun, mark)
+        end = find_close(text, start) if (listed or self.several) and text.startswith("{", start) else None
+        following = len(text) if end is None else _past(_SEPARATOR, text, end)
+        return following if self.shape.begins(text, following, collector) else None
 
     def _first(self, text: str, start: int, mark: str) -> int:
         inside = self.inside or mark in self.inner or mark in self.within

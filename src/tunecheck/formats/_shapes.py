@@ -15,7 +15,7 @@ from tunecheck.calls._strict_json import (
     quoted,
     skip_space,
 )
-from tunecheck.formats._call_text import CALL, calls_at, find_close
+from tunecheck.formats._call_text import CALL, calls_at
 from tunecheck.formats._collector import CallCollector, no_call
 from tunecheck.formats._profiles import TextShape
 from tunecheck.formats._spellings import take_named
@@ -44,23 +44,15 @@ class JsonCalls:
             self._take(value, collector)
             return position
         position = skip_space(text, position + 1)
-        failure: UnreadableError | None = None
         while not text.startswith("]", position):  # one by one: the calls beside an unreadable one count
-            try:
-                value, end = literal_at(text, position)
-                self._take(value, collector)
-            except UnreadableError as error:
-                end = (find_close(text, position) or 0) if text.startswith("{", position) else 0
-                if failure or isinstance(error, CutOffError) or not end:
-                    raise failure or error from None
-                failure = error
+            collector.begun = position
+            value, end = literal_at(text, position)
+            self._take(value, collector)
             position = skip_space(text, end)
             if not text.startswith((",", "]"), position):
                 kind = UnreadableError if position < len(text) else CutOffError
-                raise failure or kind(f"expected ',' or ']' at {place(text, position)}")
+                raise kind(f"expected ',' or ']' at {place(text, position)}")
             position = skip_space(text, position + text.startswith(",", position))
-        if failure:
-            raise failure
         return position + 1
 
     def _take(self, value: JSON, collector: CallCollector) -> None:
@@ -152,22 +144,6 @@ class PythonCalls:
             known = not self.alone or collector.knows(call.name)
             collector.add(collector.format, call.name if known else call.name.removesuffix(".call"), call.arguments)
         return position
-
-
-@dataclass(frozen=True, slots=True)
-class PythonTagCalls:
-    """Llama's calls after `<|python_tag|>`: JSON objects, or calls in Python's syntax with no text after them."""
-
-    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """Return whether an object is here. A further call in Python's syntax would be code."""
-        return text.startswith("{", position)
-
-    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one object, or calls in Python's syntax."""
-        python = PythonCalls(alone=True)
-        if python.begins(text, position, collector) or not text.startswith(("{", "["), position):
-            return python.read(text, position, mark, collector)
-        return JsonCalls().read(text, position, mark, collector)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ from tunecheck.formats._collector import CallCollector, no_call
 _SPACE = re.compile(r"\s*+")
 _LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
 _NOTHING = ("null", "None")
+_TEXTS = frozenset({"string", "null", "str", "text", "char", "varchar", "enum"})
+_TYPING = frozenset({"properties", "items", "const"})
+_DIGITS = re.compile(r"\s*+[+-]?(?:\d{1,300}|\d{0,300}(\.)\d{1,300})\s*+")
 _NAME = re.compile(r"[^\s<>{}\[\]:,\"']+")
 _TOKEN = re.compile(r"<\|\w{1,40}\|>")
 _WRAPPERS = ("properties", "arguments")
@@ -58,6 +61,7 @@ class TaggedCalls:
         first: the beginning of the head, to recognise further calls.
         framed: one line break on each side of a value is not part of the value.
         escaped: unescape values that are valid XML text.
+        guessed: a parameter of a known tool without a type is JSON if it can be, else text.
     """
 
     head: re.Pattern[str]
@@ -67,6 +71,7 @@ class TaggedCalls:
     first: str = ""
     framed: bool = False
     escaped: bool = False
+    guessed: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """Return whether `first` or the head of a call is here."""
@@ -104,7 +109,7 @@ class TaggedCalls:
     def _arguments(self, text: str, position: int, name: str, schema: Schema | None) -> tuple[dict[str, JSON], int]:
         """Read arguments, and return them with their end position."""
         arguments: dict[str, JSON] = {}
-        values = _TagValues(self, text)
+        values, guess = _TagValues(self, text), self.guessed and schema is not None
         while opening := self.argument.match(text, position):
             key = opening["key"].strip()
             if key in arguments:
@@ -117,11 +122,10 @@ class TaggedCalls:
                     position = skip_space(text, position)
                     continue
             kind = opening.groupdict().get("kind")
-            arguments[key] = (
-                _convert_to_kind(value, kind, key)
-                if kind
-                else _convert(value, schema and schema.property(key), guess=False)
-            )
+            parameter = schema and schema.property(key)
+            arguments[key] = value
+            if kind not in ("string", "true"):
+                arguments[key] = _guess_value(value) if kind else _convert(value, parameter, guess=guess)
             position = skip_space(text, position)
         return arguments, position
 
@@ -168,15 +172,6 @@ class _TagValues:
                 break
             self._inside = end.end()
         raise shape.unclosed(f"the argument {quoted(key)}", self._text, start)
-
-
-def _convert_to_kind(value: str, kind: str, key: str) -> JSON:
-    if kind in ("string", "true"):
-        return value
-    try:
-        return decode(value)
-    except UnreadableError as error:
-        raise UnreadableError(f"the argument {quoted(key)} is {error}") from None
 
 
 @functools.cache
@@ -243,7 +238,7 @@ class TreeCalls:
         kinds = schema.types() if schema else frozenset[str]()
         if not text.strip() and (depth == 0 or kinds & {"array", "object"}):
             return [] if "array" in kinds else {}
-        return _convert(text, schema)
+        return _convert(text, schema, guess=depth > 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,20 +330,20 @@ def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
 
 
 def _convert(text: str, schema: Schema | None, *, guess: bool = True) -> JSON:
-    """Convert a text to the type in its definition. Without a definition, guess the type or keep the text."""
-    if schema is None and not guess:
-        return text
+    """Convert a text to the type in its definition. Without a type, guess it or keep the text."""
     kinds = schema.types() if schema else frozenset[str]()
+    if not guess and not (schema and (kinds or not _TYPING.isdisjoint(schema.node))):
+        return text
     if "boolean" in kinds and text.strip().casefold() in ("true", "false"):
         return text.strip().casefold() == "true"
-    if "string" not in kinds:
-        return _guess_value(text)
     if "null" in kinds and text.strip() in _NOTHING:
         return None
-    if kinds == {"string"} or kinds == {"string", "null"}:
+    if kinds and kinds <= _TEXTS:
         return text
-    value = _guess_value(text)
-    return value if type_of(value) in kinds - {"integer", "number", "string"} else text
+    digits = _DIGITS.fullmatch(text) if kinds & {"integer", "number"} else None
+    value = (float(text) if digits[1] else int(text)) if digits else _guess_value(text)
+    kind = type_of(value)
+    return text if "string" in kinds and kind not in kinds and (kind != "integer" or "number" not in kinds) else value
 
 
 def _guess_value(text: str) -> JSON:

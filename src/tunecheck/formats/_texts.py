@@ -166,11 +166,15 @@ class TextReader:
             end = self._take_values(body, collector)
             if end is not None:
                 collector.spans.append((0, end))
-                if marks.first(body[end:]) is None or not take_marked(body[end:], collector, marks):
+                if not self._take_among_text(body[end:], collector, marks):
                     collector.add_text(body[end:])
                 return True
             if _is_json(body):
                 return False  # data, even if its texts contain marks
+        return self._take_among_text(body, collector, marks)
+
+    def _take_among_text(self, body: str, collector: CallCollector, marks: Marks) -> bool:
+        """Collect the calls in a fence, inside other text, and after marks. Return False if there is none."""
         mark = marks.first(body)
         unmarked = len(body) if mark is None else mark
         return (
