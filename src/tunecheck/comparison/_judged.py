@@ -58,6 +58,8 @@ class Correction(Result):
 def corrections(run: Run) -> dict[str, Correction]:
     """Return the correction of each judge by name, from the calibrations in the run's results folder.
 
+    A judge without a calibration gets a Correction without a corrected rate.
+
     Raises:
         ConfigurationError, DataError: the run, or a calibration, cannot be read.
     """
@@ -77,7 +79,7 @@ def corrections(run: Run) -> dict[str, Correction]:
 
 
 def _correction(raw: Estimate, rate: float, labels: LabelCounts, shared: LabelCounts) -> Correction:
-    """Return a rate's correction: by labels of the run's own rows (`shared`) if they are enough, else by all labels."""
+    """Return a rate's correction: by 30 or more labels of the run's own rows (`shared`), else by all labels."""
     if shared.total >= _FEWEST_OF_THE_RUN:
         worth = _worth(raw) / raw.n
         left, passed = raw.n - shared.total, rate * raw.n - shared.pass_pass - shared.fail_pass
@@ -246,7 +248,7 @@ def _refuse(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricCo
 def _how_they_differ(evaluator: str, base: RunTable, new: RunTable) -> str:
     """Say how often two runs' judges agree on labelled rows, or how to find out."""
     kept = [_calibration(table, table.evaluators[evaluator].judge) for table in (base, new)]
-    remedy = f"`tunecheck score {base.info.id} --judge F` scores both runs with one judge"
+    remedy = "score both runs with one judge: `tunecheck score RUN --judge F`"
     if kept[0] is None or kept[1] is None:
         return f"{remedy}; `judge calibrate --save` of both on the same labels shows how the judges differ"
     said = [{each.row_fingerprint: each.verdict for each in one.labels} for one in kept if one is not None]

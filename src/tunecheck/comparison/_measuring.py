@@ -237,7 +237,7 @@ def rows_needed(metric: MetricComparison, margin: float) -> int | None:
 
 
 def rows_for_verdict(metric: MetricComparison, bounds: tuple[float, float] | None) -> int:
-    """Return about how many rows a verdict needs: FEWEST at least, and enough to detect a difference of COARSE."""
+    """Return about how many rows a verdict needs: at least 10, and enough to detect 20% of the metric's range."""
     difference, smallest = metric.difference, metric.smallest_difference
     units = difference.n if difference.clusters is None else difference.clusters
     times = FEWEST / max(1, units)
@@ -374,7 +374,7 @@ def _too_coarse(
     smallest: SmallestDifference | None,
     bounds: tuple[float, float] | None,
 ) -> bool:
-    """Return whether these rows can only show large differences (see COARSE)."""
+    """Return whether these rows only show large differences: 20% of the range, or 0.8 standard deviations."""
     found = None if smallest is None else smallest.value
     if verdicts:
         return found is None or found > COARSE

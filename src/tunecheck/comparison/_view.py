@@ -222,7 +222,7 @@ def _heads(comparison: Comparison, label: str = "") -> list[Cell]:
 
 
 def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cell]:
-    """Yield one metric's row of the table of metrics."""
+    """Yield one metric's row of the table of metrics; untested metrics are dim, and indented below their evaluator."""
     kind = metric.kind
     style: Style = "" if metric.tested else "dim"
     if metric.tested or metric.name == metric.evaluator:

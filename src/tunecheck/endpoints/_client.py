@@ -290,7 +290,11 @@ class Client:
         return replace(failure, error=_with(failure.error, problem), retry=False, retry_after_s=None, refused=True)
 
     def _value(self, reply: Reply, call: ServiceCall[A]) -> tuple[JSON, int | None]:
-        """Return the JSON or text of a reply and, for a stream, the number of bytes up to its first token."""
+        """Return the JSON or text of a reply and, for a stream, the number of bytes up to its first token.
+
+        Raises:
+            UnreadableReplyError: it is a web page, no JSON, or too large.
+        """
         if reply.is_stream:
             streamed = read_stream(reply.body)
             return streamed.reply, streamed.first

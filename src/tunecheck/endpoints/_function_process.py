@@ -174,7 +174,7 @@ class _Caller:
         self._loop = LoopThread("tunecheck-function")
 
     def call(self, number: int, body: bytes) -> None:
-        """Answer one frame; a frame without arguments is a ping."""
+        """Call the function with a request's arguments and reply with its result or error; to a ping, reply None."""
         arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from the parent process
         try:
             value: object = None if arguments is None else self._function(**arguments)

@@ -53,12 +53,12 @@ Mistake: TypeAlias = Callable[[SimulatedAnswer, Situation, Random], SimulatedAns
 
 
 def number_as_string(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Turn a number among the arguments into text: 5 becomes "5"."""
+    """Turn a number among the arguments into text: 5 becomes "5"; None without a number."""
     return _change_one(draft, rng, lambda _, value: as_number_text(value))
 
 
 def number_conversion(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Convert a number to another unit: 5 percent becomes 0.05, 250000 becomes 250 (thousand)."""
+    """Convert a number to another unit: 5 percent becomes 0.05, 250000 becomes 250 (thousand); None without one."""
 
     def converted(path: Path, value: JSON) -> JSON:
         """Convert an argument's number; names in its path, such as `rate`, tell whether it is a rate."""
@@ -68,12 +68,12 @@ def number_conversion(draft: SimulatedAnswer, _: Situation, rng: Random) -> Simu
 
 
 def date_format(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Write a date or time in another format: 2026-03-05 as March 5, 2026, or 14:30 as 2:30 PM."""
+    """Write a date or time in another format: 2026-03-05 as March 5, 2026, or 14:30 as 2:30 PM; None without one."""
     return _change_one(draft, rng, lambda _, value: other_date_or_time(value, rng))
 
 
 def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Replace one value by another of its type: another enum value, a close number, or other words."""
+    """Replace one value by another of its type (an enum value, a close number, other words); None without one."""
     places = [
         (index, path, value)
         for index, path, value in _places(draft)
@@ -91,7 +91,7 @@ def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
 
 
 def missing_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Leave out an argument, a required one if the schema lists required ones."""
+    """Leave out an argument, a required one if there is one; None without arguments."""
     places = [(index, name) for index, call in enumerate(draft.calls) for name in call.arguments]
     if not places:
         return None
@@ -135,7 +135,7 @@ def answered_instead_of_called(draft: SimulatedAnswer, _: Situation, rng: Random
 
 
 def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Call one of the offered functions instead of answering with text."""
+    """Call one of the offered functions instead of answering with text; None if none is offered."""
     if not situation.functions:
         return None
     name = rng.choice(list(situation.functions))
@@ -144,7 +144,7 @@ def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng
 
 
 def reword_answer(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Paraphrase a text answer."""
+    """Paraphrase a text answer; None if it is empty."""
     text = paraphrase(draft.text or "", rng)
     return None if text is None else replace(draft, text=text)
 

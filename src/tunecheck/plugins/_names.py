@@ -200,7 +200,7 @@ def absence_hint() -> str:
 
 
 def check(candidate: Candidate, trust: Trust) -> None:
-    """Check that the source of a name may load this extension.
+    """Check that the source that names an extension may load its workspace file; installed ones may always be loaded.
 
     Raises:
         ConfigurationError: it may not.

@@ -123,9 +123,10 @@ class DetailReader:
     def answer(
         self, number: int, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], other: Details
     ) -> dict[str, JSON]:
-        """Return the details of this run's answer and verdicts, without the question.
+        """Return the details of this run's answer and verdicts, without the question; tell the panels the row.
 
-        `other` has the details of the same row in another run; they are reused if the answers are equal.
+        `other` has the details of the same row in another run; its comparison of calls is reused if the answers are
+        equal.
         """
         parts = self._parts(number, row, columns)
         sides = self._sides(verdicts, parts)

@@ -57,7 +57,7 @@ def bca_intervals(columns: Floats, confidence: float, seed: int, resamples: int)
 
 
 def _bca(values: Floats, means: Floats, reach: float) -> tuple[float, float]:
-    """Return the BCa interval of the mean of `values` from its bootstrap `means`; `reach` is in standard errors."""
+    """Return the BCa interval of the mean of `values`, given its bootstrap `means`; `reach` is in standard errors."""
     centre = values - values.mean()
     spread = float(centre @ centre)
     acceleration = float((centre**3).sum()) / (6 * spread**1.5)
@@ -237,7 +237,10 @@ def _mean(
     confidence: float,
     interval_or_degrees: Bounds | int,
 ) -> Estimate:
-    """Return the estimate of a mean; `interval_or_degrees` is a bootstrap interval, or the degrees of Student's t."""
+    """Return the estimate of a mean; `limits` is the metric's range.
+
+    `interval_or_degrees` is the bootstrap interval if there is one, else the degrees of freedom of Student's t.
+    """
     n, count = len(values), None if groups is None else groups.count
     if _constant(values):
         return _constant_mean(float(values[0]), n, count, limits, confidence)
