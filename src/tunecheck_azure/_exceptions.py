@@ -125,7 +125,7 @@ def as_evaluation_exception(target: ErrorTarget = ErrorTarget.EVALUATE) -> Itera
 def _as_both_errors(error: TunecheckError, target: ErrorTarget) -> EvaluationException:
     """Return an error as an instance of EvaluationException and of its own class, with its attributes.
 
-    A ConfigurationError is blamed on the user, other errors on the system or, for a run, on nobody.
+    A ConfigurationError is blamed on the user, the error of a run has no blame, and any other is blamed on the system.
     """
     kind = type(error)
     names = {"__module__": __name__, "__doc__": kind.__doc__}
