@@ -70,6 +70,17 @@ def test_an_evaluators_own_reason_is_told_where_no_cause_is_known(evaluated: Eva
     )
 
 
+def test_after_errors_of_an_evaluator_its_rows_are_run_again_before_the_serving_is_examined(
+    evaluated: Evaluated, small: Path
+) -> None:
+    (small / "evaluators").mkdir()
+    (small / "evaluators" / "polite.py").write_text("def polite(response):\n    return 1 / 0\n")
+    left_in_text = '<tool_call>{"name": "book", "arguments": {"day": "2026-0'
+    lines = evaluated({"r4": left_in_text}, "--evaluators", "match,polite")
+    assert lines[2].startswith("Main reason of failures: polite: ZeroDivisionError: division by zero (6 rows")
+    assert lines[3].startswith("Next, run the rows with an error again:  tunecheck evaluate --resume small-recorded-")
+
+
 def test_a_simulated_run_says_so_first_and_leads_to_an_own_endpoint(small: Path) -> None:
     lines = inside(small, "evaluate", "--dataset", "small.jsonl", COLUMNS="300").out.splitlines()
     assert lines[1].startswith("SIMULATED answers: no model was asked. match: ")

@@ -477,7 +477,9 @@ def test_a_page_of_several_runs_opens_on_the_recommended_one_and_on_the_slice_th
         assert looked.page.locator(".slices details[open]").count() == 1
         assert looked.texts(".slices li.bad .label")[0] == "city=c5 40 rows"
         assert looked.texts(".slices figcaption") == ["match: new − base, points (95% intervals)"]
-        assert looked.texts(".broken h3") == ["Rows that broke first"]
+        assert looked.texts(".broken h3") == ["First regressed rows"]
+        rounded = looked.page.evaluate("[1.25, 1.75, 0.35, 12.5, -0.25].map((value) => rounded(value, 1))")
+        assert rounded == [f"{value:.1f}" for value in (1.25, 1.75, 0.35, 12.5, -0.25)]
         looked.page.locator(".broken button").first.click()
         looked.page.wait_for_selector("dialog[open] .row-body")
         assert looked.texts("#row-title") == ["q30"]

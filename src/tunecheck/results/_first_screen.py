@@ -12,7 +12,7 @@ from tunecheck._faults import CAUSE_METRIC, cause_named, order_causes
 from tunecheck._files import RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import clean, command_line, plural
-from tunecheck.pipeline._finished_rows import Failures, read_failures
+from tunecheck.pipeline._finished_rows import FailureGroup, Failures, read_failures
 from tunecheck.results._run_lines import MainFigure, main_figure_of
 from tunecheck.runs._store import Run, command_of, is_uncalibrated, list_runs, stopped_text
 from tunecheck.views import SIMULATED, Sentence, Table, Words
@@ -80,7 +80,7 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
         said.append(f"{plural(failed, 'row')} ended in an error.")
     counts = failures.causes
     causes = sorted(order_causes(counts), key=lambda code: (-counts[code].rows, cause_named(code).side == "model"))
-    words, aim, is_serving = _next_step(run, manifest, summary, causes)
+    words, aim, is_serving = _next_step(run, manifest, summary, () if _other_reason(failures, causes) else causes)
     next_step = f"Next, {aim}:  {command_line([*words, *where])}"
     table = _table(figures, causes, groups)
     return FirstScreen(" ".join(said), _main_cause(failures, causes), next_step, table, is_serving)
@@ -122,21 +122,27 @@ def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) ->
     return f"{clean(name, 60)}: {said}{judge}{f'; not applicable to {plural(left, unit)}' if left else ''}."
 
 
+def _other_reason(failures: Failures, causes: Sequence[str]) -> FailureGroup | None:
+    """Return an evaluator's own reason or an error if it explains more rows than the first of these causes."""
+    groups = [*failures.reasons.values()]
+    for stage, errors_of in failures.errors.items():
+        groups += [replace(each, title=f"{stage}: {each.words}") for each in errors_of.values()]
+    found = max(groups, key=lambda each: each.rows, default=None)
+    return found if found is not None and (not causes or found.rows > failures.causes[causes[0]].rows) else None
+
+
 def _main_cause(failures: Failures, causes: Sequence[str]) -> str:
     """Return a sentence on the most frequent cause of failures, with its advice.
 
     If an evaluator's own reason or an error is more frequent, the sentence is about that.
     """
-    groups = sorted(failures.reasons.values(), key=lambda each: -each.rows)
-    for stage, errors_of in failures.errors.items():
-        groups += [replace(each, title=f"{stage}: {each.words}") for each in errors_of.values()]
-    first = failures.causes[causes[0]] if causes else None
-    if first is None or (groups and groups[0].rows > first.rows):
-        if not groups:
-            return "No row failed."
-        example = f"{plural(groups[0].rows, 'row')}, e.g. {clean(groups[0].example, 60)}"
-        return f"Main reason of failures: {clean(groups[0].title, 200).rstrip('.')} ({example})."
-    cause, failed = cause_named(causes[0]), sum(each.rows for each in failures.causes.values())
+    if (other := _other_reason(failures, causes)) is not None:
+        example = f"{plural(other.rows, 'row')}, e.g. {clean(other.example, 60)}"
+        return f"Main reason of failures: {clean(other.title, 200).rstrip('.')} ({example})."
+    if not causes:
+        return "No row failed."
+    first, cause = failures.causes[causes[0]], cause_named(causes[0])
+    failed = sum(each.rows for each in failures.causes.values())
     told = {each.example: each.words for each in failures.errors.get("target", {}).values()}.get(first.example)
     error = "" if told is None else f" ({clean(_OWN_ERROR.sub('', told), 200)})"
     side = ", a problem of serving" if cause.side == "serving" else ""
@@ -147,13 +153,13 @@ def _main_cause(failures: Failures, causes: Sequence[str]) -> str:
 
 def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[str]) -> tuple[list[str], str, bool]:
     """Return the next command as words, its purpose, and True if it examines how the model is served."""
-    rows, failed, target = summary.get("rows"), _count(summary.get("failed_rows")), manifest.target or {}
+    failed, target = _count(summary.get("failed_rows")), manifest.target or {}
     serving = [code for code in causes[:1] if cause_named(code).side == "serving"]
     name, begun = str(target.get("name") or ""), (command_of(manifest.command) or "evaluate").split()
-    if name and (serving or (failed and failed == rows)):
+    if name and serving:
         return ["tunecheck", "check", name], "find out how the endpoint is served", True
     if failed:
-        return ["tunecheck", *begun, "--resume", run.id], "ask the rows with an error again", False
+        return ["tunecheck", *begun, "--resume", run.id], "run the rows with an error again", False
     if summary.get("simulated") is True:
         data = ["--dataset", manifest.dataset.path or manifest.dataset.name or "FILE"] if begun == ["evaluate"] else []
         return ["tunecheck", *begun, *data, "--endpoint", "NAME"], "evaluate your own endpoint", False

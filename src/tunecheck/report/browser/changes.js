@@ -39,8 +39,8 @@ function forest(items, axis, rate) {
 }
 
 const signed = (number, shown) => `${number > 0 ? "+" : number < 0 ? "−" : "±"}${shown(Math.abs(number))}`;
-const points = (share) => (share * 100).toFixed(1);
-const third = (number) => number.toFixed(3);
+const points = (share) => rounded(share * 100, 1);
+const third = (number) => rounded(number, 3);
 const probability = (p) => (p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
 
 function verdictCell(line) {
@@ -124,7 +124,7 @@ function slicesNode(head, held) {
   return el("details", { class: "by", open: worse > 0 }, summary, forest(items, axis, rate));
 }
 
-/** Causes that grew, and the rows that broke first. */
+/** Causes that grew, and the first regressed rows. */
 function brokenNodes(held, find, isLast, rows, run, open) {
   const parts = [];
   if (held.causes.length) {
@@ -136,7 +136,7 @@ function brokenNodes(held, find, isLast, rows, run, open) {
     const found = [];
     for (let row = 0; row < rows.count && found.length < 3; row++) if (rows.change(evaluator, row, run) === "regressed") found.push(row);
     const line = (row) => el("li", {}, el("button", { type: "button", class: "link", click: () => open(row) }, data(rows.ids[row])), " ", data(rows.questions[row], "span", { class: "sub" }));
-    if (found.length) parts.push(el("h3", {}, "Rows that broke first"), el("ul", {}, ...found.map(line)));
+    if (found.length) parts.push(el("h3", {}, "First regressed rows"), el("ul", {}, ...found.map(line)));
   }
   return parts;
 }
@@ -157,8 +157,9 @@ function heldNode(head, held, find, where) {
 
 /** The decision as a card: what to do, why, each objection, and the next step. */
 function decisionNode({ decision, head, because, lines }) {
-  const said = lines.map(([text, effect]) => el("li", { class: effect }, data(text.replace(/^- /, ""))));
-  return el("div", { class: `decision ${decision}` }, el("h3", {}, data(head)), ...because.map((text) => el("p", {}, data(text))), el("ul", {}, ...said));
+  const objections = lines.filter(([text]) => text.startsWith("- ")).map(([text, effect]) => el("li", { class: effect }, data(text.slice(2))));
+  const others = lines.filter(([text]) => !text.startsWith("- ")).map(([text, effect]) => el("p", { class: effect }, data(text.replaceAll("`", ""))));
+  return el("div", { class: `decision ${decision}` }, el("h3", {}, data(head)), ...because.map((text) => el("p", {}, data(text))), el("ul", {}, ...objections), ...others);
 }
 
 /** All candidates on one axis: of several, how far each is from the best of the others; of one, from the base. */

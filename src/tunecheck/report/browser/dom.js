@@ -55,7 +55,14 @@ function name(text) {
 
 const whole = (number) => number.toLocaleString("en-US");
 const counted = (number, word) => `${whole(number)} ${word}${number === 1 ? "" : "s"}`;
-const percent = (share, digits = 1) => `${(share * 100).toFixed(digits)}%`;
+const percent = (share, digits = 1) => `${rounded(share * 100, digits)}%`;
+
+/** As toFixed, but exact halves become even, as in the texts that Python writes. */
+function rounded(number, digits) {
+  const scaled = number * 10 ** digits;
+  const isHalf = Math.abs(scaled % 1) === 0.5 && Number.isInteger(number * 2 ** (digits + 1));
+  return (isHalf ? (2 * Math.round(scaled / 2)) / 10 ** digits : number).toFixed(digits);
+}
 
 /** A number in few digits. */
 function figure(number) {
@@ -63,7 +70,7 @@ function figure(number) {
   if (Number.isInteger(number) && Math.abs(number) < 1e15) return whole(number);
   const size = Math.abs(number);
   if (size >= 1e9 || (size < 1e-3 && size > 0)) return number.toPrecision(3);
-  return size >= 100 ? number.toLocaleString("en-US", { maximumFractionDigits: 1 }) : number.toFixed(3);
+  return size >= 100 ? number.toLocaleString("en-US", { maximumFractionDigits: 1 }) : rounded(number, 3);
 }
 
 function milliseconds(number) {

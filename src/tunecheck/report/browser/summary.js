@@ -63,7 +63,7 @@ function moreFigures(evaluator, columns) {
 
 /** What the command printed when the run ended: three sentences and a table. */
 function firstScreen(first) {
-  const rows = first.rows.map(([label, ...cells]) => el("tr", {}, el("th", { scope: "row" }, data(label.trim(), "span", { class: label.startsWith(" ") ? "sub" : "" })), ...cells.map((cell) => el("td", {}, cell))));
+  const rows = first.rows.map(([label, ...cells]) => el("tr", {}, el("th", { scope: "row" }, data(label.trim(), "span", { class: label.startsWith(" ") ? "sub" : "" })), ...cells.map((cell) => el("td", {}, cell.replace("  ", " · ")))));
   const heads = first.heads.map((head) => (head ? el("th", { scope: "col" }, head) : el("td")));
   return [
     ...first.sentences.map((sentence, at) => el("p", { class: at ? null : "lead" }, data(sentence))),
