@@ -265,7 +265,7 @@ def compare_tables(tables: Sequence[RunTable], settings: ComparisonSettings) -> 
 
 
 def _against_base(runs: Runs, *, lists_rows: bool) -> list[RunComparison]:
-    """Compare every run with the base; the p-values of all runs are corrected together."""
+    """Compare every run with the base, with corrected p-values; `lists_rows`: list the rows that changed, too."""
     pairs, settings = [*runs.against_base.values()], runs.settings
     names = short_names([table.info.id for table in runs.tables])
     chosen = [choose_metrics(pair.base, pair.new, settings.named) for pair in pairs]
@@ -296,7 +296,10 @@ def _compared(
     *,
     lists_rows: bool,
 ) -> RunComparison:
-    """Return the complete comparison of a run with the base, given its metrics with their verdicts."""
+    """Return the complete comparison of a run with the base, given its metrics with their verdicts.
+
+    `names` are the runs' names in sentences. `lists_rows`: list the rows that changed, too.
+    """
     primary = next(each for each in judged.values() if each.primary)
     parts, causes, infos = parts_of(pair, primary), cause_changes(pair), (pair.base.info, pair.new.info)
     return RunComparison(

@@ -189,7 +189,10 @@ def measure(
 def compare_pairs(
     sides: PairedValues, both: Mask, settings: ComparisonSettings, *, tested: bool = True, most_draws: int | None = None
 ) -> PairedBinary | PairedScores:
-    """Return the statistics of the pairs in a mask; `most_draws` limits bootstrap samples and sign flips."""
+    """Return the statistics of the pairs in a mask.
+
+    Metrics that are not `tested` get fewer draws; `most_draws` limits bootstrap samples and sign flips.
+    """
     before, after, labels = sides.base[both], sides.new[both], sides.labels_of(both)
     if sides.verdicts:
         return paired_binary(before, after, labels, confidence=settings.confidence)
@@ -359,7 +362,7 @@ def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_b
 
 
 def _detectable(smallest: SmallestDifference | None, *, verdicts: bool) -> str:
-    """Say which differences the rows of a comparison can show."""
+    """Say which differences these rows can show: in points for `verdicts` (pass or fail), else in the metric's unit."""
     found = None if smallest is None else smallest.value
     if found is None:
         return "not even a change of all rows is detectable"
@@ -374,7 +377,10 @@ def _too_coarse(
     smallest: SmallestDifference | None,
     bounds: tuple[float, float] | None,
 ) -> bool:
-    """Return whether these rows only show large differences: 20% of the range, or 0.8 standard deviations."""
+    """Return whether these rows only show large differences: 20% of the range, or 0.8 standard deviations.
+
+    `verdicts`: rows pass or fail. `bounds` is the range of a score, None if it has none.
+    """
     found = None if smallest is None else smallest.value
     if verdicts:
         return found is None or found > COARSE

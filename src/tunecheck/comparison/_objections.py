@@ -245,7 +245,7 @@ class _Weighed:
         return [*found.values()]
 
     def _is_worse(self, difference: Estimate, p_adjusted: float | None, *, up: bool) -> bool:
-        """Return whether a loss is shown; with a margin, a loss of at least the margin."""
+        """Return whether a loss is shown, with a margin a loss of at least the margin; `up`: higher is better."""
         margin = self.pair.settings.margin or 0.0
         is_shown = shown_verdict(difference, p_adjusted, higher_is_better=up) == "worse"
         return is_shown and refutes(difference, margin, higher_is_better=up)
@@ -341,7 +341,7 @@ class _Weighed:
         return self._ends[1]
 
     def _fill(self, base: Mask, new: Mask, *, favours_new: bool) -> PairedValues:
-        """Return the metric with its best and worst value set on the masked pairs, for or against the new run."""
+        """Return the metric with the best or worst value on the masked pairs, in the new run's favour or against it."""
         worst, best = self._ends
         old, now = (worst, best) if favours_new else (best, worst)
         sides = self._sides

@@ -61,7 +61,10 @@ def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
 def part_of(
     column: str, value: str, found: PairedBinary | PairedScores, title: str = "", *, named: bool = True
 ) -> Part:
-    """Return a slice with its statistics; `title` is the heading of a plug-in's figures."""
+    """Return a slice with its statistics.
+
+    `title` is the heading of a plug-in's figures. `named`: the run was grouped by the column.
+    """
     # A difference of 0 without spread: no row changed.
     moved = (found.difference.standard_error or 0.0) > 0 or bool(found.difference.value)
     return Part(

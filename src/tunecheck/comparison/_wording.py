@@ -51,7 +51,7 @@ def value_text(kind: Kind, value: float | None) -> str:
 
 
 def difference_text(kind: Kind, value: float | None, *, unit: bool = True) -> str:
-    """Format a difference with its sign, as `−4.7 points` or `+0.012`."""
+    """Format a difference with its sign, as `−4.7 points` or `+0.012`; without `unit`, omit "points"."""
     if value is None:
         return NOTHING
     size = _size(kind, abs(value))
@@ -111,7 +111,7 @@ def difference_of(kind: Kind, base: Estimate, new: Estimate, difference: Estimat
 
 
 def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> str:
-    """Format a difference with its interval if it has one, as `−4.7 points (−8.1 to −1.3)`."""
+    """Format a difference with its interval if it has one, as `−4.7 points (−8.1 to −1.3)`; `unit`: say "points"."""
     interval = interval_text(kind, difference)
     return difference_text(kind, difference.value, unit=unit) + f" ({interval})" * (interval != NOTHING)
 

@@ -192,7 +192,7 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
 
 
 def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
-    """Return the `tool_calls` of a message, else its old `function_call` as the only call; empty if it has neither."""
+    """Return a message's `tool_calls`, else its old `function_call` as the only call; refuse anything else there."""
     calls = message.get("tool_calls")
     if calls is None:
         legacy = message.get("function_call")
@@ -203,7 +203,7 @@ def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
 
 
 def _text(content: JSON) -> str | None:
-    """Return the text of a message's content or of its parts; None if the content is null or an empty list."""
+    """Return the text of a message's content or parts; None for null or an empty list; refuse other content."""
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list):

@@ -39,7 +39,11 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
     default_request: ClassVar[JSON] = {"input_data": "${messages}", "params": "${parameters}"}
 
     def _address(self, url: str, definition: Definition) -> str:
-        """Return the url unchanged; read the path `response` into `_path`, and check that `stream` is possible."""
+        """Return the url unchanged, after reading the path `response` into `_path`.
+
+        Raises:
+            ConfigurationError: the path is invalid, or `stream` is set and the request has no messages.
+        """
         try:
             self._path = parse_path(self.config.response or "")
         except ValueError as error:

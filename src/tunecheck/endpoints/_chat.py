@@ -135,6 +135,9 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
         """Return the address to post to, for the url of a resource, a deployment or the Responses API.
 
         Without a deployment in the address, requests name the deployment as their model (`_model`).
+
+        Raises:
+            ConfigurationError: the deployment or the API version is missing, or two deployments are named.
         """
         deployment, version = self._text("deployment", definition), self._text("api_version", definition)
         parts = urlsplit(url)

@@ -96,7 +96,11 @@ def check_named(source: str | Path, trust: Trust) -> None:
 def read_definition(
     source: str | Path | Mapping[str, object], *, name: str | None = None, workspace: Path | None = None
 ) -> Definition:
-    """Read a definition. Its kind checks the keys later."""
+    """Read a definition from a file or a mapping. Its kind checks the keys later.
+
+    Raises:
+        ConfigurationError: there is no such file, or it has no valid `kind`.
+    """
     from tunecheck._yaml import Document, read_yaml
 
     if isinstance(source, Mapping):
@@ -110,7 +114,11 @@ def read_definition(
 
 
 def _definition(document: Document, name: str | None, folder: Path) -> Definition:
-    """Return the definition in a document after checking `kind`, which is also the default name."""
+    """Return the definition in a document; `kind` is also the default name.
+
+    Raises:
+        ConfigurationError: the document is no mapping, or has no valid `kind`.
+    """
     values = document.value
     if not isinstance(values, dict):
         raise ConfigurationError(f"{document.name}: an endpoint definition must be a mapping with `kind:` and more")

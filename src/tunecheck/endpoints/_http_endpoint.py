@@ -429,7 +429,7 @@ def time_header(sent_at: datetime | None) -> dict[str, str]:
 
 
 def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> dict[str, str]:
-    """Return the fixed headers of all requests; the definition's headers override the defaults."""
+    """Return the fixed headers of all requests; the definition's override the defaults. Refuse two Authorizations."""
     given = {name: _header(name, value, place.at(name), redactor) for name, value in config.headers.items()}
     names = {name.lower() for name in given}
     if "authorization" in names and (config.auth.type is not None or config.auth.value is not None):
@@ -439,7 +439,12 @@ def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> di
 
 
 def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) -> str:
-    """Return the value to send for a header; a header that looks secret must refer to the environment."""
+    """Return the value to send for a header.
+
+    Raises:
+        ConfigurationError: the name or value is invalid, or the header looks secret and does not refer to the
+            environment.
+    """
     if not is_header_name(name):
         raise place.error("is not the name of a header: use letters, digits, - and _")
     if name.lower() in _RESERVED_HEADERS:

@@ -286,6 +286,8 @@ def _lower(text: str) -> str:
 def environment(text: str, place: Place, redactor: Redactor | None = None, *, in_answers: bool = False) -> str:
     """Replace every `${env:NAME}` in a text by the variable's value, and mask that value unless it is plain.
 
+    Values are masked in errors, with `in_answers` also in answers.
+
     Raises:
         ConfigurationError: a variable is not set or empty, or its name is invalid.
     """

@@ -103,7 +103,7 @@ def missing_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) 
 
 
 def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Add a needless argument: an optional one of the schema, else one that the function does not have."""
+    """Add a needless argument: an optional one of the schema, else one that the function does not have; never None."""
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
     properties = _object(situation.functions.get(call.name, {}).get("properties"))
@@ -120,7 +120,7 @@ def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
 
 
 def wrong_function(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Call another offered function, or use a slightly wrong name if there is no other function."""
+    """Call another offered function, or use a slightly wrong name if there is no other function; never None."""
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
     others = [other for other in situation.functions if other != call.name]
@@ -129,7 +129,7 @@ def wrong_function(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
 
 
 def answered_instead_of_called(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Answer with text instead of a call."""
+    """Answer with text instead of a call; never None."""
     subject = re.sub(r"[_.\W]+", " ", draft.calls[0].name).strip() or "do that"
     return SimulatedAnswer(text=rng.choice(_REFUSALS).format(subject=subject))
 

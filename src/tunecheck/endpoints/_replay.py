@@ -228,7 +228,7 @@ class RecordedFile:
         self.sha256 = digest.hexdigest()
 
     def find(self, key: bytes) -> dict[str, JSON] | None:
-        """Return the record with this key, or the first record if several have the same messages.
+        """Return the record with this key, the first if several have the same messages; None without one.
 
         Raises:
             ReplyError: the file has changed since it was indexed.

@@ -90,7 +90,7 @@ class SimulatedEndpoint(Endpoint):
 
     @classmethod
     def from_definition(cls, definition: Definition) -> SimulatedEndpoint:
-        """Return the endpoint of a definition, in which all keys are optional."""
+        """Return the endpoint of a definition, in which all keys are optional; refuse wrong rates."""
         config = definition.read(SimulatedConfig)
         try:
             return cls(
@@ -158,7 +158,12 @@ class SimulatedEndpoint(Endpoint):
 
 
 def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
-    """Return the rates after checking names and values; those of call rows, and of text rows, add up to 1 at most."""
+    """Return the rates.
+
+    Raises:
+        ConfigurationError: a name is unknown, a rate is not from 0 to 1, or the rates of call rows or of text rows
+            exceed 1 in total.
+    """
     known = {**CALL_MISTAKES, **ANSWER_MISTAKES}
     checked: dict[str, float] = {}
     for name, rate in rates.items():

@@ -77,7 +77,7 @@ def _last_reply(piece: Mapping[str, JSON]) -> dict[str, JSON] | None:
 
 
 def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield the data of each event and the position of its end in the body."""
+    """Yield the data of each event and the position of its end in the body; refuse a stream with too many lines."""
     lines: list[bytes] = []
     for line in _LINE.finditer(body, len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0):
         text = line[1]
@@ -115,6 +115,9 @@ def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
 
     A piece with another type or call id begins a new part, but some servers give each piece of a call another id: only
     a piece with a name begins a new call. A plain text is a piece of a text part.
+
+    Raises:
+        UnreadableReplyError: there are too many parts.
     """
     for piece in pieces:
         given = {"type": "text", "text": piece} if isinstance(piece, str) else piece

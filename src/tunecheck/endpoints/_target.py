@@ -57,7 +57,7 @@ class EndpointTargetBase(Target):
         return self.endpoint.load()
 
     def fingerprint(self) -> str | None:
-        """Return a hash of the endpoint's kind, source code and the settings that answers depend on."""
+        """Return a hash of the endpoint's kind, its source code and the settings that answers depend on; never None."""
         kind = type(self.endpoint)
         form = [repr(self.endpoint.profile), self.endpoint.tools_as_text] if self.endpoint.profile else []
         return content_hash([kind.__module__, kind.__qualname__, _source(kind), self.endpoint.answer_settings(), *form])
@@ -202,7 +202,7 @@ def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
 
 
 def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:
-    """Return a tool or a bare function schema as an OpenAI tool; errors name its `index` in the list."""
+    """Return a tool or a bare function schema as an OpenAI tool; refuse others with their `index` (ValueError)."""
     if isinstance(item, dict) and isinstance(item.get("function"), dict):
         return item if "type" in item else {"type": "function", **item}
     if isinstance(item, dict) and isinstance(item.get("name"), str):

@@ -210,10 +210,10 @@ class UploaderLike(Protocol):
     """Uploads finished runs to one destination."""
 
     def check(self, *, simulated: bool) -> None:
-        """Raise ConfigurationError before the run if its upload would be refused."""
+        """Raise ConfigurationError before the run if its upload would be refused; `simulated`: no model answers."""
 
     def upload(self, run: Run, *, again: bool = False) -> Any:  # noqa: ANN401 - tunecheck_upload.Uploaded
-        """Upload a run, or the rest after an interrupted upload."""
+        """Upload a run, or the rest after an interrupted upload; with `again`, all of it, if it was deleted there."""
 
 
 class MakeUploader(Protocol):

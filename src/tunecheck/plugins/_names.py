@@ -108,7 +108,7 @@ def distribution_of(point: EntryPoint) -> str:
 
 @lru_cache(maxsize=4)
 def _environment(path: tuple[str, ...]) -> _Environment:
-    """Return the plug-ins on a search path; a parameter, so that a changed path is read anew despite the cache."""
+    """Return the plug-ins on a search path, also those that fail to load (`absent`); cached for each path."""
     from importlib.metadata import entry_points  # takes longer than all else here
 
     select = entry_points().select

@@ -236,13 +236,16 @@ def _confusions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
 
 
 def _argument(path: str, names: Iterable[str]) -> str | None:
-    """Return the argument that contains a path: the longest name that the path begins with."""
+    """Return the argument that contains a path: the longest name that the path begins with; None without one."""
     known = [name for name in names if path == name or path.startswith((f"{name}.", f"{name}["))]
     return max(known, key=len, default=None)
 
 
 def _line_cells(line: _CallLine, *, alternatives: bool) -> JSON:
-    """Return a line for the page: `[expected call, actual call, status, notes]`, with marks on wrong arguments."""
+    """Return a line for the page: `[expected call, actual call, status, notes]`, with marks on wrong arguments.
+
+    `alternatives`: expected arguments are lists of accepted values.
+    """
     marks: dict[str, str] = {}
     notes: list[JSON] = []
     sides = [side for side in (line.expected, line.actual) if side is not None]
@@ -272,7 +275,10 @@ def _short_text(fault: Fault) -> str:
 
 
 def shown_call(call: FunctionCall, marks: Mapping[str, str] | None = None, *, alternatives: bool = False) -> JSON:
-    """Return a call as `[name, [[argument, value, mark], …]]`, with values as JSON text."""
+    """Return a call as `[name, [[argument, value, mark], …]]`, with values as JSON text.
+
+    `marks` are by argument. `alternatives`: the values are lists of accepted values.
+    """
     marks = marks or {}
     arguments: list[JSON] = [
         [cut(name, 200), _accepted_text(value) if alternatives else as_json(value), marks.get(name, "")]

@@ -69,7 +69,7 @@ def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator
 
 
 def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: bool = False) -> dict[str, JSON]:
-    """Count the values in bins from `low` to `high`; the last bin includes `high`."""
+    """Count the values in equally wide bins from `low` to `high`, or in equally wide ones of their logarithms."""
     span = (math.log(high) - math.log(low)) if logarithmic else high - low
     counts = [0] * _BINS
     for value in values:

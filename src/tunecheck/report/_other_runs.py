@@ -147,7 +147,7 @@ def _describe(other: OtherRun, new: ReportedRun) -> JSON:
 
 
 def _held(against: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JSON]:
-    """Return the comparison of one run with the base, as the page reads it."""
+    """Return the comparison of one run with the base, as the page reads it; `by_id`: rows were paired by id."""
     pairs = against.pairs
     stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
     parts: list[JSON] = [part.as_json() for part in (*against.figures, *against.parts)]

@@ -269,7 +269,7 @@ def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float
 
 
 def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats, *, shared: bool) -> Floats:
-    """Return the squared score statistic of each share."""
+    """Return the squared score statistic of each share; `shared`: the labels are of the run's own rows."""
     right, wrong, pull = _rates_under(share, passed, failed, counts)
     people_pass, people_fail = counts[0] + counts[1], counts[2] + counts[3]
     known, gain = (people_pass + people_fail) * shared, right - wrong

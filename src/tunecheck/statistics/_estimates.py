@@ -305,7 +305,7 @@ def pass_hat_k(trials: Trials, k: int) -> float | None:
     """Return the chance that all of k trials of an item pass, averaged over the items: pass^k.
 
     The unbiased estimate from c passes in n trials is C(c, k) / C(n, k): Yao and others, "τ-bench" (2024), arXiv
-    2406.12045, section 3. Errors, and items with too few trials, are treated as in `pass_at_k`.
+    2406.12045, section 3. Errors, items with too few trials, and None are as in `pass_at_k`.
     """
     return _mean_chance(trials, k, lambda c, n: math.comb(c, k) / math.comb(n, k))
 

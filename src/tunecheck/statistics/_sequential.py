@@ -88,7 +88,11 @@ class EarlyTest:
         *,
         verdicts: bool = False,
     ) -> None:
-        """Begin the test without pairs; refuse a margin or a confidence that is out of range (ValueError)."""
+        """Begin without pairs; `verdicts`: all scores are 0 or 1.
+
+        Raises:
+            ValueError: the margin or the confidence is out of range.
+        """
         if margin is not None and not 0 <= margin < 1:
             raise ValueError(f"margin must be 0 or more and below 1, not {margin!r}")
         self._margin, self._confidence = margin, confidence
