@@ -409,7 +409,9 @@ def test_rows_that_all_lack_messages_may_be_for_another_target(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run("check", _questions(workspace, [{"query": None}, {"query": None}])) == 0
-    assert capsys.readouterr().out.startswith("note: all 2 rows: no messages to send")
+    said = capsys.readouterr().out
+    assert said.startswith("note: all 2 rows: no messages to send")
+    assert said.endswith("no problems, but see the note above\n")
 
 
 def test_a_column_that_no_chosen_evaluator_needs_may_be_missing(

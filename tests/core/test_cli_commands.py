@@ -190,6 +190,10 @@ def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(
     again = here(capsys, *convert)
     assert (again.code, "exists" in again.err) == (2, True)
     assert here(capsys, *convert, "--overwrite").code == 0
+    recognised = here(capsys, "datasets", "convert", "raw.json", "--out", "datasets/y.jsonl")
+    assert recognised.out == said.out.replace("/x.", "/y.")
+    (tmp_path / "rows.jsonl").write_text('{"query": "hi"}\n')
+    assert "or use the file as it is if its records are rows" in here(capsys, "datasets", "convert", "rows.jsonl").err
 
 
 # -- check

@@ -217,6 +217,7 @@ def test_after_more_than_two_endpoints_the_next_step_is_to_select(small: Path) -
     several(small)
     said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,new,simulated", COLUMNS="300")
     assert "Next, choose one of these runs: tunecheck select small-old-" in " ".join(said.out.split())
+    assert re.search(r"^match +83.3% +100.0% +\d", said.out, re.MULTILINE)
 
 
 def test_an_endpoint_with_a_problem_of_serving_is_examined_before_runs_are_compared(small: Path) -> None:
@@ -235,7 +236,8 @@ def test_several_endpoints_print_a_list_of_objects_as_json(small: Path) -> None:
 def test_the_worst_end_of_several_runs_is_the_exit_code(small: Path) -> None:
     said = several(small, "--fail-under", "match>=0.9")
     assert said.code == 3
-    assert "match passed: gate NOT met, old 5 of 6" in " ".join(said.out.split())
+    assert "match passed: old 5 of 6 (83.3%), gate NOT met; new" in " ".join(said.out.split())
+    assert re.search(r"^old: gate NOT met +required", said.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("option", ["--junit", "--markdown"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +20,10 @@ _MOST_SHOWN = 20
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions(CommandOptions):
     source: Path = argument("A JSON array of conversations, JSON Lines, or Parquet.", "FILE")
-    form: str = option(
-        "openai (TRL's, too), sharegpt, xlam, glaive (raw), or openai-evals.",
+    form: str | None = option(
+        "openai (TRL's, too), sharegpt, xlam, glaive (raw) or openai-evals; default: by the first record.",
         "FORM",
         flags=("--from",),
-        default=MISSING,
     )
     graders: Path | None = option("With openai-evals: the eval's JSON; its graders become evaluators.", "FILE")
     out: Path | None = option("Data set to write; default: datasets/ and FILE's name.", "FILE")
@@ -38,11 +37,19 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     Conversations that cannot be read are reported by number and left out.
     """
     from tunecheck.datasets._converting import convert as convert_file
+    from tunecheck.datasets._reading import file_source, locate, training_form
     from tunecheck.datasets._training.forms import forms
 
     known = forms()
-    form = known.get(options.form)
-    if form is None:
+    if options.form is None:
+        form = training_form(file_source(locate(str(options.source), [])))
+        if form is None:
+            names = ", ".join(known)
+            raise ConfigurationError(
+                f"{options.source}: the first record has no form that is converted: name it with --from "
+                f"({names}), or use the file as it is if its records are rows"
+            )
+    elif (form := known.get(options.form)) is None:
         raise ConfigurationError(f"there is no converter for {options.form!r}{did_you_mean(options.form, known)}")
     if options.graders is not None:
         if form.with_graders is None:

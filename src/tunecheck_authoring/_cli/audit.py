@@ -54,7 +54,10 @@ def check_rows(dataset: Dataset, options: DataCheckOptions) -> CheckResult:
         for name, place in of.items()
     ]
     unusable_ids = {name for of in unusable.values() for name in of}
+    noted = any(line.startswith("note: ") for line in lines)
     lines += _lines(listed, unusable_ids, rows, problems, remarks=options.remarks)
+    if noted and not problems:
+        lines[-1] += ", but see the note above"
     return CheckResult(not problems, lines, {"rows": rows, "problems": problems, "findings": findings})
 
 

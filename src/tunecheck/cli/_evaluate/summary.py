@@ -101,15 +101,17 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
     for page, of in zip(pages, cells, strict=True):  # causes that are frequent in another run only
         counts = {f"  {clean(group.title, 60)}": group.rows for group in page.failures.causes.values()}
         of |= {each: f"{counts.get(each, 0):,}" for each in labels if each.startswith(" ") and each not in of}
-    rows = [[each, *(of.get(each, "") for of in cells)] for each in labels]
+    rows: list[list[Cell]] = [[each, *(of.get(each, "") for of in cells)] for each in labels]
+    if len(pages) > 2:  # the first sentence has the counts, and the rates of several runs fit beside each other
+        rows = [[label, *(text_of(cell).rpartition("  ")[2] for cell in others)] for label, *others in rows]
     table = Table(["", *(clean(name, 30) for name in names)], rows)
     primary = next(iter(labels), "")
     figures = (text_of(of.get(primary, "")).rpartition("  ") for of in cells)  # "58 of 80", "  ", "72.5%"
+    ended = [f", {_VERDICTS[end_of(each.gates, each.undecided)][0]}" if each.gates else "" for each in pages]
     passed = [
-        f"{clean(name, 60)} {count}{f' ({rate})' if count else rate}"
-        for name, (count, _, rate) in zip(names, figures, strict=True)
+        f"{clean(name, 60)} {count}{f' ({rate})' if count else rate}{end}"
+        for name, (count, _, rate), end in zip(names, figures, ended, strict=True)
     ]
-    ended = [f"{_VERDICTS[end_of(each.gates, each.undecided)][0]}, " if each.gates else "" for each in pages]
     worst = max(  # the run that the next step is about, else the run with most failed rows
         range(len(pages)),
         key=lambda at: (screens[at].is_serving, sum(group.rows for group in pages[at].failures.causes.values())),
@@ -118,12 +120,13 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
     aim, command = ("compare the two runs", "compare") if len(pages) == 2 else ("choose one of these runs", "select")
     words = ["tunecheck", command, *(each.name for each in pages)]
     sentences = [
-        f"{simulated}{primary} passed: {'; '.join(map(''.join, zip(ended, passed, strict=True)))}.",
+        f"{simulated}{primary} passed: {'; '.join(passed)}.",
         f"{clean(names[worst], 60)}: {screens[worst].cause}",
         screens[worst].next_step if screens[worst].is_serving else f"Next, {aim}:  {command_line(words)}",
     ]
     notes = [f"{name}: {note}" for name, page in zip(names, pages, strict=True) for note in page.notes[:_MOST_NOTES]]
-    gates = [_gates(each.gates) for each in pages if each.gates]
+    named = zip(names, pages, strict=True)
+    gates = [_gates(each.gates, f"{clean(name, 60)}: ") for name, each in named if each.gates]
     folders = Text([Words(clean(each.folder, 300), "dim", foreign=True) for each in pages])
     return View(primary, [Text(sentences), table, *gates, folders], [clean(note, 300) for note in notes])
 
@@ -247,13 +250,14 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
     return Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
 
 
-def _gates(outcomes: Sequence[GateOutcome]) -> Table:
-    """Return a table of gates: the verdict, what was required and what was found."""
+def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> Table:
+    """Return a table of gates: the verdict after the `run`'s name, what was required and what was found."""
     rows = []
     for outcome in outcomes:
         remark = f" ({clean(outcome.remark, 300)})" if outcome.remark else ""
         required = ("required ", Words(clean(outcome.gate, 100), foreign=True))
-        rows.append((Words(*_VERDICTS[outcome.end]), required, f"found {outcome.found_text}{remark}"))
+        verdict, style = _VERDICTS[outcome.end]
+        rows.append((Words(run + verdict, style), required, f"found {outcome.found_text}{remark}"))
     return Table(("", "", ""), rows, "lll")
 
 
