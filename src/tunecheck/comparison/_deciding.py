@@ -63,7 +63,7 @@ class Deciding:
         ]
 
     def begin(self, target: Target | None) -> RandomOrder:
-        """Return the rows in random order for this target. Rows that the base lacks decide nothing and come last."""
+        """Begin the tests, and return the rows in random order for this target; rows that the base lacks come last."""
         units: dict[Hashable, list[int]] = {}
 
         def label(row: Row) -> Hashable:

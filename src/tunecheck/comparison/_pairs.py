@@ -58,7 +58,7 @@ class RunPair:
         return None if self.clusters is None else as_codes(self.clusters.labels)
 
     def sides(self, key: str) -> PairedValues:
-        """Return a metric's numbers by pair; a slice (`metric[column=value]`) has NaN for all other pairs."""
+        """Return a metric's numbers by pair; a slice (`metric[column=value]`) has NaN for all other pairs. Cached."""
         if key not in self._sides:
             metric, _ = split_slice(key)
             sides, inside = sides_of(metric, self.base, self.new, self.pairing, self.codes), self.inside(key)
@@ -103,7 +103,7 @@ class RunPair:
         return {value: numpy.isin(codes, own) for value, own in labelled.items()}
 
     def measured(self, chosen: Chosen) -> MetricComparison:
-        """Return a metric's figures and its test, without a verdict."""
+        """Return a metric's figures and its test, corrected for its judge's errors, without a verdict. Cached."""
         known = chosen.key, chosen.tested
         if known not in self._measured:
             figures = measure(chosen, self.sides(chosen.key), self.base, self.new, self.settings)
@@ -146,7 +146,7 @@ class Runs:
         return self.tables[self.base_place]
 
     def pair(self, base: int, new: int) -> RunPair:
-        """Return the pair of the runs at these places."""
+        """Return the pair of the runs at these places, which is made once."""
         if (base, new) not in self._pairs:
             self._pairs[base, new] = RunPair(self.tables[base], self.tables[new], self.settings)
         return self._pairs[base, new]

@@ -111,7 +111,7 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
     key_variable: ClassVar[str] = "OPENAI_API_KEY"
 
     def _address(self, url: str, definition: Definition) -> str:
-        """Return the address to post to; a base address gets `/chat/completions`. Reads the definition's model, too."""
+        """Note the model, and return the address to post to; a base address gets `/chat/completions`."""
         self._model = self._text("model", definition)
         path = _path(url)
         is_complete = path.endswith((_OPERATION, _RESPONSES))

@@ -255,7 +255,7 @@ class Client:
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
     def _read(self, reply: Reply, latency_ms: float, call: ServiceCall[A]) -> Exchange[A] | CallFailure:
-        """Return the reply with its answer, or the failure if the reply has no answer."""
+        """Return the reply with its answer, or the failure if it has none; keep its headers as the latest."""
         self.last_headers = reply.headers
         if not 200 <= reply.status < 300:
             return self._refusal(reply)

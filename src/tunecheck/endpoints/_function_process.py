@@ -67,7 +67,7 @@ class FunctionProcess:
         self._starting, self._alone = asyncio.Lock(), asyncio.Lock()
 
     async def call(self, arguments: Mapping[str, object], limit_s: float) -> object:
-        """Return what the function returns.
+        """Call the function in the shared process, which is started if there is none, and return the result.
 
         Raises:
             WorkerDied: the call ended its process.
