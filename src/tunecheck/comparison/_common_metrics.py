@@ -99,7 +99,7 @@ def _slice(where: str | None, base: RunTable, new: RunTable) -> str:
 
 
 def _main(name: str, base: RunTable, new: RunTable) -> str | None:
-    """Return an evaluator's main metric, if possible one that both runs have and a run declares; None without one."""
+    """Return an evaluator's main metric, or None; prefer a metric that both runs have and that a run declares."""
     sides = [table.evaluators[name] for table in (new, base)]
     mains = [each.main for each in (*(side for side in sides if side.declared), *sides) if each.main is not None]
     return next((main for main in mains if main in base.columns and main in new.columns), next(iter(mains), None))

@@ -187,13 +187,13 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
 
 
 def _shared_calibration(evaluator: str, base: RunTable, new: RunTable) -> JudgeCalibration | None:
-    """Return the saved calibration of the judge of both runs; None without one."""
+    """Return the saved calibration of the judge of both runs, or None."""
     judge = new.evaluators[evaluator].judge
     return _calibration(new, judge) or _calibration(base, judge)
 
 
 def _calibration(table: RunTable, judge: str | None) -> JudgeCalibration | None:
-    """Return the judge's calibration in the run's results folder; None without one."""
+    """Return the judge's calibration in the run's results folder, or None."""
     return find_calibration(Path(table.info.place).parent, judge) if table.info.source == "run" else None
 
 

@@ -233,7 +233,7 @@ def _counts(table: RunTable, chosen: Chosen) -> Counts:
 
 
 def rows_needed(metric: MetricComparison, margin: float) -> int | None:
-    """Return how many rows would show a difference of this size to be within or beyond the margin; None if none do."""
+    """Return how many rows would show a difference of this size to be within or beyond the margin; None: no number."""
     counted_rows = None if metric.b is None or metric.c is None else (metric.b, metric.c)
     discordant = counted_rows if metric.raw is None else None  # a judge's counts are not corrected for its errors
     return rows_to_decide(metric.difference, margin, higher_is_better=metric.higher_is_better, discordant=discordant)
@@ -379,7 +379,7 @@ def _too_coarse(
 ) -> bool:
     """Return whether these rows only show large differences: 20% of the range, or 0.8 standard deviations.
 
-    `verdicts`: rows pass or fail. `bounds` is the range of a score, None if it has none.
+    `verdicts`: rows pass or fail. `bounds` is the range of a score, None if no range is known.
     """
     found = None if smallest is None else smallest.value
     if verdicts:

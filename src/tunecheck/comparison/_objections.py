@@ -163,7 +163,7 @@ class _Weighed:
     # -- evaluators and judges
 
     def _evaluators(self) -> Iterator[Objection]:
-        """Yield objections to evaluators and judges that differ between the runs; secondary ones share an objection."""
+        """Yield objections to evaluators and judges that differ between the runs, and to an uncalibrated judge."""
         base, new, own = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
         changed = {name: how for name in base if name in new and (how := _change(base[name], new[name])) is not None}
         if own in changed:

@@ -115,7 +115,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return None
 
     def with_higher_limit(self, limit: int | None) -> ApiFacts | None:
-        """Return the facts with a higher limit of output tokens, or None if the limit is at its maximum."""
+        """Return the facts with twice the token limit, within 4,096 and 32,768; None if the limit is at its maximum."""
         known = max(limit or 0, self.room or 0)
         room = min(_MOST_ROOM, max(_LEAST_ROOM, 2 * known))
         return msgspec.structs.replace(self, room=room) if room > known else None

@@ -190,7 +190,7 @@ def _sibling_url(url: str, operation: str) -> str:
 
 
 def _with_version(url: str, version: str | None, definition: Definition) -> str:
-    """Return the url with `version` as its api-version, or unchanged without one.
+    """Return the url with `version` as its api-version; without a version, return it unchanged.
 
     Raises:
         ConfigurationError: neither the definition nor the url has an api-version.

@@ -53,12 +53,12 @@ Mistake: TypeAlias = Callable[[SimulatedAnswer, Situation, Random], SimulatedAns
 
 
 def number_as_string(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Turn a number among the arguments into text: 5 becomes "5"; None without a number."""
+    """Turn a number among the arguments into text: 5 becomes "5"; None if no argument is a number."""
     return _change_one(draft, rng, lambda _, value: as_number_text(value))
 
 
 def number_conversion(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Convert a number to another unit: 5 percent becomes 0.05, 250000 becomes 250 (thousand); None without one."""
+    """Convert a number, such as 5 percent to 0.05 or 250000 to 250 (thousand); None if no argument allows it."""
 
     def converted(path: Path, value: JSON) -> JSON:
         """Convert an argument's number; names in its path, such as `rate`, tell whether it is a rate."""
@@ -68,12 +68,12 @@ def number_conversion(draft: SimulatedAnswer, _: Situation, rng: Random) -> Simu
 
 
 def date_format(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Write a date or time in another format: 2026-03-05 as March 5, 2026, or 14:30 as 2:30 PM; None without one."""
+    """Write a date or time in another format, such as 14:30 as 2:30 PM; None if no argument is a date or time."""
     return _change_one(draft, rng, lambda _, value: other_date_or_time(value, rng))
 
 
 def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Replace one value by another of its type (an enum value, a close number, other words); None without one."""
+    """Replace a value by another of its type (enum value, close number, other words); None if no value can be."""
     places = [
         (index, path, value)
         for index, path, value in _places(draft)
@@ -135,7 +135,7 @@ def answered_instead_of_called(draft: SimulatedAnswer, _: Situation, rng: Random
 
 
 def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Call one of the offered functions instead of answering with text; None if none is offered."""
+    """Call one of the offered functions instead of answering with text; None if no function is offered."""
     if not situation.functions:
         return None
     name = rng.choice(list(situation.functions))

@@ -78,7 +78,7 @@ class PythonEndpoint(Endpoint):
         self._data = dict(definition.data)
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """Call the function and return its answer. Any error of the function becomes an EndpointError."""
+        """Call the function and return its answer; its errors become an EndpointError, a timeout a TimedOutError."""
         live = self._live.here(self._open)
         async with live.free:
             started = self._clock.now()

@@ -160,7 +160,7 @@ class ReplayEndpoint(Endpoint):
 
 
 def _result_files(path: Path) -> list[Path]:
-    """Return a file by itself, or all result files of BFCL in a folder; refuse a folder without one."""
+    """Return a file by itself, or all result files of BFCL in a folder; refuse a folder without result files."""
     if not path.is_dir():
         return [path]
     files = sorted(path.rglob(f"BFCL_v*{_BFCL_RESULT}"))
@@ -228,7 +228,7 @@ class RecordedFile:
         self.sha256 = digest.hexdigest()
 
     def find(self, key: bytes) -> dict[str, JSON] | None:
-        """Return the record with this key, the first if several have the same messages; None without one.
+        """Return the record with this key, the first if several have the same messages; None if no record has it.
 
         Raises:
             ReplyError: the file has changed since it was indexed.

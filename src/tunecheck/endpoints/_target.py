@@ -181,7 +181,7 @@ class EndpointTarget(EndpointTargetBase):
 
 
 def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
-    """Return tool definitions as OpenAI tools, or None without any.
+    """Return tool definitions as OpenAI tools, or None for null and empty text.
 
     They may be bare function schemas, a single tool, or JSON text.
 

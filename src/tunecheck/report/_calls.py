@@ -236,7 +236,7 @@ def _confusions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
 
 
 def _argument(path: str, names: Iterable[str]) -> str | None:
-    """Return the argument that contains a path: the longest name that the path begins with; None without one."""
+    """Return the argument that contains a path: the longest name that the path begins with, or None."""
     known = [name for name in names if path == name or path.startswith((f"{name}.", f"{name}["))]
     return max(known, key=len, default=None)
 

@@ -69,7 +69,7 @@ def _calls_of(message: Mapping[str, JSON]) -> list[JSON]:
 
 
 def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> list[dict[str, JSON]]:
-    """Return the turns of a row, each `{"user", "expected", "steps", "changes"}`; unknown keys are left out."""
+    """Return the turns of a row for the page: messages, steps, expected calls and state changes, as far as known."""
     asked, logs = (value if isinstance(value, list) else [] for value in (turns, log))
     entries = [entry for entry in logs if isinstance(entry, dict)]
     states = [entry for entry in logs if isinstance(entry, list)]

@@ -93,7 +93,7 @@ def _lines(
 
 
 def _cells(table: RunTable, column: str, groups: Sequence[_RowGroup], *, is_rate: bool = False) -> list[JSON]:
-    """Return each group's figure with its interval, None for a group without one; a rate also has its passed rows."""
+    """Return each group's figure with its interval, or None for no figure; a rate also has its passed rows."""
     cells: list[JSON] = []
     for found in (rate_of(table, column, group.rows, resamples=_RESAMPLES) for group in groups):
         passed: dict[str, JSON] = {"passed": round((found.value or 0.0) * found.n)} if is_rate and found else {}

@@ -120,7 +120,7 @@ class DoctorAnswer:
         return clean(calls or self.text, 160) or "nothing"
 
     def call(self, name: str) -> Mapping[str, JSON] | None:
-        """Return the arguments of the first call of a function, even under a changed name; None without one."""
+        """Return the arguments of the first call of a function, even under a changed name; None without a call."""
         last = plain_name(name)
         return next((call.arguments for call in self.calls if plain_name(call.name).endswith(last)), None)
 
