@@ -36,7 +36,7 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
 
 
 def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
-    """Return passed and judged rows by evaluator and expected function (the 40 most frequent); None without verdicts."""
+    """Return passed and judged rows by evaluator and expected function (at most 40); None without verdicts."""
     called, rows_of = table.coded["functions"], table.coded["functions"].rows_by_value()
     most = sorted(range(len(rows_of)), key=lambda code: -len(rows_of[code]))[:_MOST_FUNCTIONS]
     functions: dict[str, JSON] = {}
