@@ -104,9 +104,10 @@ def test_what_a_server_s_parser_reads_right_is_read_so_here(servers: Servers) ->
         for change, apply in _CHANGES.items():
             raw = apply(case.raw)
             theirs = right(servers.read(raw, case.tools, parsers.get(case.family, [])), case)
-            ours = exactly(as_pairs(read_calls(raw, tools=case.tools)), case.calls)
+            reading = read_calls(raw, tools=case.tools)
+            ours = exactly(as_pairs(reading), case.calls)
             counted[f"{'right' if ours else 'wrong'} here, {'right' if theirs else 'wrong'} there"] += 1
-            if theirs and not ours:
+            if theirs and not ours and reading.cause != "cut_off":  # a call without its end is told, not guessed
                 behind[case.family, case.label.split(",")[0]].append(f"{change}: {', '.join(theirs)}")
     print(f"{len(parsers)} families, {sum(map(bool, parsers.values()))} of them with parsers;", dict(counted))
     for (family, label), ways in sorted(behind.items()):

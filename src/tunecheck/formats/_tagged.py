@@ -25,6 +25,7 @@ _SPACE = re.compile(r"\s*+")
 _LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
 _NOTHING = ("null", "None")
 _TEXTS = frozenset({"string", "null", "str", "text", "char", "varchar", "enum"})
+_MOST_EXACT = 2**53  # all integers below are exact as floats
 _TYPING = frozenset({"properties", "items", "const"})
 _DIGITS = re.compile(r"\s*+[+-]?(?:\d{1,300}|\d{0,300}(\.)\d{1,300})\s*+")
 _NAME = re.compile(r"[^\s<>{}\[\]:,\"']+")
@@ -62,6 +63,7 @@ class TaggedCalls:
         framed: one line break on each side of a value is not part of the value.
         escaped: unescape values that are valid XML text.
         guessed: a parameter of a known tool without a type is JSON if it can be, else text.
+        lone: a key without a value, which is skipped and reported.
     """
 
     head: re.Pattern[str]
@@ -72,6 +74,7 @@ class TaggedCalls:
     framed: bool = False
     escaped: bool = False
     guessed: bool = False
+    lone: re.Pattern[str] | None = None
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """Return whether `first` or the head of a call is here."""
@@ -99,6 +102,8 @@ class TaggedCalls:
         while last and last.end() > position:  # a model may repeat the closing tag
             position = last.end()
             last = self.last.match(text, skip_space(text, position))
+        if self.lone and (key := self.lone.search(text, head.end(), position)):
+            raise UnreadableError(f"a key of {quoted(name)} has no value at {place(text, key.start())}")
         return position
 
     def unclosed(self, what: str, text: str, start: int) -> UnreadableError:
@@ -333,7 +338,7 @@ def _convert(text: str, schema: Schema | None, *, guess: bool = True) -> JSON:
     """Convert a text to the type in its definition. Without a type, guess it or keep the text."""
     kinds = schema.types() if schema else frozenset[str]()
     if not guess and not (schema and (kinds or not _TYPING.isdisjoint(schema.node))):
-        return text
+        return None if text == "null" else text
     if "boolean" in kinds and text.strip().casefold() in ("true", "false"):
         return text.strip().casefold() == "true"
     if "null" in kinds and text.strip() in _NOTHING:
@@ -342,6 +347,8 @@ def _convert(text: str, schema: Schema | None, *, guess: bool = True) -> JSON:
         return text
     digits = _DIGITS.fullmatch(text) if kinds & {"integer", "number"} else None
     value = (float(text) if digits[1] else int(text)) if digits else _guess_value(text)
+    if "number" in kinds and isinstance(value, float) and value.is_integer() and abs(value) < _MOST_EXACT:
+        value = int(value)  # 5.0 is 5, as servers write it
     kind = type_of(value)
     return text if "string" in kinds and kind not in kinds and (kind != "integer" or "number" not in kinds) else value
 
