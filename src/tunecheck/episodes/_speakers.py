@@ -24,8 +24,6 @@ def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
     """Return a copy of the row with the right answer to one step as its ground truth, for the simulated endpoint.
 
     The first step's answer is the turn's calls, that of any later step a closing text.
-
-    The first step's answer is the turn's calls, that of any later step a closing text.
     """
     truth = row.values.get("ground_truth")
     texts = truth[turn] if isinstance(truth, list) and turn < len(truth) else None

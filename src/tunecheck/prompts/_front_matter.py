@@ -255,7 +255,7 @@ def decode_text(content: bytes) -> str:
 def _check_depth(value: JSON, depth: int = 0) -> None:
     """Raise ValueError if lists and mappings are nested too deeply."""
     if depth > _MAX_DEPTH:
-        raise ValueError(f"nested deeper than {_MAX_DEPTH} levels")
+        raise ValueError(f"the data is nested deeper than {_MAX_DEPTH} levels")
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for item in inner:
         _check_depth(item, depth + 1)
