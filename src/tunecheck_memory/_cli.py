@@ -106,7 +106,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     generator: str | None = option("Model that writes the material of some tests.", "FILE", _TEXTS, acts="asks")
     tokenizer: str | None = option("Tokenizer that counts tokens; default: cl100k_base.", "NAME", RUNNING)
     resume: str | None = option(
-        "Finish a run: its id, the beginning of it, its folder, or last. Without RUN: the unfinished run with these "
+        "Finish a run: name, id, beginning of an id, folder, or last. Without RUN: the unfinished run with these "
         "options, else a new one.",
         "[RUN]",
         RUNNING,

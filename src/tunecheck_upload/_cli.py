@@ -130,7 +130,7 @@ def as_json(done: Uploaded) -> dict[str, JSON]:
 
 @dataclass(frozen=True, kw_only=True)
 class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
-    runs: list[str] = argument("Finished runs, each by its id, the beginning of it, its folder, or last.", "RUN…")
+    runs: list[str] = argument("Finished runs, each by name, id, beginning of an id, folder, or last.", "RUN…")
     allow_simulated: bool = flag("Upload simulated answers, tagged as simulated.")
     again: bool = flag("Upload the run again if it was deleted at the destination.")
 

@@ -300,7 +300,7 @@ def test_a_dry_run_says_why_there_are_more_rows_than_lines(small: Path, capsys: 
     write_lines(small / "datasets" / "train.jsonl", [{"messages": turns}])
     said = here(capsys, "evaluate", "--dataset", "train.jsonl", "--dry-run", "--repeat", "3")
     assert "rows: train.jsonl is a chat training file: each turn of the assistant is a row" in said.out
-    assert "rows: each of 2 is asked 3 times" in said.out
+    assert "rows: each of 2 is run 3 times" in said.out
 
 
 def test_a_dry_run_says_its_cost_by_the_endpoints_price(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -211,9 +211,7 @@ def test_errors_fail_the_gate_too(tunecheck: Tunecheck, tmp_path: Path) -> None:
     said = tunecheck(*evaluate(*no_worse("last"), "--json"))
     assert said.code == 3
     assert [gate["met"] for gate in said.json()["gates"]] == [True, False]
-    assert any(
-        "rows without a figure are excluded from both rates: 1 in the new run" in note for note in said.json()["notes"]
-    )
+    assert any("both rates leave out 1 row with a figure only in the base" in note for note in said.json()["notes"])
 
 
 @pytest.mark.parametrize("gate", ["match>=0.5", "match.match>=0.5", "match.match_score>=0"])
@@ -268,8 +266,8 @@ def test_before_anything_is_asked_it_is_said_what_the_gate_can_show(tunecheck: T
     gate = (*no_worse("last", "0.02"), "--fail-under", "match>=0")
     said = tunecheck(*evaluate(*gate, "--dry-run"))
     assert said.code == 0
-    assert "--no-worse-than: match: with 60 rows and a margin of 2 points even an identical model stays" in said.out
-    assert "if 5.0% of the rows change from run to run (assumed: a base with --repeat would tell)" in said.out
+    assert "--no-worse-than: match: with 60 rows and a margin of 2 points an identical model ends undecided" in said.out
+    assert "if 5.0% of the rows change from run to run (assumed; a base with --repeat measures it)" in said.out
     (power,) = tunecheck(*evaluate(*gate, "--dry-run", "--json")).json()["power"]
     assert (power["metric"], power["pairs"], power["change_is_measured"]) == ("match", COUNT, False)
     assert tunecheck(*evaluate(*gate, "--fail-under", f"match>={power['margin_needed']}")).code == 4  # it goes on
@@ -282,7 +280,7 @@ def test_the_trials_of_the_base_tell_how_many_rows_change(tunecheck: Tunecheck) 
     tunecheck(*evaluate("--repeat", "3"))
     said = tunecheck(*evaluate(*no_worse("last", "0.07"), "--dry-run"))
     assert "match: with 60 rows and a margin of 7 points an identical model meets the gate in 100% of runs" in said.out
-    assert "if 0.0% of the rows change from run to run (as the base's trials do)" in said.out
+    assert "if 0.0% of the rows change from run to run (as in the base's trials)" in said.out
 
 
 def recorded(column: str, *more: str) -> tuple[str, ...]:

@@ -129,7 +129,7 @@ def _endpoint_lines(found: Examination, definition: Definition | None) -> Iterat
                 yield f"      {verdict.advice}"
     if found.changes and definition is not None:
         yield ""
-        yield f"lines to put into {definition.document.name}, in place of those that set the same keys:"
+        yield f"put these lines into {definition.document.name}, and remove other lines with the same keys:"
         yield from (f"  {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.changes.items())
 
 

@@ -17,7 +17,7 @@ _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(DecisionOptions, JsonOptions, ResultsOptions):
     base: str = argument(
-        "Baseline: a run's id, the beginning of it, its folder, or last; Azure's "
+        "Baseline: a run's name, id, beginning of an id, folder, or last; Azure's "
         "evaluation_results.json; BFCL's score files.",
         "BASE",
     )

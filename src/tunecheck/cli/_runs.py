@@ -23,7 +23,9 @@ from tunecheck.views import Part, Table, Text, View, Words, console, print_view
 
 @dataclass(frozen=True, kw_only=True)
 class RunsOptions(JsonOptions, ResultsOptions):
-    runs: list[str] | None = argument("Show these: ids, beginnings of ids, folders, or last.", "[RUN…]", default=None)
+    runs: list[str] | None = argument(
+        "Show these: names, ids, beginnings of ids, folders, or last.", "[RUN…]", default=None
+    )
     limit: int | None = option("List only the latest N runs.", "N", least=1)
     verify: bool = flag("Check that the named runs are complete and unchanged. Exit code 1: one is damaged.")
     remove: bool = flag("Remove the folders of the named runs.")
@@ -157,7 +159,7 @@ def _verified_view(found: list[Verified]) -> View:
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(ComparingOptions, ResultsOptions):
     run: str = argument(
-        "A run: its id, the beginning of it, its folder, or last; Azure's evaluation_results.json; BFCL's score files.",
+        "A run: name, id, beginning of an id, folder, or last; Azure's evaluation_results.json; BFCL's score files.",
         "RUN",
     )
     against: list[str] | None = option("A run to compare with, row by row (repeatable; the first is the base).", "RUN")

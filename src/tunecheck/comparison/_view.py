@@ -422,8 +422,8 @@ def _failures(against: RunComparison) -> Iterator[str]:
         seen.add(metric.evaluator)
         lone = metric.one_sided
         if lone.base or lone.new:
-            lost, gained = f"{lone.base:,} in the new run", f"{lone.new:,} in the base"
-            yield f"{metric.name}: rows without a figure are excluded from both rates: {lost}, {gained}"
+            only = f"{plural(lone.base, 'row')} with a figure only in the base, and {lone.new:,} only in the new run"
+            yield f"{metric.name}: both rates leave out {only}"
 
 
 def _first_names(names: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(JsonOptions, ResultsOptions, TrustOptions):
-    run: str = argument("The run whose rows failed: its id, the beginning of it, its folder, or last.", "RUN")
+    run: str = argument("The run whose rows failed: name, id, beginning of an id, folder, or last.", "RUN")
     to: str = option("Required: sft or dpo (TRL), openai (also Azure: chats, or preferences with --against).", "FORM")
     out: Path | None = option("The file to write; by default datasets/, with the run's name and the form.", "FILE")
     against: str | None = option(

@@ -67,7 +67,7 @@ class RunEstimate:
         if self.note:
             yield f"rows: {clean(self.note, 300)}"
         if self.trials > 1:
-            yield f"rows: each of {self.rows // self.trials:,} is asked {self.trials:,} times"
+            yield f"rows: each of {self.rows // self.trials:,} is run {self.trials:,} times"
         if self.primary is not None:
             above = "" if smallest is None else f"only differences above {100 * smallest:.1f} points are detectable"
             shown = above or "no difference is detectable"
@@ -84,7 +84,7 @@ class RunEstimate:
             yield f"{clean(name)}: at most {plural(judge.calls, 'call')} of its model, {spent}"
         if self.unaskable:
             yield f"{plural(self.unaskable, 'row')} cannot be asked, such as {clean(self.problem)}"
-        yield "nothing was asked, nothing written"
+        yield "no call was made, no file was written"
 
 
 def _price(spending: Spending) -> str:

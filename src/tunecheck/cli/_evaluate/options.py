@@ -40,7 +40,7 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
     )  # fmt: skip
     """At most 24 including `--help` and `--help-all`, in one line each."""
 
-    run: str | None = argument("A finished run: its id, the beginning of it, its folder, or last.", "RUN")
+    run: str | None = argument("A finished run: name, id, beginning of an id, folder, or last.", "RUN")
     evaluators: list[str] | None = option("Evaluators; default: the data set's or RUN's.", "A,B", SCORING, names=True)
     primary: str | None = option("Metric that decides; default: the data's, else match.", "M", SCORING)
     calls: str | None = option(

@@ -394,7 +394,7 @@ class AnswerForm:
         name = self._output.score
         number = YES_NO.get(_word(said), _number_in(said, None)) if isinstance(said, str) else said
         if not isinstance(number, (bool, int, float)):
-            raise JudgementError(f"{name!r} is {kind_of(said)}, not a true or false")
+            raise JudgementError(f"{name!r} is {kind_of(said)}, not true or false")
         if number not in (0, 1):
             raise JudgementError(f"{name!r} is {number}, neither 0 nor 1")
         declared = self._output.outputs.get(name, {}).get("type")
