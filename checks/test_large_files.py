@@ -18,7 +18,7 @@ __all__ = ["foreign", "made"]
     ("file", "code", "why"),
     [
         ("journal.jsonl", 2, "journal.jsonl: "),
-        ("eval_results.jsonl", 1, "is damaged: eval_results.jsonl is not as the run wrote it"),
+        ("eval_results.jsonl", 1, "is damaged: eval_results.jsonl has changed since the run wrote it"),
     ],
 )
 def test_a_line_of_gigabytes_is_refused_before_it_fills_the_memory(

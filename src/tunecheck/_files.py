@@ -40,7 +40,7 @@ def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
     """
     version = content.get(_VERSION, FORMAT_VERSION)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ConfigurationError(f"{path}: cannot be read: {_VERSION} must be a whole number of at least 1")
+        raise ConfigurationError(f"{path}: {_VERSION} must be a whole number of at least 1; restore the file")
     if version > FORMAT_VERSION:
         raise NewerFileError(
             f"{path}: written by a newer Tunecheck ({_VERSION} {version}; this one reads {FORMAT_VERSION}): "
@@ -62,7 +62,7 @@ def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not isinstance(content, dict):
-        raise ConfigurationError(f"{path}: expected a JSON object")
+        raise ConfigurationError(f"{path}: expected a JSON object; restore the file")
     check_version(content, path)
     return content
 

@@ -130,7 +130,7 @@ class Threads:
             LateError: the time limit is exceeded and the call is abandoned, or too many calls were abandoned before.
         """
         if self.left >= MOST_LEFT:
-            raise LateError(f"is not called: {self.left} earlier calls have not returned")
+            raise LateError(f"is not called: {self.left} earlier calls have not returned; make its calls end in time")
         call = self.submit(function)
         ended = asyncio.wrap_future(call)
         left_s = limit_s
@@ -144,7 +144,7 @@ class Threads:
         finally:
             ended.cancel()  # and with it the call, unless a thread has begun it
         if self._leave(call):
-            raise LateError(f"took longer than {limit_s:g} s")
+            raise LateError(f"took longer than its time limit of {limit_s:g} s")
         return call.result()
 
     def _leave(self, call: Call[T]) -> bool:
@@ -302,7 +302,7 @@ class _CallLoop(LoopThread):
             if self._blocked and reply.cancelled():
                 raise _LoopBlockedError
             if not reply.done():
-                raise LateError(f"took longer than {limit_s:g} s")
+                raise LateError(f"took longer than its time limit of {limit_s:g} s")
             return reply.result()
         finally:
             self._replies.discard(reply)
@@ -399,7 +399,7 @@ class UserLoop:
                 return await alone.call(function, limit_s)
             except _LoopBlockedError:
                 self._blocked[who] += 1
-                raise LateError(f"took longer than {limit_s:g} s") from None
+                raise LateError(f"took longer than its time limit of {limit_s:g} s") from None
             finally:
                 alone.end()
 
@@ -410,7 +410,7 @@ class UserLoop:
             LateError: five earlier calls still block.
         """
         if self._blocked[who] >= _MOST_BLOCKED:
-            raise LateError(f"is not called: {_MOST_BLOCKED} earlier calls still block its event loop")
+            raise LateError(f"is not called: {_MOST_BLOCKED} earlier calls still block its event loop; let it await")
 
     async def close(self) -> None:
         """Cancel the loop's tasks and wait a few seconds for it to end."""

@@ -106,7 +106,7 @@ class RecordFile:
         """
         line = memoryview(seal_record(record, self.count))
         if len(line) >= MOST_IN_A_LINE:
-            raise RunError(f"{self.path}: a record would be longer than {MOST_IN_A_LINE >> 20} MB")
+            raise RunError(f"{self.path}: a record is longer than {MOST_IN_A_LINE >> 20} MB; return less for a row")
         written = 0
         try:
             if self._problem is not None:

@@ -129,7 +129,7 @@ def _decode(text: str | bytes, name: str) -> str:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
-        raise ConfigurationError(f"{name}, line {line}: not UTF-8 (byte {error.start})") from None
+        raise ConfigurationError(f"{name}, line {line}: not UTF-8 (byte {error.start}); save it as UTF-8") from None
 
 
 _HINTS = {
@@ -226,7 +226,7 @@ class _Values:
         result: dict[str, JSON] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise _NodeError(key, "a key must be text")
+                raise _NodeError(key, "a key must be text, not a list or mapping")
             if key.value == "<<" and key.style is None:
                 raise _NodeError(key, "merge keys (<<) are not supported: write the keys out")
             if key.value in result:
@@ -265,7 +265,7 @@ def _read_scalar(text: str) -> JSON:
     if _FLOAT.match(text):
         number = float(text)
         if not math.isfinite(number):
-            raise ValueError(f"the number {text[:20]} is too large")
+            raise ValueError(f"the number {text[:20]} is too large; quote it if text is meant")
         return number
     if _NOT_FINITE.match(text):
         raise ValueError(f"{text} is not a number that JSON can hold; quote it if text is meant")
@@ -281,4 +281,4 @@ def _integer(text: str, base: int) -> int:
     try:
         return int(text, base)
     except ValueError:
-        raise ValueError(f"a whole number of {len(text)} digits is too long") from None
+        raise ValueError(f"a whole number of {len(text)} digits is too long; quote it if text is meant") from None

@@ -243,7 +243,7 @@ def test_the_worst_end_of_several_runs_is_the_exit_code(small: Path) -> None:
 @pytest.mark.parametrize("option", ["--junit", "--markdown"])
 def test_what_is_for_one_run_is_refused_with_several_endpoints(small: Path, option: str) -> None:
     said = several(small, option, "out")
-    assert (said.code, said.err) == (2, f"error: {option} is for one run: name one endpoint\n")
+    assert (said.code, said.err) == (2, f"error: {option} is for one run: name one --endpoint\n")
 
 
 def test_a_missing_endpoint_is_said_before_the_first_run(small: Path) -> None:

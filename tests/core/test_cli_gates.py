@@ -102,7 +102,7 @@ def test_a_figure_that_cannot_be_meant_is_refused(text: str, refusal: str) -> No
 
 def test_before_the_run_the_evaluator_must_be_known() -> None:
     parse_gate("calls.anything>=1").check_names(["calls"], [])
-    with pytest.raises(ConfigurationError, match="no evaluator gives 'cals'; did you mean 'calls'"):
+    with pytest.raises(ConfigurationError, match="no evaluator of this run gives 'cals'; did you mean 'calls'"):
         parse_gate("cals>=1").check_names(["calls"], [])
 
 

@@ -190,7 +190,7 @@ def test_a_run_is_not_resumed_with_other_arguments_and_the_change_is_named(slow:
     assert inside(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--quiet").code == 0
     said = inside(slow, "evaluate", "--resume", "last", "--limit", "3")
     assert said.code == 2
-    assert "it had 12 rows, now 3 (limit)" in said.err
+    assert "the data had 12 rows, now 3 (--limit)" in said.err
     assert "--reuse small-" in said.err
     said = inside(slow, "evaluate", "--resume", "last", "--name", "other")
     assert (said.code, "keeps its name" in said.err) == (2, True)

@@ -87,7 +87,7 @@ def test_a_data_set_of_single_questions_has_no_mode(workspace: Path) -> None:
     data.with_suffix(".yaml").write_text("mode: text\n", "utf-8")
     with (
         serving(reply) as server,
-        pytest.raises(ConfigurationError, match="shelf: mode is only for rows of several turns"),
+        pytest.raises(ConfigurationError, match="shelf: only rows of several turns take mode"),
     ):
         evaluate(data=data, target=server.endpoint(), evaluators={"steps": steps})
 

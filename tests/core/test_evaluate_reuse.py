@@ -332,8 +332,8 @@ def test_error_rows_are_tried_again_on_resume(tmp_path: Path, judges: Judges) ->
 
 CHANGES: list[tuple[Callable[[Judges], dict[str, Any]], str]] = [
     (lambda j: {"data": questions(11)}, "the data rows has changed"),
-    (lambda j: {"limit": 5}, "it had 10 rows, now 5"),
-    (lambda j: {"evaluators": {"length": j.module.length}}, "evaluator 'at_least' was there, now it is not"),
+    (lambda j: {"limit": 5}, "the data had 10 rows, now 5"),
+    (lambda j: {"evaluators": {"length": j.module.length}}, "evaluator 'at_least' is missing now"),
     (lambda j: {"evaluators": {**j.all(), "new": j.module.length}}, "evaluator 'new' is new"),
     (lambda j: {"evaluators": j.all(least=4)}, "evaluator 'at_least' has other arguments .least 3 → 4."),
     (lambda j: {"target": Answering(version="2")}, "the target's code has changed"),
@@ -423,7 +423,7 @@ def test_reusing_a_run_that_is_not_there_says_what_was_meant(tmp_path: Path, jud
 
 def test_reusing_a_run_whose_journal_is_gone_is_said(first: EvaluationResult, again_with: Callable[..., Again]) -> None:
     (first.run_dir / "journal.jsonl").unlink()
-    with pytest.raises(ConfigurationError, match="what the run has recorded cannot be read"):
+    with pytest.raises(ConfigurationError, match="the run's records cannot be read"):
         again_with()
 
 

@@ -162,7 +162,7 @@ def test_a_gate_against_a_run_of_another_judge_cannot_be_said_and_no_more_rows_w
     settings = ComparisonSettings(metrics=("match",), margin=0.05)
     ((outcome, objected), _) = Base(str(base), base.name, settings, tmp_path).check(new)
     assert outcome.end == "not met"
-    assert "cannot be said: each run has a judge of its own" in outcome.remark
+    assert "cannot be compared: each run has a judge of its own" in outcome.remark
     assert (objected.end, "its judge" in objected.remark) == ("undecided", True)
 
 

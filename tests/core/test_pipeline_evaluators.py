@@ -147,12 +147,12 @@ class CannotBeMade(NeedsArguments):
 @pytest.mark.parametrize(
     ("evaluator", "said"),
     [
-        (NeedsArguments, "'e' is a class that needs arguments: .*threshold"),
-        (CannotBeMade, "'e' is a class that cannot be made: KeyError"),
-        (3, "'e' is a int, which cannot be called"),
+        (NeedsArguments, "'e' needs arguments, so give an instance: .*threshold"),
+        (CannotBeMade, "'e' is a class that cannot be instantiated: KeyError"),
+        (3, "'e' is a int; expected a function or a class"),
         (None, "'e' is a NoneType"),
-        (positional, "parameter 'response' cannot be given by name"),
-        (dict, "its parameters cannot be read|is a dict, which cannot be called"),
+        (positional, "'response' is positional-only"),
+        (dict, "its parameters cannot be read|is a dict; expected a function or a class"),
         ("no_such_one", "no plugin 'no_such_one' among the evaluators"),
     ],
 )
@@ -210,11 +210,11 @@ def test_an_output_is_plain_data(tmp_path: Path, returned: Any, output: dict[str
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
-        (None, "it returned a NoneType; an evaluator returns a dict or a number"),
+        (None, "the evaluator returned a NoneType; expected a dict or a number"),
         ([1, 2], "it returned a list; an evaluator"),
         ("pass", "it returned a str; an evaluator"),
         (object(), "it returned a object; an evaluator"),
-        (np.array([1.0, 2.0]), "it returned a ndarray; an evaluator returns a dict or a number"),
+        (np.array([1.0, 2.0]), "the evaluator returned a ndarray; expected a dict or a number"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -233,9 +233,9 @@ ODD = [
     ({None: 1}, "e, a key: a NoneType has no JSON form"),
     ({"n": 10**5000}, "e.n: a int of thousands of digits has no JSON form"),
     ({"v": np.array([object()])}, "e.v[0]: a object has no JSON form"),
-    ({"nan": float("nan")}, "e.nan: no finite number"),
-    ({"inf": -math.inf}, "e.inf: no finite number"),
-    ({"nan": np.float32("nan")}, "e.nan: no finite number"),
+    ({"nan": float("nan")}, "e.nan: the number is not finite"),
+    ({"inf": -math.inf}, "e.inf: the number is not finite"),
+    ({"nan": np.float32("nan")}, "e.nan: the number is not finite"),
 ]
 
 
@@ -245,7 +245,7 @@ def test_an_odd_value_costs_its_key_and_not_the_row(tmp_path: Path, odd: dict[An
     assert column(result, "outputs.e.good") == [1, 1, 1]
     assert all(row.get(f"outputs.e.{key}") is None for row in rows_of(result) for key in odd)
     assert (metrics_of(result)["e.scored_count"], metrics_of(result)["e.good"]) == (3, 1)
-    assert result.notes == [f"{said}: null on 3 rows"]
+    assert result.notes == [f"{said}: stored as null on 3 rows"]
 
 
 @pytest.mark.parametrize(("odd", "said"), ODD, ids=[said for _, said in ODD])
@@ -262,7 +262,10 @@ def test_a_number_that_is_none_is_not_scored(tmp_path: Path, number: float) -> N
     for returned in (number, judged):
         result = run(tmp_path, DATA[:2], evaluators={"e": lambda response, r=returned: r if response == "a" else 1})
         assert column(result, "outputs.e.e") == [None, 1]
-        assert column(result, "error.e") == [{"type": "NotScoredError", "message": "e.e: no finite number"}, None]
+        assert column(result, "error.e") == [
+            {"type": "NotScoredError", "message": "e.e: the number is not finite"},
+            None,
+        ]
         metrics = metrics_of(result)
         assert (metrics["e.scored_count"], metrics["e.error_count"], metrics["e.e"]) == (1, 1, 1)
         assert metrics.get("e.binary_aggregate") is None

@@ -240,7 +240,9 @@ def test_a_crash_is_charged_to_its_evaluator_and_row(workspace: Path, name: str,
 @pytest.mark.parametrize("name", ["spins", "holds_the_interpreter", "sleeps", "blocks_its_loop"])
 def test_an_evaluator_that_hangs_is_killed_and_its_row_an_error(workspace: Path, name: str) -> None:
     ran = Ran(workspace, "--evaluators", f"{name},good", "--evaluator-timeout", "1")
-    assert ran.errors(name) == {3: ("EvaluatorTimeoutError", f"evaluator {name!r} took longer than 1 s")}
+    assert ran.errors(name) == {
+        3: ("EvaluatorTimeoutError", f"evaluator {name!r} took longer than its time limit of 1 s")
+    }
     assert ran.scored(name) == OTHERS
     assert ran.scored("good") == list(range(9))
     assert f"evaluator {name!r} took longer than 1 s (--evaluator-timeout) on 1 row" in ran.said["notes"]
@@ -273,7 +275,7 @@ def test_an_evaluator_that_ends_the_process_which_loads_it_is_an_error_of_each_r
 def test_an_evaluator_that_loads_nowhere_else_runs_in_threads_and_the_run_says_so(workspace: Path) -> None:
     ran = Ran(workspace, "--evaluators", "loads_only_here,good")
     assert ran.scored("loads_only_here") == list(range(9))
-    assert "in this process, because a worker process cannot import them: loads_only_here" in ran.said["notes"]
+    assert "evaluators in this process, as a worker process cannot import them: loads_only_here" in ran.said["notes"]
 
 
 @posix_only

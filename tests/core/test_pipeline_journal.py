@@ -280,7 +280,7 @@ def test_a_journal_damaged_anywhere_is_read_without_a_crash(tmp_path_factory: An
 
 
 def test_a_journal_that_is_not_there_is_said(path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="what the run has recorded cannot be read"):
+    with pytest.raises(ConfigurationError, match="the run's records cannot be read"):
         recorded(path)
 
 

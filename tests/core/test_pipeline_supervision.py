@@ -53,7 +53,7 @@ def test_a_call_that_hangs_is_an_error_of_its_row_alone(tmp_path: Path, released
         return n if n not in (3, 4, 17) else released.wait(60)
 
     result = run(tmp_path, DATA, evaluators={"stuck": hangs, "other": lambda n: n}, evaluator_timeout=0.3)
-    late = {"type": "EvaluatorTimeoutError", "message": "evaluator 'stuck' took longer than 0.3 s"}
+    late = {"type": "EvaluatorTimeoutError", "message": "evaluator 'stuck' took longer than its time limit of 0.3 s"}
     assert errors(result, "stuck") == {3: late, 4: late, 17: late}
     assert metrics_of(result)["stuck.scored_count"] == 27
     assert metrics_of(result)["other.scored_count"] == 30
@@ -83,7 +83,7 @@ def test_an_asynchronous_evaluator_that_hangs_is_an_error_of_its_row(tmp_path: P
         return n
 
     result = run(tmp_path, DATA, evaluators={"e": hangs}, evaluator_timeout=0.3)
-    message = "evaluator 'e' took longer than 0.3 s"
+    message = "evaluator 'e' took longer than its time limit of 0.3 s"
     assert errors(result, "e") == {3: {"type": "EvaluatorTimeoutError", "message": message}}
 
 
@@ -100,7 +100,7 @@ def test_a_coroutine_that_blocks_for_good_costs_its_own_row_only(tmp_path: Path,
         return n if n != 3 else released.wait(60)
 
     result = run(tmp_path, DATA, target=other, evaluators={"stuck": blocks, "other": other}, evaluator_timeout=0.3)
-    message = "evaluator 'stuck' took longer than 0.3 s"
+    message = "evaluator 'stuck' took longer than its time limit of 0.3 s"
     assert errors(result, "stuck") == {3: {"type": "EvaluatorTimeoutError", "message": message}}
     assert column(result, "outputs.other.other") == list(range(30))
     assert not errors(result, "target")
@@ -115,7 +115,7 @@ def test_an_asynchronous_target_that_blocks_is_its_rows_error(tmp_path: Path, re
     for target in (blocks, lambda n: blocks(n)):  # the second is no coroutine function, and returns a coroutine
         result = run(tmp_path, DATA, target=target, evaluators={"e": lambda response: response}, target_timeout=0.1)
         assert list(errors(result, "target")) == [3]
-        assert errors(result, "target")[3]["message"].endswith("took longer than 0.1 s")
+        assert errors(result, "target")[3]["message"].endswith("took longer than its time limit of 0.1 s")
         assert metrics_of(result)["e.scored_count"] == 29
 
 
@@ -124,7 +124,7 @@ def test_coroutines_that_block_again_and_again_are_no_longer_called(tmp_path: Pa
         return released.wait(60)
 
     result = run(tmp_path, DATA, evaluators={"e": blocks, "f": lambda n: 1}, evaluator_timeout=0.05, concurrency=1)
-    assert errors(result, "e")[4]["message"] == "evaluator 'e' took longer than 0.05 s"
+    assert errors(result, "e")[4]["message"] == "evaluator 'e' took longer than its time limit of 0.05 s"
     assert errors(result, "e")[5]["message"] == (
         "evaluator 'e' is not called: 5 earlier calls still block its event loop"
     )
@@ -272,7 +272,7 @@ def test_a_synchronous_target_that_hangs_is_an_error_of_its_row(tmp_path: Path, 
         return n if n != 3 else released.wait(60)
 
     result = run(tmp_path, DATA, target=hangs, evaluators={"e": lambda response: 1}, target_timeout=0.3)
-    message = "target 'hangs' took longer than 0.3 s"
+    message = "target 'hangs' took longer than its time limit of 0.3 s"
     assert errors(result, "target") == {3: {"type": "TimedOutError", "message": message, "cause": "server_fault"}}
     assert metrics_of(result)["e.scored_count"] == 29
 
@@ -338,7 +338,7 @@ def test_an_evaluator_that_fails_among_threads_runs_one_row_at_a_time_and_the_ru
     result = run(tmp_path, DATA * 4, evaluators={"e": evaluator, "other": lambda n: 1}, concurrency=10)
     assert evaluator.refused
     assert column(result, "outputs.e.e") == [row["n"] for row in DATA] * 4
-    assert result.notes == ["evaluator 'e' fails where several threads call it: run one row at a time"]
+    assert result.notes == ["evaluator 'e' fails in several threads at once: its rows ran one at a time"]
 
 
 def test_errors_that_have_nothing_to_do_with_threads_stay_errors_and_are_not_tried_for_ever(tmp_path: Path) -> None:
@@ -449,7 +449,10 @@ def test_a_class_of_ones_own_that_blocks_is_held_to_its_limit_and_the_run_goes_o
     name = "target" if wrapped else "mine"
     (failed,) = errors(result, "target").items()
     assert failed[0] == 3
-    assert (failed[1]["type"], failed[1]["message"]) == ("TimedOutError", f"{name!r} took longer than 0.2 s")
+    assert (failed[1]["type"], failed[1]["message"]) == (
+        "TimedOutError",
+        f"{name!r} took longer than its time limit of 0.2 s",
+    )
     assert column(result, "outputs.response")[4:] == [f"answer {number}" for number in range(4, 8)]
     assert "close: tunecheck-async" in mine.threads, "closed where its connections were made"
     assert {each.rpartition(" ")[2] for each in mine.threads} == {"tunecheck-async"}
@@ -466,7 +469,9 @@ def test_a_judges_own_endpoint_that_blocks_is_its_rows_error(tmp_path: Path, rel
         def __call__(self, query: str) -> None: ...
 
     result = run(tmp_path, [{"query": str(number)} for number in range(5)], evaluators={"e": Judge()})
-    assert {row: error["message"] for row, error in errors(result, "e").items()} == {3: "'mine' took longer than 0.2 s"}
+    assert {row: error["message"] for row, error in errors(result, "e").items()} == {
+        3: "'mine' took longer than its time limit of 0.2 s"
+    }
     assert column(result, "outputs.e.said")[4] == "answer 4"
 
 

@@ -362,7 +362,7 @@ def test_a_target_that_does_not_close_costs_no_answer(tmp_path: Path) -> None:
 
     result = run(tmp_path, DATA, target=Stuck(), evaluators={"e": lambda response: 1})
     assert metrics_of(result)["e.e"] == 1
-    assert result.notes == ["the target did not close: OSError: still open"]
+    assert result.notes == ["closing the target failed: OSError: still open"]
 
 
 def test_an_input_hash_of_any_text_will_do(tmp_path: Path) -> None:

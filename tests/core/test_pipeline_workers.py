@@ -135,7 +135,7 @@ def test_evaluators_in_processes_and_in_threads_give_equal_results(tmp_path: Pat
     }
     assert pids(threads, "length") == {os.getpid()}
     assert os.getpid() not in pids(processes, "length") | pids(processes, "threshold")
-    assert threads.notes == processes.notes == ["threshold.nan: no finite number: null on 60 rows"]
+    assert threads.notes == processes.notes == ["threshold.nan: the number is not finite: stored as null on 60 rows"]
 
 
 def test_what_cannot_be_sent_runs_in_threads_and_the_run_says_so(tmp_path: Path, judges: ModuleType) -> None:
@@ -149,14 +149,14 @@ def test_what_cannot_be_sent_runs_in_threads_and_the_run_says_so(tmp_path: Path,
     assert os.getpid() not in pids(result, "sent")
     for name in ("closure", "locked", "asynchronous"):
         assert pids(result, name) == {os.getpid()}
-    assert result.notes == ["in this process, because a worker process cannot import them: closure, locked"]
+    assert result.notes == ["evaluators in this process, as a worker process cannot import them: closure, locked"]
 
 
 def test_what_a_worker_cannot_load_runs_in_threads_and_the_run_says_so(tmp_path: Path, judges: ModuleType) -> None:
     result = run(tmp_path, DATA, evaluators={"here": judges.LoadsOnlyHere(), "sent": judges.length}, workers=2)
     assert pids(result, "here") == {os.getpid()}
     assert os.getpid() not in pids(result, "sent")
-    assert result.notes == ["in this process, because a worker process cannot import them: here"]
+    assert result.notes == ["evaluators in this process, as a worker process cannot import them: here"]
 
 
 def test_where_no_evaluator_can_be_loaded_everything_runs_in_threads(tmp_path: Path, judges: ModuleType) -> None:
@@ -254,7 +254,7 @@ def test_an_evaluator_that_signals_its_process_group_ends_its_worker_only(tmp_pa
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_result_of_300_mb_is_an_error_of_its_row(tmp_path: Path, judges: ModuleType, workers: int) -> None:
     result = run(tmp_path, deadly_rows(3, 1), evaluators={"e": judges.is_huge}, workers=workers)
-    too_large = {"type": "ValueError", "message": "e.text is larger than 16 MB"}
+    too_large = {"type": "ValueError", "message": "e.text is larger than 16 MB; return less for one row"}
     assert column(result, "error.e") == [None, too_large, None]
 
 
@@ -362,7 +362,7 @@ def test_a_script_needs_no_main_guard_and_its_own_evaluators_run_in_threads(tmp_
         [sys.executable, "script.py", "runs"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert not done.stderr, done.stderr
-    assert done.stdout.strip() == "['in this process, because a worker process cannot import them: mine'] 1.0"
+    assert done.stdout.strip() == "['evaluators in this process, as a worker process cannot import them: mine'] 1.0"
 
 
 def test_a_module_in_the_current_folder_called_like_one_of_python_s_does_no_harm(

@@ -119,7 +119,7 @@ def test_rows_whose_answers_are_missing_are_named(tmp_path: Path) -> None:
     made = begun(tmp_path)
     at = line_of(made, "r5")
     cut(made.journal, slice(at, at + 1))
-    with pytest.raises(RunError, match=r"before line \d+\), which takes up to 1 call again, of rows number 6;"):
+    with pytest.raises(RunError, match=r"before line \d+\), so up to 1 call must be made again, of rows number 6;"):
         resumed(tmp_path, Counting())
 
 
@@ -193,7 +193,7 @@ def test_a_damaged_run_is_not_reused_and_no_folder_is_made(tmp_path: Path, again
 def test_rows_that_were_changed_since_are_not_scored_unless_that_is_accepted(tmp_path: Path) -> None:
     made = begun(tmp_path)
     flip(made.results, b'"question":"q7"' if b'"question":"q7"' in made.results.read_bytes() else b'"q7"', b'"qX"')
-    with pytest.raises(RunError, match=r"is damaged: eval_results\.jsonl is not as the run wrote it"):
+    with pytest.raises(RunError, match=r"is damaged: eval_results\.jsonl has changed since the run wrote it"):
         score(made.folder, evaluators={"other": match}, results_dir=tmp_path / "runs")
     assert (
         score(made.folder, evaluators={"other": match}, results_dir=tmp_path / "runs", accept_damage=True).row_count

@@ -32,7 +32,7 @@ def test_a_change_of_run_json_is_found(tmp_path: Path, change: dict[str, Any]) -
     made = begun(tmp_path)
     manifest = json.loads(made.manifest_file.read_text())
     made.manifest_file.write_text(json.dumps({**manifest, **change}))
-    assert "run.json is not as the run wrote it" in verify(made).damage
+    assert "run.json has changed since the run wrote it" in verify(made).damage
 
 
 def test_another_layout_of_run_json_is_no_change(tmp_path: Path) -> None:
@@ -78,14 +78,14 @@ def results_of_another_run(run: Run) -> None:
 DAMAGE: dict[str, tuple[Callable[[Run], object], str]] = {
     "a flipped byte in the journal": (lambda run: flip(run.journal, b"q7", b"q8"), "1 record is damaged"),
     "a cut journal": (lambda run: cut(run.journal, slice(-4, None)), "4 records are damaged or missing"),
-    "no journal": (lambda run: run.journal.unlink(), "what the run has recorded cannot be read"),
+    "no journal": (lambda run: run.journal.unlink(), "the run's records cannot be read"),
     "a flipped byte in the rows": (lambda run: flip(run.results, b"q7", b"q8"), "eval_results.jsonl is not as"),
-    "a dropped row": (dropped_row, "eval_results.jsonl has 19 rows, and the run has 20"),
+    "a dropped row": (dropped_row, "eval_results.jsonl has 19 rows, but the run has 20"),
     "no rows": (lambda run: run.results.unlink(), "eval_results.jsonl"),
-    "a cut table": (lambda run: cut(run.table, slice(3, None)), "eval_results.csv is not as the run wrote it"),
-    "other metrics": (other_metrics, "metrics.json is of 19 rows, and the run has 20"),
+    "a cut table": (lambda run: cut(run.table, slice(3, None)), "eval_results.csv has changed since the run wrote it"),
+    "other metrics": (other_metrics, "metrics.json covers 19 rows, but the run has 20"),
     "no metrics": (lambda run: run.metrics_file.unlink(), "metrics.json"),
-    "answers of another run": (results_of_another_run, "have other answers to rows r7"),
+    "answers of another run": (results_of_another_run, "differ in the answers to rows r7"),
     "no manifest": (lambda run: run.manifest_file.write_text("{"), "run.json: cannot be read"),
 }
 
@@ -116,7 +116,7 @@ def test_a_run_from_before_there_were_digests_says_what_was_not_checked(tmp_path
     made.manifest_file.write_text(json.dumps(manifest))
     found = verify(made)
     assert found.whole
-    assert found.unchecked == ("results and metrics: the version that wrote them kept no digests",)
+    assert found.unchecked == ("results and metrics: they have no digests to check them by",)
 
 
 def test_several_runs_are_told_of_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,11 +166,11 @@ def test_where_results_are_shown_it_is_said_that_they_are_not_the_run_s(
     base = shutil.copytree(made.folder, tmp_path / "runs" / "base")
     alter(made)
     ending = "" if alter is other_metrics else "l"
-    said = f"json{ending} is not as the run wrote it: see `tunecheck runs {made.id} --verify`"
+    said = f"json{ending} has changed since the run wrote it: see `tunecheck runs {made.id} --verify`"
     assert [note.endswith(said) for note in compare(base, made).against[0].new.notes] == [True]
     assert main(["report", str(made.folder), "--out", str(tmp_path / "page.html")]) == 0
     assert said in capsys.readouterr().err
-    assert "is not as the run wrote it" in (tmp_path / "page.html").read_text("utf-8")
+    assert "has changed since the run wrote it" in (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_a_copy_of_a_run_is_as_good_as_the_run(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class Base:
 
     def _impossible(self, why: str) -> GateOutcome:
         """Return the outcome of a gate if the runs cannot be compared: not met, with the reason."""
-        return GateOutcome(self._requirement(f"{self.margin:g}"), None, False, f"cannot be said: {why}")
+        return GateOutcome(self._requirement(f"{self.margin:g}"), None, False, f"cannot be compared: {why}")
 
     def _requirement(self, margin: str) -> str:
         """Return in words what the gate requires of the new run."""
@@ -144,7 +144,7 @@ def _remark(metric: MetricComparison, *, promised: bool) -> str:
     tested = metric.non_inferiority
     if tested is None or tested.shown is None:
         why = None if tested is None else tested.remark
-        said = f"cannot be said: {why or 'too little data'}"
+        said = f"cannot be compared: {why or 'too little data'}"
         said += f"; {metric.why}" if metric.judge == "different" else ""
     pairs, judged = metric.difference.n, judge_text(metric)
     said += f", {judged}" if judged else ""

@@ -109,7 +109,7 @@ class Gate:
                 raise self._error(f"there is no cause {code!r}{did_you_mean(code, causes())}")
         elif not any(self.metric == name or self.metric.startswith(f"{name}.") for name in evaluators):
             hint = did_you_mean(self.metric.partition(".")[0], evaluators)
-            raise self._error(f"no evaluator gives {self.metric!r}{hint}")
+            raise self._error(f"no evaluator of this run gives {self.metric!r}{hint}")
         if self.group is None:
             return
         if "=" not in self.group and not group_by and self.group not in ROW_KINDS:
@@ -172,7 +172,7 @@ class Gate:
         if value is None:
             return GateOutcome(str(self), None, False, "no row was counted")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self._error(f"{key} is not a number")
+            raise self._error(f"{key} is not a number; name a metric with a number")
         remark = "" if key in (self.metric, f"{self.metric}.binary_aggregate") else f"mean of {key}"
         evaluator, _, rate = str(key).rpartition(".")
         if judges and evaluator in judges and rate == "binary_aggregate":

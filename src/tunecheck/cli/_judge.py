@@ -76,13 +76,13 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     options, trust = begin(options, invocation)
     if options.labels is None or options.evaluator is None:
         missing = "--labels FILE" if options.labels is None else "--evaluator NAME"
-        raise ConfigurationError(f"give {missing}, or --resume RUN")
+        raise ConfigurationError(f"no {missing}: give it, or finish a run with --resume RUN")
     check_output("--out", options.out)
     calibration = _calibrate(options, options.labels, options.evaluator, trust)
     invocation.finished = str(calibration.run_dir)
     _report(calibration, options)
     if calibration.compared == 0:
-        print("error: no row could be compared", file=sys.stderr)
+        print("error: no row has both a label and a verdict to compare", file=sys.stderr)
         return FAILED
     return DONE
 
@@ -102,7 +102,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
         raise ConfigurationError(f"--judge: {name!r} calls no model; leave --judge out")
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
-        raise ConfigurationError("mapping 'target.…': the answers are in the labelled rows: map their columns")
+        raise ConfigurationError("--mapping target.…: there is no target; map the labelled rows' columns, ${data.…}")
     return run(
         labels=labels,
         evaluator=made,

@@ -380,7 +380,7 @@ def parse_names(text: str, option: str) -> list[str]:
         raise ConfigurationError(f"{option} names nothing: write {option} A,B")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ConfigurationError(f"{option} names {twice!r} twice")
+        raise ConfigurationError(f"{option} names {twice!r} twice: name it once")
     return names
 
 
@@ -399,7 +399,7 @@ def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
         if not equals or not name:
             raise ConfigurationError(f"{option} {text!r}: write name=value")
         if name in assignments:
-            raise ConfigurationError(f"{option} gives {name!r} twice")
+            raise ConfigurationError(f"{option} gives {name!r} twice: give it once")
         assignments[name] = value
         if value.strip() not in _NO_NUMBERS:
             with contextlib.suppress(ValueError):

@@ -257,7 +257,7 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
     if acting:
         raise UntrustedError(
             f"{owner} sets options that only you may set ({', '.join(acting)}): give them yourself, or accept all of "
-            f"its options; to do so, type it: {invocation.typed} {command_line(['--trust', place])}"
+            f"its options with: {invocation.typed} {command_line(['--trust', place])}"
         )
 
 
@@ -308,7 +308,7 @@ def _underscore_keys(document: Document) -> Document:
     """
     values = {} if document.value is None else document.value
     if not isinstance(values, dict):
-        raise ConfigurationError(f"{document.name}: a configuration holds options, one `option: value` a line")
+        raise ConfigurationError(f"{document.name}: expected options, one `option: value` a line")
     renamed: dict[str, JSON] = {}
     for key, value in values.items():
         name = key.replace("-", "_")
@@ -365,7 +365,7 @@ def _value(described: OptionField, values: msgspec.Struct, document: Document) -
         return texts
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if len(set(names)) != len(names):
-        raise ConfigurationError(f"{document.where(described.name)}: {described.name}: has a name twice")
+        raise ConfigurationError(f"{document.where(described.name)}: {described.name}: a name is given twice")
     return names
 
 

@@ -136,7 +136,7 @@ def calibrate(
     if not 0 < confidence < 1:
         raise ConfigurationError(f"confidence must be between 0 and 1, not {confidence!r}")
     if label_threshold is not None and label_kind == "pass_fail":
-        raise ConfigurationError("label_threshold is for labels that are scores, and label_kind is 'pass_fail'")
+        raise ConfigurationError("label_threshold is for scores, and label_kind is 'pass_fail': leave one of them out")
     function = find("evaluators", evaluator) if isinstance(evaluator, str) else evaluator
     called = name or _name_of(evaluator)
     dataset, kind, unlabelled = _labelled_rows(_rereadable(labels, limit), label_column, label_kind, label_threshold)
@@ -317,9 +317,9 @@ class _LabelledRun:
         """
         judge = self._entry.judge
         if judge is None:
-            raise ConfigurationError(f"--save: {self._evaluator!r} has no judge model, or no fingerprint to find it by")
+            raise ConfigurationError(f"--save: {self._evaluator!r} has no judge model or fingerprint; leave --save out")
         if not self._compared:
-            raise ConfigurationError("--save: no row could be compared")
+            raise ConfigurationError("--save: no row could be compared, so there is nothing to save")
         recorded = recorded_verdicts(self._run.journal, self._evaluator)
         labels = [
             LabelledVerdict(
@@ -427,7 +427,7 @@ class _LabelledRun:
         if verdict is None:
             shown = raw if isinstance(raw, (int, float)) else f"{str(raw)[:_MOST_SHOWN]!r}"
             says = f"{self._evaluator!r} gave {shown} as {self._metric!r}"
-            raise ConfigurationError(f"row {row.get('row_id')}: {says}, which is not pass or fail")
+            raise ConfigurationError(f"row {row.get('row_id')}: {says}, not pass or fail; choose another --metric")
         return verdict
 
     def _result(self, score: float, threshold: float) -> str:

@@ -451,7 +451,7 @@ async def _close(name: str, each: Closable, notes: list[str]) -> None:
     try:
         await each.close()
     except Exception as error:  # noqa: BLE001 - all answers are complete: an error of closing must not lose them
-        notes.append(f"{name} did not close: {type(error).__name__}: {error}")
+        notes.append(f"closing {name} failed: {type(error).__name__}: {error}")
 
 
 @contextlib.contextmanager

@@ -317,18 +317,18 @@ def _make_target(
         driver, parameters = dataset.defaults.target, dataset.defaults.conversation
         if driver is None or not is_driver(driver):  # one request a row
             if parameters:
-                raise ConfigurationError(f"{dataset.name}: {next(iter(parameters))} is only for rows of several turns")
+                raise ConfigurationError(f"{dataset.name}: only rows of several turns take {next(iter(parameters))}")
             columns = {**dataset.defaults.target_mapping, **_endpoint_mapping(own)}
             places = {name: dataset.defaults.place_of(f"target.{name}") for name in columns.keys() - own.keys()}
             return EndpointTarget(target, columns, places)
         if own:
-            raise ConfigurationError(f"evaluator_config maps columns for 'target', and a {driver} takes whole rows")
+            raise ConfigurationError(f"evaluator_config maps 'target', but a {driver} takes whole rows: leave it out")
         return drive(driver, target, parameters, trust)
     if user_agent is not None:
         raise ConfigurationError("user_agent is sent to endpoints, and the target is not an endpoint: leave it out")
     if target is None or isinstance(target, Target):
         if own:
-            raise ConfigurationError("evaluator_config maps columns for 'target', and the target takes whole rows")
+            raise ConfigurationError("evaluator_config maps 'target', but the target takes whole rows: leave it out")
         return target
     if isinstance(target, type) and issubclass(target, (Target, Endpoint)):
         raise ConfigurationError(f"target is the class {target.__name__}; give an instance of it")
@@ -391,7 +391,7 @@ def _check_names(evaluators: object) -> None:
         if not isinstance(name, str) or not name.strip():
             raise ConfigurationError(f"an evaluator's name must be a text, not {name!r}")
         if name in ("target", "default", "results", "cause"):
-            raise ConfigurationError(f"an evaluator cannot be called {name!r}: that name is reserved")
+            raise ConfigurationError(f"an evaluator cannot have the name {name!r}, which is reserved: rename it")
     for name in evaluators:
         longer = next((other for other in evaluators if other.startswith(f"{name}.")), None)
         if longer is not None:

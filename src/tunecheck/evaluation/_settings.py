@@ -207,7 +207,7 @@ class RunSettings:
         if (base is None) == (better is None):
             raise ConfigurationError("until_decided needs one run to compare with: give no_worse_than or better_than")
         if (base is None) != (margin is None):
-            raise ConfigurationError("no_worse_than and margin go together: margin is the accepted loss")
+            raise ConfigurationError("no_worse_than and margin go together: give both; margin is the accepted loss")
         if margin is not None and not 0 <= margin < math.inf:
             raise ConfigurationError(f"margin must be 0 or more, not {margin!r}")
         if not 0.5 <= self.confidence < 1:

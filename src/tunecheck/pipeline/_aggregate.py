@@ -294,11 +294,11 @@ class Aggregator:
             values.add(value)
             if len(values) > MAX_GROUPS:
                 raise ConfigurationError(
-                    f"column {column!r} makes more than {MAX_GROUPS:,} groups: choose one with fewer values"
+                    f"column {column!r} makes more than {MAX_GROUPS:,} groups: group by a column with fewer values"
                 )
         if len(self._cells) >= MAX_COMBINATIONS:
             raise ConfigurationError(
-                f"{', '.join(self._columns)} make more than {MAX_COMBINATIONS:,} groups together: choose fewer columns"
+                f"{', '.join(self._columns)} make more than {MAX_COMBINATIONS:,} groups together: group by fewer"
             )
 
     def metrics(self, rows: RowsView) -> tuple[Metrics, dict[str, dict[str, Metrics]]]:

@@ -223,7 +223,7 @@ class Budget:
                 return amount
             if not self._reserved:
                 spent = f"--max-cost {self.most:g}: {self.spent:.4g} is spent"
-                raise StopRunError(f"{spent}, and the next call may cost {amount:.4g}")
+                raise StopRunError(f"{spent}, and the next call may cost {amount:.4g}: raise --max-cost")
             self._settled.clear()
             await self._settled.wait()
 
@@ -240,7 +240,7 @@ class Budget:
         """
         if self.most is not None and self.spent + self.set_aside > self.most * _ROUNDING:
             raise StopRunError(
-                f"--max-cost {self.most:g}: {self.spent:.4g} is spent, including attempts without an answer"
+                f"--max-cost {self.most:g}: {self.spent:.4g} is spent, with unanswered attempts: raise --max-cost"
             )
 
     def count(self, cost: float | None) -> None:

@@ -171,7 +171,7 @@ class Engine:
             await asyncio.gather(self._user_loop.close(), *(queue.executor.close() for queue in self._queues))
             alone = [queue.evaluators[0].name for queue in self._queues if queue.one_at_a_time]
             self.tally.notes += [
-                f"evaluator {name!r} fails where several threads call it: run one row at a time" for name in alone
+                f"evaluator {name!r} fails in several threads at once: its rows ran one at a time" for name in alone
             ]
         if self._stop not in (None, _ENOUGH):
             raise self._stop
@@ -192,7 +192,7 @@ class Engine:
             if self.plan.target is not None:
                 self.plan.target.stop()
         except Exception as error:  # noqa: BLE001 - a user's target: the run stops for another reason already
-            self.tally.notes.append(f"the target did not stop: {type(error).__name__}: {error}")
+            self.tally.notes.append(f"the target's stop() failed: {type(error).__name__}: {error}")
         self._changed.set()
 
     def load(self) -> Load | None:

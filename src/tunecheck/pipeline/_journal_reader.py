@@ -159,7 +159,7 @@ class JournalReader:
             ConfigurationError: there is no journal, or a later version of Tunecheck wrote it.
         """
         check_first_record(path)
-        with raise_as(ConfigurationError, path, "what the run has recorded cannot be read"):
+        with raise_as(ConfigurationError, path, "the run's records cannot be read"):
             self._file = open_regular(path)
         make = _ByRow if by_row else _ByContent
         self._answers: _ByRow | _ByContent = make()
@@ -174,7 +174,7 @@ class JournalReader:
         self._failed: set[int] = set()
         self._settled: Sequence[int] = ()
         self._asked = answers
-        with raise_as(ConfigurationError, path, "what the run has recorded cannot be read"):
+        with raise_as(ConfigurationError, path, "the run's records cannot be read"):
             self._damage = self._index(answers, WholeRecords(path, self._file, at_least))
 
     def _index(self, answers: bool, records: WholeRecords) -> Damage:
@@ -322,11 +322,11 @@ class JournalReader:
         }
         lost = {row: f"number {row + 1}" for row in islice(self._rows_without_answer(rows), _MOST_NAMES + 1)} | lost
         if not self._asked and not self._calls:
-            return f"{damage}, no call among them"
+            return f"{damage}, but no call is lost"
         calls = damage.lost - sum(any(kind in piece for kind in _NO_CALLS) for piece in damage.pieces)
         more = " and others" if len(lost) > _MOST_NAMES else ""
         names = f", of rows {', '.join([*lost.values()][:_MOST_NAMES])}{more}" if lost else ""
-        return f"{damage}, which takes up to {plural(calls, 'call')} again{names}"
+        return f"{damage}, so up to {plural(calls, 'call')} must be made again{names}"
 
     def _rows_without_answer(self, rows: int) -> Iterator[int]:
         """Yield the indices of rows with a lost answer: verdicts or the finished run name them, but no answer does.
@@ -360,7 +360,7 @@ def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output
         ConfigurationError: the journal does not exist or cannot be read.
     """
     found: dict[int, tuple[str, Output]] = {}
-    with raise_as(ConfigurationError, path, "what the run has recorded cannot be read"), open_regular(path) as file:
+    with raise_as(ConfigurationError, path, "the run's records cannot be read"), open_regular(path) as file:
         for _, line in WholeRecords(path, file):
             for index, verdicts in _read_leniently(line).rows if line.startswith(_VERDICTS) else ():
                 inputs, output = verdicts.get(evaluator, (None, None))

@@ -124,7 +124,7 @@ def read_layers(
     """
     names = [*evaluators, "target"]
     if not isinstance(config, (Mapping, type(None))):
-        raise ConfigurationError(f"evaluator_config is a {type(config).__name__}; expected a mapping by evaluator")
+        raise ConfigurationError(f"evaluator_config is a {type(config).__name__}; expected a dict by evaluator name")
     own = {str(name): _column_mapping(name, entry) for name, entry in (config or {}).items()}
     for name in own:
         if name not in names and name != "default":
@@ -197,7 +197,7 @@ class Binder:
                 missing = missing or error
             else:
                 return {**optional, **target, **bound} if self.takes_any else bound
-        raise missing or ColumnMissingError(f"{self.what} takes no parameters")
+        raise missing or ColumnMissingError(f"{self.what} takes no parameters, so it cannot be given a row")
 
 
 def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:
@@ -311,7 +311,7 @@ def _check_reference(
         ConfigurationError: there is no such column, or the reference needs a target and the run has none.
     """
     if mapped.source == "target" and not has_target:
-        raise ConfigurationError(f"{where}: {mapped.text} needs a target, and this run has none")
+        raise ConfigurationError(f"{where}: {mapped.text} needs a target, and this run has none: map data")
     known = columns if mapped.source == "data" else target_columns
     if known is None:
         return
@@ -348,7 +348,7 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        raise ConfigurationError(f"{what}: its parameters cannot be read; wrap it in a def that names them") from None
+        raise ConfigurationError(f"{what}: its parameters cannot be read; wrap it in a function") from None
     choice, takes_any = _parameters(signature, what)
     return Signature([choice], takes_any)
 
@@ -380,7 +380,7 @@ def _parameters(signature: inspect.Signature, what: str) -> tuple[dict[str, bool
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_any = True
         elif parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty:
-            raise ConfigurationError(f"{what}: parameter {parameter.name!r} cannot be given by name")
+            raise ConfigurationError(f"{what}: {parameter.name!r} is positional-only: remove / from the signature")
         elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             choice[parameter.name] = parameter.default is parameter.empty
     return choice, takes_any

@@ -218,7 +218,7 @@ class Remarks:
         return [
             *(f"refused on {plural(c, 'row')}: {said}" for said, c in self.refused.most_common(_MOST_REFUSED)),
             *(f"evaluator {n!r} took longer than {limit} on {plural(c, 'row')}" for n, c in self.late.items()),
-            *(f"{why}: null on {plural(count, 'row')}" for why, count in self.lost.most_common(_MOST_LOST)),
+            *(f"{why}: stored as null on {plural(count, 'row')}" for why, count in self.lost.most_common(_MOST_LOST)),
         ]
 
     def add(self, counts: Mapping[str, Mapping[str, int]]) -> None:
@@ -253,6 +253,6 @@ class Tally:
         if self.masked:
             said.append(
                 f"{plural(self.masked, 'answer')} repeated a value from the environment, masked as ***; "
-                "${env:NAME:plain} in the definition or prompt marks one that is no secret"
+                "if it is no secret, write ${env:NAME:plain} in the definition or prompt"
             )
         return said

@@ -189,7 +189,7 @@ def _leave_out_unserialisable(row: ResultRow) -> Failure:
         except TypeError as error:
             refused.append(f"{column}: {error}")
             row[column] = None
-    failure = Failure("TypeError", f"left out of the results: {'; '.join(refused)}")
+    failure = Failure("TypeError", f"values left out of the results: {'; '.join(refused)}")
     row["error.results"] = to_builtins(failure)
     return failure
 

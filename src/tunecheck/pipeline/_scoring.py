@@ -191,13 +191,13 @@ def _instance(name: str, evaluator: object) -> Callable[..., object]:
         try:
             evaluator = evaluator()
         except TypeError as error:
-            raise ConfigurationError(f"evaluator {name!r} is a class that needs arguments: {error}") from None
+            raise ConfigurationError(f"evaluator {name!r} needs arguments, so give an instance: {error}") from None
         except Exception as error:  # noqa: BLE001 - a user's class may raise anything
             raise ConfigurationError(
-                f"evaluator {name!r} is a class that cannot be made: {type(error).__name__}: {error}"
+                f"evaluator {name!r} is a class that cannot be instantiated: {type(error).__name__}: {error}"
             ) from error
     if not callable(evaluator):
-        raise ConfigurationError(f"evaluator {name!r} is a {type(evaluator).__name__}, which cannot be called")
+        raise ConfigurationError(f"evaluator {name!r} is a {type(evaluator).__name__}; expected a function or a class")
     return evaluator
 
 
@@ -301,7 +301,7 @@ def _copy(value: object, depth: int) -> object:
 
 
 _MOST_BYTES = 16 << 20
-_TOO_LARGE = "{}.{} is larger than 16 MB"
+_TOO_LARGE = "{}.{} is larger than 16 MB; return less for one row"
 
 
 def as_output(result: object, name: str) -> Output | Partial:
@@ -334,7 +334,7 @@ def as_output(result: object, name: str) -> Output | Partial:
             raise ValueError(_TOO_LARGE.format(name, text))
         output[text] = found
         if found is None and value is not None:
-            lost[text] = f"{name}.{text}: no finite number"
+            lost[text] = f"{name}.{text}: the number is not finite"
             no_numbers.append(text)
     return Partial(output, lost, _not_scored(output, lost, no_numbers, name)) if lost else output
 
@@ -347,10 +347,10 @@ def _checked_number(result: object) -> object:
     """
     if inspect.iscoroutine(result):
         result.close()
-        raise TypeError("it returned a coroutine that is never awaited: define the evaluator with `async def`")
+        raise TypeError("the evaluator returned a coroutine that nothing awaits: define it with `async def`")
     number = plain(result, path="it") if isinstance(result, (int, float)) or hasattr(result, "tolist") else result
     if result is None or not isinstance(number, (bool, int, float, type(None))):
-        raise TypeError(f"it returned a {type(result).__name__}; an evaluator returns a dict or a number")
+        raise TypeError(f"the evaluator returned a {type(result).__name__}; expected a dict or a number")
     return result
 
 

@@ -87,14 +87,14 @@ async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[P
         executors.insert(0, ProcessExecutor(together, limit_s, workers=plan.workers))
     stay += [name for names in await asyncio.gather(*(e.start() for e in executors)) for name in names]
     if stay:
-        tally.notes.append(f"in this process, because a worker process cannot import them: {', '.join(stay)}")
+        tally.notes.append(f"evaluators in this process, as a worker process cannot import them: {', '.join(stay)}")
     aggregator.isolate(e for executor in executors for e in executor.evaluators if e in apart)
     known = {e.name for executor in executors for e in executor.evaluators} | {*stay}
     risky = [e.name for e in plan.evaluators if not is_shipped(_module(e)) and e.name not in known]
     if risky and isolate:
         tally.notes.append(
             f"evaluators that run in this process, so a crash of one ends the run: {', '.join(risky)}; "
-            "workers=N (--workers N) runs those that can be sent there in processes"
+            "--workers N (workers=N) runs those in worker processes that can be pickled"
         )
     return [executor for executor in executors if executor.evaluators]
 
@@ -218,7 +218,7 @@ class ProcessExecutor:
                     await self._load(worker, evaluator)
         except ProcessEndedError:
             raise RunError(
-                f"no worker process can be started ({await worker.how_it_ended()}); run with workers=0"
+                f"no worker process can be started ({await worker.how_it_ended()}); give --workers 0 (workers=0)"
             ) from None
         except BaseException:  # noqa: BLE001 - for example a cancellation: leave no process behind
             worker.kill()
@@ -296,7 +296,7 @@ class ProcessExecutor:
                 return (await self._ask(worker, pickle.dumps([only]), self._limit_s)).outcomes[0][position]
             except ProcessEndedError:
                 if time.monotonic() - begun >= self._limit_s:
-                    return late(name, LateError(f"took longer than {self._limit_s:g} s"))
+                    return late(name, LateError(f"took longer than its time limit of {self._limit_s:g} s"))
                 how = await worker.how_it_ended()
                 return Failure(CRASHED, f"evaluator {name!r} ended its worker process: {how}")
 

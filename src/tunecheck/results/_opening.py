@@ -184,7 +184,7 @@ def _end_problem(run: Run) -> str:
     """Return why a run has no results, as the end of a sentence that begins with the run."""
     status = run.status()
     if status == "finished":
-        return "is finished, but eval_results.jsonl is missing"
+        return "is finished, but eval_results.jsonl is missing: put it back"
     if status == "running":
         return "is still running"
     return f"is not finished ({status}); finish it with --resume {run.id}"

@@ -175,7 +175,7 @@ def _changes(before: RunFile, now: RunFile) -> list[str]:
     if data.sha256 != new_data.sha256:
         changes.append(f"the data {data.path or data.name} has changed")
     elif data.rows != new_data.rows:
-        changes.append(f"it had {data.rows} rows, now {new_data.rows} (limit)")
+        changes.append(f"the data had {data.rows} rows, now {new_data.rows} (--limit)")
     changes += _changed_target(before.target or {}, now.target or {})
     changes += _changed_evaluators(before.evaluators, now.evaluators)
     for name in sorted({*before.mapping, *now.mapping}):
@@ -213,7 +213,7 @@ def changed_settings(
 
 def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, EvaluatorEntry]) -> list[str]:
     """Return in words which evaluators were added, removed or changed."""
-    changes = [f"evaluator {name!r} was there, now it is not" for name in old if name not in new]
+    changes = [f"evaluator {name!r} is missing now" for name in old if name not in new]
     for name, entry in new.items():
         if name not in old:
             changes.append(f"evaluator {name!r} is new")
@@ -285,7 +285,7 @@ def verify(run: Run) -> Verified:
         return Verified(run, "unreadable", None, (str(error),), ())
     damage, unchecked = [*_damaged_logs(run)], []
     if manifest.digest is not UNSET and manifest.digest != digest_of(run.manifest_data()):
-        damage.append("run.json is not as the run wrote it")
+        damage.append("run.json has changed since the run wrote it")
     if status == "running":
         unchecked.append("another process is writing it now")
     try:
@@ -298,7 +298,7 @@ def verify(run: Run) -> Verified:
     except (ConfigurationError, RunError) as error:
         damage.append(str(error))
     if UNSET in (manifest.sha256, manifest.digest) and status == "finished":
-        unchecked.append("results and metrics: the version that wrote them kept no digests")
+        unchecked.append("results and metrics: they have no digests to check them by")
     rows = manifest.row_count if status == "finished" else manifest.dataset.rows
     return Verified(run, status, rows or None, tuple(damage), tuple(unchecked))
 
@@ -328,7 +328,7 @@ def _damaged_results(run: Run, manifest: RunFile, recorded: JournalReader) -> It
     changed = [_change_of_file(path, manifest) for path in (run.results, run.table, run.metrics_file)]
     yield from (each for each in changed if each is not None)
     if run.metrics().get("rows") != manifest.row_count:
-        yield f"metrics.json is of {run.metrics().get('rows')} rows, and the run has {manifest.row_count}"
+        yield f"metrics.json covers {run.metrics().get('rows')} rows, but the run has {manifest.row_count}"
     others: list[str] = []
     rows = run.rows()
     count = len(rows)
@@ -338,11 +338,11 @@ def _damaged_results(run: Run, manifest: RunFile, recorded: JournalReader) -> It
             if answer is None or any(row.get(f"outputs.{name}") != value for name, value in answer.items()):
                 others.append(str(row.get("row_id")))
     if count != manifest.row_count:
-        yield f"eval_results.jsonl has {plural(count, 'row')}, and the run has {manifest.row_count}"
+        yield f"eval_results.jsonl has {plural(count, 'row')}, but the run has {manifest.row_count}"
     if others:
         more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
         named = f"{', '.join(others[:_MOST_NAMES])}{more}"
-        yield f"eval_results.jsonl and journal.jsonl have other answers to rows {named}"
+        yield f"eval_results.jsonl and journal.jsonl differ in the answers to rows {named}"
 
 
 def refuse_changed(run: Run, manifest: RunFile) -> None:
@@ -367,7 +367,7 @@ def changed_since(run: Run, manifest: RunFile) -> str | None:
         if not path.is_file():
             continue
         if _has_other_size(path, manifest) or (path.stat().st_mtime_ns > ended and _change_of_file(path, manifest)):
-            return f"{run.id}: {path.name} is not as the run wrote it: see `tunecheck runs {run.id} --verify`"
+            return f"{run.id}: {path.name} has changed since the run wrote it: see `tunecheck runs {run.id} --verify`"
     return None
 
 
@@ -378,7 +378,7 @@ def _change_of_file(path: Path, manifest: RunFile) -> str | None:
         return None
     with raise_as(ConfigurationError, path):  # the size comes first, so that a file that grew huge is not read
         if _has_other_size(path, manifest) or sha256_of(path) != written:
-            return f"{path.name} is not as the run wrote it"
+            return f"{path.name} has changed since the run wrote it"
     return None
 
 

@@ -114,7 +114,7 @@ class Run:
         odd = odd_file(self.folder) if self.folder.is_dir() else None
         if odd is not None:
             raise ConfigurationError(f"run {self.id} cannot be used: {odd}; replace it with a copy of the file")
-        manifest = read_object(self.manifest_file, f"run {self.id} has no run.json")
+        manifest = read_object(self.manifest_file, f"run {self.id} has no run.json; restore it")
         check_first_record(self.journal)
         for path in (self.metrics_file, self.upload_file):
             check_if_readable(path)

@@ -74,7 +74,7 @@ def _make(
     )  # for a prompt file: the judge's class without the bound file
     if not inspect.isclass(kind):
         if settings:
-            raise ConfigurationError(f"--set {name}.{next(iter(settings))}: {name!r} is a function without parameters")
+            raise ConfigurationError(f"--set {name}.{next(iter(settings))}: {name!r} is a function: it takes no --set")
         return plugin
     assert callable(plugin)
     given = {"model_config": judge} if judge is not None and asks_models(kind) else {}
@@ -84,7 +84,7 @@ def _make(
     except ConfigurationError as error:
         raise ConfigurationError(f"evaluator {name!r}: {error}") from error
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
-        raise ConfigurationError(f"evaluator {name!r} cannot be made: {type(error).__name__}: {error}") from error
+        raise ConfigurationError(f"evaluator {name!r} cannot be created: {type(error).__name__}: {error}") from error
     return made
 
 

@@ -262,7 +262,7 @@ def each_endpoint(options: Options) -> list[Options]:
         return [options]
     for name in ("resume", "response_column", "junit", "markdown"):
         if getattr(options, name) is not None:
-            raise ConfigurationError(f"--{name.replace('_', '-')} is for one run: name one endpoint")
+            raise ConfigurationError(f"--{name.replace('_', '-')} is for one run: name one --endpoint")
     runs = [replace(options, endpoint=name) for name in parse_names(given, "--endpoint")]
     return [replace(each, name=each.name and f"{each.name}-{endpoint_name(each)}") for each in runs]
 
