@@ -40,7 +40,7 @@ def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
     """
     version = content.get(_VERSION, FORMAT_VERSION)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ConfigurationError(f"{path}: {_VERSION} must be a whole number of at least 1; restore the file")
+        raise ConfigurationError(f"{path}: cannot be read: {_VERSION} must be a whole number of at least 1")
     if version > FORMAT_VERSION:
         raise NewerFileError(
             f"{path}: written by a newer Tunecheck ({_VERSION} {version}; this one reads {FORMAT_VERSION}): "

@@ -166,10 +166,7 @@ def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool 
     try:
         text = encode(value)
     except Exception:  # noqa: BLE001 - values that the fast writer refuses, and users' objects, are converted first
-        exact = plain(value)
-        return json.dumps(
-            exact, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys
-        ).encode()
+        return json.dumps(plain(value), allow_nan=False, separators=(",", ":"), sort_keys=sort_keys).encode()
     return text
 
 

@@ -138,7 +138,7 @@ def test_only_what_a_judge_says_of_pass_and_fail_is_kept(folder: Path, capsys: p
     write_lines(folder / "labels.jsonl", [{"response": "a", "ground_truth": "a", "label": "pass"}])
     said = here(capsys, "judge", "calibrate", "--labels", "labels.jsonl", "--evaluator", "f1_score", "--save")
     assert (said.code, said.err.splitlines()[-1]) == (
-        2, "error: --save: 'f1_score' has no judge model, or no fingerprint to find it by",
+        2, "error: --save: 'f1_score' has no judge model or fingerprint; leave --save out",
     )  # fmt: skip
 
 

@@ -88,7 +88,7 @@ def test_a_workspaces_evaluator_that_does_not_load_is_named(small: Path, capsys:
         ("class mine:\n    def __init__(self, *, n: int = 1):\n        1 / n\n", ("--set", "mine.n=0"), "ZeroDivision"),
         ("class mine:\n    def __init__(self, n: int | None = 1):\n        pass\n", ("--set", "mine.n=1.5"),
          "Expected `int | null`"),
-        ("mine = 5\n", (), "cannot be called"),
+        ("mine = 5\n", (), "expected a function or a class"),
     ],
 )  # fmt: skip
 def test_what_a_custom_evaluator_cannot_be_made_with_is_said(

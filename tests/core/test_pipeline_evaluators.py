@@ -211,9 +211,9 @@ def test_an_output_is_plain_data(tmp_path: Path, returned: Any, output: dict[str
     ("returned", "said"),
     [
         (None, "the evaluator returned a NoneType; expected a dict or a number"),
-        ([1, 2], "it returned a list; an evaluator"),
-        ("pass", "it returned a str; an evaluator"),
-        (object(), "it returned a object; an evaluator"),
+        ([1, 2], "the evaluator returned a list; expected"),
+        ("pass", "the evaluator returned a str; expected"),
+        (object(), "the evaluator returned a object; expected"),
         (np.array([1.0, 2.0]), "the evaluator returned a ndarray; expected a dict or a number"),
     ],
     ids=lambda value: type(value).__name__,
@@ -285,7 +285,7 @@ def test_a_value_that_holds_itself_costs_its_key(tmp_path: Path) -> None:
 
 def test_a_coroutine_from_a_synchronous_function_says_what_to_do(tmp_path: Path) -> None:
     result = run(tmp_path, DATA[:1], evaluators={"e": lambda response: coroutine(response)})
-    assert "define the evaluator with `async def`" in column(result, "error.e")[0]["message"]
+    assert "define it with `async def`" in column(result, "error.e")[0]["message"]
 
 
 # -- what they raise

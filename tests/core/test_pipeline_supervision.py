@@ -126,7 +126,7 @@ def test_coroutines_that_block_again_and_again_are_no_longer_called(tmp_path: Pa
     result = run(tmp_path, DATA, evaluators={"e": blocks, "f": lambda n: 1}, evaluator_timeout=0.05, concurrency=1)
     assert errors(result, "e")[4]["message"] == "evaluator 'e' took longer than its time limit of 0.05 s"
     assert errors(result, "e")[5]["message"] == (
-        "evaluator 'e' is not called: 5 earlier calls still block its event loop"
+        "evaluator 'e' is not called: 5 earlier calls still block its event loop; let it await"
     )
     assert metrics_of(result)["f.scored_count"] == 30
 

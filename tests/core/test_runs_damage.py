@@ -84,7 +84,9 @@ def test_a_damaged_answer_names_its_row_and_is_asked_again_once_that_is_accepted
     flip(made.journal, b"answer to q7", b"answer to qX")
     before = {path.name: path.read_bytes() for path in made.folder.iterdir()}
     target = Counting()
-    with pytest.raises(RunError, match=r"takes up to 1 call again, of rows r7; put back whole files .*--accept"):
+    with pytest.raises(
+        RunError, match=r"so up to 1 call must be made again, of rows r7; put back whole files .*--accept"
+    ):
         resumed(tmp_path, target)
     assert {path.name: path.read_bytes() for path in made.folder.iterdir() if path.suffix != ".synced"} == {
         name: content for name, content in before.items() if not name.endswith(".synced")

@@ -79,7 +79,7 @@ DAMAGE: dict[str, tuple[Callable[[Run], object], str]] = {
     "a flipped byte in the journal": (lambda run: flip(run.journal, b"q7", b"q8"), "1 record is damaged"),
     "a cut journal": (lambda run: cut(run.journal, slice(-4, None)), "4 records are damaged or missing"),
     "no journal": (lambda run: run.journal.unlink(), "the run's records cannot be read"),
-    "a flipped byte in the rows": (lambda run: flip(run.results, b"q7", b"q8"), "eval_results.jsonl is not as"),
+    "a flipped byte in the rows": (lambda run: flip(run.results, b"q7", b"q8"), "eval_results.jsonl has changed"),
     "a dropped row": (dropped_row, "eval_results.jsonl has 19 rows, but the run has 20"),
     "no rows": (lambda run: run.results.unlink(), "eval_results.jsonl"),
     "a cut table": (lambda run: cut(run.table, slice(3, None)), "eval_results.csv has changed since the run wrote it"),

@@ -76,7 +76,7 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     options, trust = begin(options, invocation)
     if options.labels is None or options.evaluator is None:
         missing = "--labels FILE" if options.labels is None else "--evaluator NAME"
-        raise ConfigurationError(f"no {missing}: give it, or finish a run with --resume RUN")
+        raise ConfigurationError(f"give {missing}, or --resume RUN")
     check_output("--out", options.out)
     calibration = _calibrate(options, options.labels, options.evaluator, trust)
     invocation.finished = str(calibration.run_dir)

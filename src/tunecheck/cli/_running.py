@@ -257,7 +257,7 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
     if acting:
         raise UntrustedError(
             f"{owner} sets options that only you may set ({', '.join(acting)}): give them yourself, or accept all of "
-            f"its options with: {invocation.typed} {command_line(['--trust', place])}"
+            f"its options; to do so, type it: {invocation.typed} {command_line(['--trust', place])}"
         )
 
 

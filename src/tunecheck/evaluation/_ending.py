@@ -425,7 +425,7 @@ async def _run(
 
 
 async def _tick(engine: RunsPlan, show: ProgressCallback | None) -> None:
-    """Show the progress ten times a second, until cancelled or until showing fails."""
+    """Show the progress ten times a second until cancelled; after an error in showing it, only keep the loop awake."""
     while True:  # also without `show`, because a signal to another thread does not wake the loop
         if show is not None and not _show(engine, show):
             show = None

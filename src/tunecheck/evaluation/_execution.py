@@ -119,7 +119,9 @@ class Execution:
         return _Work(self, run, sign_manifest(begun), scan, notes).finish(earlier, resumed=False)
 
     def _resumed_manifest(self, run: Run, described: RunFile) -> RunFile:
-        """Return the manifest of a run that is resumed: its own, with the settings that may change.
+        """Return the manifest with which a run is resumed: its own, checked against the new settings.
+
+        The manifest of another user's run gets this command's options and is not signed.
 
         Raises:
             ConfigurationError: Data, target, evaluators or another setting have changed since.

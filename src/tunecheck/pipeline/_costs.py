@@ -219,6 +219,7 @@ class Budget:
         while True:
             amount = learned.estimate(expected)
             fits = self.spent + self.set_aside + amount <= (self.most or 0.0) * _ROUNDING
+            # Until a first call has shown what calls really cost, only one is made at a time.
             if fits and not (self._reserved and self._alone):
                 return amount
             if not self._reserved:

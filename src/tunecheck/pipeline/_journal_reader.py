@@ -385,6 +385,11 @@ class ReusableResult(NamedTuple, Generic[Found]):
     reused: bool
 
 
+def _of_parent(value: Found | None) -> ReusableResult[Found] | None:
+    """Return a result that only the parent run has; None if it has none, either."""
+    return None if value is None else ReusableResult(value, again=True, paid_elsewhere=True, reused=True)
+
+
 class CachedResults:
     """The results that a run may reuse: its own if it is resumed, and those of its parent run."""
 
@@ -400,8 +405,9 @@ class CachedResults:
         # Search the parent in any case: the n-th row with equal inputs gets the parent's n-th answer.
         elsewhere = self._parent.answer(index, input_hash) if self._parent else None
         if self._own is None or (value := self._own.answer(index, input_hash)) is None:
-            return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
-        return ReusableResult(value, False, elsewhere is not None, elsewhere is not None or not self._own.is_new(index))
+            return _of_parent(elsewhere)
+        shared = elsewhere is not None  # this run has copied the parent's answer
+        return ReusableResult(value, False, paid_elsewhere=shared, reused=shared or not self._own.is_new(index))
 
     def failure(self, index: int, stage: str) -> Failure | None:
         """Return this session's earlier failure of a stage on a row, or None."""
@@ -421,15 +427,15 @@ class CachedResults:
         is_new = own is not None and self._own is not None and self._own.is_new(index, name)
         elsewhere = self._parent.verdict(name, index, input_hash) if self._parent and (own is None or is_new) else None
         if own is None:
-            return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
-        return ReusableResult(own, False, elsewhere is not None, elsewhere is not None or not is_new)
+            return _of_parent(elsewhere)
+        shared = elsewhere is not None  # this run has copied the parent's verdict
+        return ReusableResult(own, False, paid_elsewhere=shared, reused=shared or not is_new)
 
     def call(self, key: str) -> ReusableResult[dict[str, JSON]] | None:
         """Return the answer to a model call with this `call_key`: this run's, else the parent run's, or None."""
         if self._own is not None and (own := self._own.call(key)) is not None:
-            return ReusableResult(own, False, False, True)
-        elsewhere = self._parent.call(key) if self._parent else None
-        return None if elsewhere is None else ReusableResult(elsewhere, True, True, True)
+            return ReusableResult(own, again=False, paid_elsewhere=False, reused=True)
+        return _of_parent(self._parent.call(key) if self._parent else None)
 
     def answered(self) -> Iterator[int]:
         """Yield the indices of the rows that this run answered before it was interrupted."""

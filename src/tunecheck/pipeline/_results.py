@@ -135,7 +135,7 @@ class ResultsWriter:
         return failure
 
     def finish(self) -> RowsView:
-        """Sort the rows, move the file to its final name, and return a view of it.
+        """Sort the rows into the order of the data, move the file to its final name, and return a view of it.
 
         Raises:
             OSError: the disk is full.
