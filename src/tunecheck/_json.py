@@ -70,8 +70,9 @@ def loads_part(text: bytes, keys: Container[str]) -> JSON:
     """
     try:
         values = _decode_object(text)
-        if not text.isascii():
+        if not text.isascii():  # unparsed values are not checked for valid UTF-8
             text.decode()
+        # A number of thousands of digits must be refused, also in a value that is not parsed.
         if len(text) > len(_LONG_NUMBER) and _LONG_NUMBER in text.translate(_DIGITS):
             return loads(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):

@@ -306,6 +306,7 @@ class _CallLoop(LoopThread):
             return reply.result()
         finally:
             self._replies.discard(reply)
+            # Nobody waits for the call any more: it is late, or the caller was cancelled.
             if reply.cancel() and not self._blocked:
                 self.loop.call_soon_threadsafe(self._cancel, reply)
 
@@ -392,6 +393,7 @@ class UserLoop:
         except _LoopBlockedError:
             if self._shared is shared:
                 self._shared = None
+        # Some call blocks the shared loop. In a loop of its own, this one fails only if it is that call.
         async with self._alone:
             self._check(who)
             alone = _CallLoop()

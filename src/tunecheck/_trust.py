@@ -79,6 +79,7 @@ class Trust:
         if by is not None and not self._is_allowed(file) and not is_remembered(file):
             inside = self.has(by) or is_remembered(by)
             if never or not inside or not file.is_relative_to(self.workspace / folder):
+                # If only the naming file is at fault, approving that file is enough.
                 own = not never and not inside and self.has(file)
                 raise self.refusal(f"would {act} ({self._short_path(file)})", by if own else file)
         if self.on_code is not None and file.suffix == ".py" and self.has(file):
@@ -182,7 +183,7 @@ def _new_key() -> bytes | None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(secrets.token_bytes(_KEY_BYTES))
-        try:
+        try:  # both fail if there is a key by now, which must not be replaced
             fresh.rename(folder / "key") if sys.platform == "win32" else os.link(fresh, folder / "key")
         except FileExistsError:
             pass

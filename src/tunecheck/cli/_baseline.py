@@ -133,7 +133,8 @@ class Base:
 def _remark(metric: MetricComparison, *, promised: bool) -> str:
     """Return the figures of a compared metric in words, or why there are none.
 
-    For example `88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`. `promised`: only a complete run would show it.
+    For example `88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`. `promised`: the run stopped early because a
+    complete one would meet the gate; the text says so.
     """
     base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
     unit = " points" * (metric.kind == "binary")

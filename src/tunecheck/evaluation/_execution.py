@@ -392,6 +392,7 @@ class _Work:
         manifest = self.manifest
         if not manifest.parent:
             return None
+        # A path (not an id) in another user's run.json could name any folder, so it is not read.
         elsewhere = Path(manifest.parent).name != manifest.parent and not began_here(manifest)
         source = None
         with contextlib.suppress(ConfigurationError):

@@ -275,7 +275,7 @@ class Aggregator:
                     each.condense(SHORT // 4)
 
     def _new_cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
-        """Return a new, empty cell for this combination of values of the grouping columns.
+        """Make, store and return an empty cell for this combination of values of the grouping columns.
 
         Raises:
             ConfigurationError: there are too many groups.

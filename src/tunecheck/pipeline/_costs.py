@@ -160,9 +160,8 @@ class _Learned:
 
     def learn(self, expected: float, cost: float) -> None:
         """Add a call's expected and actual cost to the moving average."""
-        if (
-            expected and not self.expected
-        ):  # one call alone says little: where more was expected, that counts as another one
+        # One call says little, so the estimate counts as a second one if it was higher.
+        if expected and not self.expected:
             self.expected, self.cost = expected, max(expected, cost)
         self.expected = _KEPT * self.expected + (expected or 1.0)
         self.cost = _KEPT * self.cost + cost
@@ -204,6 +203,7 @@ class Budget:
         try:
             yield reservation
         finally:
+            # A known cost ends the phase in which calls are made one at a time.
             self._alone = max(0, self._alone - 1) if reservation.cost is None else 0
             self._reserved.remove(reservation)
             if reservation.cost is not None:

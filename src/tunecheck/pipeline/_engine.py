@@ -246,7 +246,7 @@ class Engine:
                 await self._until(lambda: order.ahead <= most or self._stop is not None)  # noqa: B023
             if self._stop is not None:
                 return
-            if self._start(row):
+            if self._start(row):  # rows that wait for the previous one of their group must not fill the window
                 limit = _GROUPED_WINDOW
             if self.tally.read % _BURST == 0 or time.monotonic() - turn > _TURN_S:
                 await asyncio.sleep(0)
@@ -377,6 +377,7 @@ class Engine:
         job = Job(state, Work(bound, row))
         again: RowVerdicts = {}
         for evaluator, first in zip(queue.evaluators, queue.bound_like, strict=True):
+            # An earlier evaluator with the same parameters has the same arguments.
             if first < len(bound) and bound[first] is not None:
                 arguments, input_hash = bound[first], job.hashes[first]
             else:

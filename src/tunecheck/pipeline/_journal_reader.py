@@ -101,6 +101,7 @@ class _ByContent:
             return known
         if (key, index) not in self._given:
             row = index if index in known else next(iter(known))
+            # The last record stays, for all further rows with these inputs.
             self._given[key, index] = known.pop(row) if len(known) > 1 else known[row]
         return self._given[key, index]
 
@@ -320,9 +321,11 @@ class JournalReader:
             for piece in damage.pieces
             if (found := _OF_ROW.search(piece))
         }
+        # One name more than is listed shows that there are others.
         lost = {row: f"number {row + 1}" for row in islice(self._rows_without_answer(rows), _MOST_NAMES + 1)} | lost
         if not self._asked and not self._calls:
             return f"{damage}, but no call is lost"
+        # A lost record counts as a call unless what remains of it shows another kind.
         calls = damage.lost - sum(any(kind in piece for kind in _NO_CALLS) for piece in damage.pieces)
         more = " and others" if len(lost) > _MOST_NAMES else ""
         names = f", of rows {', '.join([*lost.values()][:_MOST_NAMES])}{more}" if lost else ""

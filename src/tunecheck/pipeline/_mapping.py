@@ -183,7 +183,9 @@ class Binder:
     what: str = field(compare=False)
 
     def __call__(self, data: Mapping[str, object], target: Mapping[str, object]) -> dict[str, object]:
-        """Return the arguments for one row.
+        """Return the arguments for one row: by the first parameter list for which the row has all required columns.
+
+        A callable with `**kwargs` gets all other columns, too.
 
         Raises:
             ColumnMissingError: the row lacks a column for a required parameter.

@@ -294,6 +294,7 @@ class EndpointCosts:
             yield self.record
             return
         price, budget = self._price, self._calls.budget
+        # The request is not known here: only the costs of earlier calls say how much to reserve.
         async with budget.reserved(self._name, 0.0) as reservation:
 
             def count(made: CallsMade) -> None:

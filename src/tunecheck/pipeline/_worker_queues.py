@@ -169,6 +169,7 @@ class ThreadExecutor:
                 for work in batch
             ]
             return QueueReply(outcomes)
+        # `done` counts the calls on the last row so far, with the late one.
         work, done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1
         outcomes[-1].append(late(self._evaluators[done - 1].name, error))
         rest = [work._replace(arguments=[*[None] * done, *work.arguments[done:]]), *batch[len(outcomes) :]]
@@ -334,6 +335,7 @@ class WorkerQueue:
             finally:
                 impatient.cancel()
                 self.begun.remove(begun)
+            # The first batch may load something, so its time says nothing about the next ones.
             if self._batches or not self.executor.shares_memory:
                 self._fit(len(batch), reply.took_s)
                 if reply.waits:

@@ -75,6 +75,7 @@ async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[P
     Notes in the tally name evaluators that stay in this process: those that cannot be loaded, and those that would end
     the run if they crash.
     """
+    # `apart`: a crash of a workspace's evaluator must harm no other, so each gets a process of its own.
     isolate = plan.isolates_files
     shared = [e for e in plan.evaluators if plan.workers and not e.asynchronous and (e.pure or not isolate)]
     apart = [e for e in plan.evaluators if isolate and e not in shared and is_of_workspace(e) and not e.asks_models]
@@ -188,7 +189,7 @@ class ProcessExecutor:
             except RunError:  # no worker process can start
                 refused += [evaluator.name for evaluator in self.evaluators]
                 self.evaluators.clear()
-            else:
+            else:  # start the others, except the one for single calls, which is rarely needed
                 await asyncio.gather(*(self._worker(place) for place in range(1, len(self._workers) - 1)))
                 break
         return refused

@@ -69,9 +69,8 @@ def _make(
     Raises:
         ConfigurationError: a setting is wrong or missing, or the class raises an error.
     """
-    kind = (
-        plugin.func if isinstance(plugin, functools.partial) else plugin
-    )  # for a prompt file: the judge's class without the bound file
+    # The plug-in of a prompt file is the judge's class with the file bound.
+    kind = plugin.func if isinstance(plugin, functools.partial) else plugin
     if not inspect.isclass(kind):
         if settings:
             raise ConfigurationError(f"--set {name}.{next(iter(settings))}: {name!r} is a function: it takes no --set")
