@@ -306,7 +306,7 @@ class _CallLoop(LoopThread):
             return reply.result()
         finally:
             self._replies.discard(reply)
-            # Nobody waits for the call any more: it is late, or the caller was cancelled.
+            # The call is late or its caller was cancelled: its result is not needed.
             if reply.cancel() and not self._blocked:
                 self.loop.call_soon_threadsafe(self._cancel, reply)
 
