@@ -97,6 +97,7 @@ class ExampleReader:
     """
 
     def __init__(self, manifest: RunFile, backends: Backends, *, question: str | None = None, one: bool) -> None:
+        """Prepare readers of a row's ground truth, response, tools and messages by the run's column mapping."""
         self._truth = value_reader(manifest, "ground_truth", ("ground_truth", "answer"))
         self._response = value_reader(manifest, "response", ("response",))
         self._tools = value_reader(manifest, "tool_definitions", TOOL_COLUMNS)
@@ -152,7 +153,7 @@ class ExampleReader:
             truth = question_row(row, tools).values["ground_truth"]
         reading = read_calls(truth, tools=definitions or None)
         if reading.problem is not None:
-            raise UnusableRowError(f"its right answer cannot be read: {reading.problem}")
+            raise UnusableRowError(f"the row's right answer cannot be read: {reading.problem}")
         text = truth if isinstance(truth, str) and not reading.calls else reading.text
         if not text and not reading.calls:
             raise UnusableRowError("the row has no right answer")
@@ -179,6 +180,11 @@ class RightCourse:
     """
 
     def __init__(self, data: Values, backends: Backends) -> None:
+        """Read a conversation's expected calls and start its simulators.
+
+        Raises:
+            UnusableRowError: the row is no conversation, has long context, or its calls cannot be read.
+        """
         row = Row(0, "", data, "")
         try:
             self._scenario = read_scenario(row, backends)
@@ -193,7 +199,7 @@ class RightCourse:
         texts = data.get("ground_truth")
         counts = [len(each) if isinstance(each, list) else 0 for each in texts] if isinstance(texts, list) else None
         if counts != [*map(len, self._truth)]:
-            raise UnusableRowError("its right calls cannot be read")
+            raise UnusableRowError("the row's right calls cannot be read")
 
     def from_turn(self, turn: int) -> Iterator[Example]:
         """Yield an example for each expected call from this turn (counted from 0) on."""
@@ -212,7 +218,7 @@ class RightCourse:
             if at == turn and right not in made:
                 wrong = [call for call in made if call not in self._truth[turn]]
                 return replace(example, given=_instead(right, wrong, self._backend) or _text_reply(target, turn))
-        raise UnusableRowError("made all expected calls and others: there is no answer to prefer")
+        raise UnusableRowError("the model made all expected calls and others, so there is no answer to prefer")
 
     def _examples(self) -> Iterator[tuple[int, Example]]:
         """Yield an example for each expected call, with its turn.

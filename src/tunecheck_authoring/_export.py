@@ -164,6 +164,14 @@ class FailedRows:
     """Reader of a run's failed rows as examples; it counts skipped and unusable rows."""
 
     def __init__(self, run: Run, options: ExportOptions, report: ExportReport, *, one: bool) -> None:
+        """Prepare to read a run's failed rows.
+
+        If `one`, a failed conversation gives a single example, otherwise one for each call. Skipped rows are counted in
+        `report`.
+
+        Raises:
+            ConfigurationError: the run lacks the chosen evaluator.
+        """
         manifest, own = run.manifest(), options.evaluator
         if own is not None and own not in manifest.evaluators:
             raise ConfigurationError(f"run {run.id} has no evaluator {own!r}: it has {', '.join(manifest.evaluators)}")
@@ -296,6 +304,7 @@ def _openai_record(example: Example, tools: Record, wanted: JSON, rejected: JSON
 
 
 def _source(run: Run, against: Run | None, options: ExportOptions, examples: Iterable[Example]) -> ExportFile:
+    """Return the content of the file that names the source of each exported line."""
     dataset = run.manifest().dataset
     return ExportFile(
         run=run.id,
@@ -310,6 +319,8 @@ def _source(run: Run, against: Run | None, options: ExportOptions, examples: Ite
 
 def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     """Write the data set without the exported rows and the rows of their clusters, with its sidecar.
+
+    Notes in the report how many rows stay and how many leave with an exported row.
 
     Raises:
         ConfigurationError: the run's data is unknown or has changed, or no row would stay.

@@ -75,6 +75,7 @@ class ResourceModel:
     """The kinds of records of an API, and the actions of its operations on them."""
 
     def __init__(self, operations: Sequence[ApiOperation]) -> None:
+        """Find the kinds of records first, from short paths to long ones, and then the action of each operation."""
         self.kinds: dict[str, ResourceKind] = {}
         self.actions: dict[str, Action] = {}
         self._by_place: dict[Place, ResourceKind] = {}
@@ -115,7 +116,11 @@ class ResourceModel:
         return kind
 
     def _learn(self, operation: ApiOperation) -> None:
-        """Add an operation's fields, required fields and scopes to the kind at its path, if there is one."""
+        """Add an operation's fields and required fields to the kind of records at its path, if there is one.
+
+        Path parameters before the record's own become the kind's scopes: a pet belongs to the owner in
+        `/owners/{id}/pets`.
+        """
         kind = self._place_kind(operation)
         if kind is None:
             return
@@ -205,7 +210,11 @@ class ResourceModel:
         return None if kind.key is None else by_field.get(kind.key)
 
     def _action(self, operation: ApiOperation, kind: ResourceKind, does: str) -> Action:
-        """Return an operation as an action on a kind of records."""
+        """Return an operation as an action of the simulator on a kind of records.
+
+        `does` is what the operation does. Parameters are sorted by their effect: the key, filters, references to other
+        records, a search text, a limit, and those without effect.
+        """
         key = self._key_parameter(operation, kind) if does in ("read", "update", "delete", "act") else None
         parameters = operation.parameters
         free = [name for name in parameters if name != key]

@@ -59,6 +59,7 @@ class TaskAdherenceEvaluator(AzureJudge):
     def __init__(
         self, model_config: ModelConfig, *, threshold: float = 0, credential: object = None, **kwargs: object
     ) -> None:
+        """Accept a threshold for compatibility only: verdicts report Azure's threshold 3 and pass at a score of 1."""
         super().__init__(model_config, threshold=3, credential=credential, **kwargs)  # Azure's verdicts report 3
         self.threshold = threshold
 

@@ -302,6 +302,10 @@ class _Adapted:
     """A wrapper that returns a function's result as columns: the keys of a dict or dataclass, else `output`."""
 
     def __init__(self, function: Callable[..., object]) -> None:
+        """Wrap a function.
+
+        The wrapper has the function's name and its parameters, all of which can be given by name.
+        """
         self._function = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         signature = inspect.signature(function)

@@ -77,6 +77,7 @@ class EvaluationException(TunecheckError, AzureError):  # noqa: N818 - Azure AI 
         tsg_link: str | None = None,
         properties: Mapping[str, object] | None = None,
     ) -> None:
+        """Set the attributes that Azure AI Evaluation's exception has."""
         AzureError.__init__(self, message, *args)
         self.message = message
         self.internal_message = internal_message

@@ -21,6 +21,7 @@ class AsyncPrompty:
     """
 
     def __init__(self, prompt: Prompt, endpoint: Endpoint, parameters: Mapping[str, JSON]) -> None:
+        """Combine a prompt with its endpoint and the parameters of its calls."""
         self._prompt = prompt
         self._endpoint = endpoint
         self._parameters = parameters

@@ -147,6 +147,11 @@ class AzureJudge(AzureEvaluator):
     def __init__(
         self, model_config: ModelConfig, *, threshold: float = 3, credential: object = None, **kwargs: object
     ) -> None:
+        """Keep the model and the threshold; the model is read only at the first use.
+
+        Raises:
+            EvaluationException: the value is no model that judges take.
+        """
         super().__init__()
         self._model_config = _with_credential(model_config, credential)
         self._threshold = self.threshold = threshold
@@ -154,6 +159,7 @@ class AzureJudge(AzureEvaluator):
         self._parameters = _REASONING if self._is_reasoning_model else {}
 
     def __init_subclass__(cls) -> None:
+        """Declare the class's metric, with scores from 1 to 5."""
         super().__init_subclass__()
         if "metric" in vars(cls):
             cls.metrics, cls.primary = (Metric(cls.metric, range=(1, 5)),), cls.metric

@@ -166,7 +166,10 @@ def _numbers(values: Sequence[object]) -> list[float]:
 
 
 def _mean(values: Sequence[object]) -> float | None:
-    """Return the mean of a column that has only numbers or only booleans, else None."""
+    """Return the mean of a column that has only numbers or only booleans.
+
+    None for others, and for integers over 64 bits.
+    """
     kinds = {type(value) for value in values}
     if not kinds or not (kinds <= {int, float} or kinds == {bool}):
         return None

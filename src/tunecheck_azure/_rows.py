@@ -55,6 +55,7 @@ class AzureRows(Dataset):
     """
 
     def __init__(self, path: Path, *, numbered: bool) -> None:
+        """Open the file as CSV or JSON Lines. Rows without an id are named by their number."""
         self._is_csv = path.suffix.lower() == ".csv"
         super().__init__(CsvSource(path) if self._is_csv else JsonLinesSource(path))
         self._number_ids = True

@@ -68,6 +68,11 @@ class RougeScoreEvaluator(_Texts, ours.RougeScoreEvaluator):
         recall_threshold: float = 0.5,
         f1_score_threshold: float = 0.5,
     ) -> None:
+        """Set the type of ROUGE and the thresholds.
+
+        Raises:
+            EvaluationException: the type is unknown, or a threshold is not a float.
+        """
         thresholds = {
             "precision_threshold": precision_threshold,
             "recall_threshold": recall_threshold,

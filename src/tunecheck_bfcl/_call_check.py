@@ -318,6 +318,7 @@ class CallCheckEvaluator(Evaluator):
     def __init__(
         self, *, compat: Compat = "auto", mode: AnyMode = "auto", names: Names = "auto", format: str | Profile = AUTO
     ) -> None:
+        """Check the arguments. The format is part of the evaluator's arguments only if it is chosen, not `auto`."""
         self._compat = one_of(compat, get_args(Compat), "compat")
         self._mode = one_of(mode, MODES, "mode")
         self._names = one_of(names, get_args(Names), "names")

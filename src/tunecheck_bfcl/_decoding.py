@@ -68,7 +68,8 @@ _SURELY_PLAIN = 200  # characters; shorter JSON cannot exceed the limits of `pla
 def decode_step(step: object, *, text_mode: bool = False) -> Reading:
     """Return the calls of one step of a conversation as the leaderboard decodes it. Never raises.
 
-    A step without calls has no calls and, unless it is the empty text, a problem.
+    None and a blank text are steps without calls, which the reading's problem says, except for the empty text. With
+    `text_mode`, a text has its calls written as Python.
     """
     if isinstance(step, str) and text_mode:
         return at_most_max_calls(decode_text_as_bfcl(step))

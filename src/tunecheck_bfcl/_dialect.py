@@ -218,6 +218,10 @@ class LeaderboardText(TextDialect):
     """The dialect for calls as text. Unless `exact`, calls in other formats are converted to BFCL's call text."""
 
     def __init__(self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool) -> None:
+        """Prepare the dialect for a row. Calls of Java and JavaScript rows are written as source code.
+
+        Unless `exact`, answers of other rows may be in any format that Tunecheck knows.
+        """
         super().__init__(offer, wording, profile)
         self._foreign = row.values.get("language") in ("java", "javascript")
         self._declared = row.values.get("declared") or []

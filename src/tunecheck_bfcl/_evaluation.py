@@ -102,6 +102,7 @@ class RunFiles:
     """The result files of a run below a folder, and the verdicts of the run on their rows."""
 
     def __init__(self, folder: Path, model: str) -> None:
+        """Prepare to write a model's result files below a folder. `files` and `verdicts` are filled by `write`."""
         self._folder, self._model = folder, model
         self.files: dict[str, ResultFile] = {}
         self.verdicts: dict[str, dict[str, RowVerdict | None]] = {}

@@ -99,7 +99,7 @@ class CallSignature:
         """Return the schema of a parameter, or raise UnusableAnswerError if the document has none."""
         schema = self.properties.get(parameter)
         if not isinstance(schema, dict):
-            raise UnusableAnswerError(f"the definition of {self.name} says nothing about {value_text(parameter, 60)}")
+            raise UnusableAnswerError(f"the definition of {self.name} has no parameter {value_text(parameter, 60)}")
         return schema
 
 
@@ -192,7 +192,7 @@ class LeaderboardRules:
             try:
                 value = float(value)
             except OverflowError:
-                raise UnusableAnswerError("an integer too large for a float") from None
+                raise UnusableAnswerError("an argument is an integer too large for a float") from None
         return _value_fault(value, options, _Expected(expected, elements))
 
 

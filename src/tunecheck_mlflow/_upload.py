@@ -141,12 +141,15 @@ class MlflowUploader(Uploader):
     """
 
     def __init__(self, uri: str, *, experiment: str | None = None, allow_simulated: bool = False) -> None:
+        """Check the address and sign-in before a run. Nothing is sent yet."""
         self.uri = _read_uri(uri)
         self._experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME") or DEFAULT_EXPERIMENT
         destination = f"{self.uri} {self._experiment}"
         super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
-            raise ConfigurationError("MLFLOW_TRACKING_TOKEN and _PASSWORD are sent to https addresses only; unset them")
+            raise ConfigurationError(
+                "MLFLOW_TRACKING_TOKEN and _PASSWORD need an https address; give one, or unset them"
+            )
 
     def check(self, *, simulated: bool) -> None:
         """Raise an error before a run if the upload after it would be refused or a package is missing."""
@@ -169,6 +172,7 @@ class MlflowUploader(Uploader):
 
 class _MlflowUpload(RunUpload):
     def __init__(self, uri: str, experiment: str, record: UploadRecord, contents: Contents) -> None:
+        """Create MLflow's client for the server; secrets of the environment are masked in errors."""
         super().__init__(record, contents)
         # By default, MLflow's package reports its use to its makers.
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -202,6 +206,7 @@ class _MlflowUpload(RunUpload):
         self._post(FINISH, f"{_REST}runs/update", end)  # the client's method prints to stdout
 
     def is_there(self) -> bool:
+        """Return whether the recorded run still exists on the server and is not deleted."""
         try:
             run = self._call(FIND, self._client.get_run, self._run_id)
         except UploadError as error:
@@ -246,6 +251,7 @@ class _MlflowUpload(RunUpload):
         self._known.run_id = run_id
 
     def _log_parameters(self) -> None:
+        """Log the run's arguments as parameters."""
         from mlflow.entities import Param
 
         entries = [Param(key, value) for key, value in parameters(self._contents.manifest).items()]

@@ -69,7 +69,7 @@ def open_runner(address: str | None, options: object, recipe: Callable[[], Execu
     _ray()
     share = options.task_cpus if isinstance(options, RayOptions) else None
     if address is not None and not address.strip():
-        raise ConfigurationError("--on ray: the address after the colon is empty")
+        raise ConfigurationError("--on ray: the address after the colon is empty; give ray or ray:ADDRESS")
     return partial(RayDriver, recipe, address or None, share or CPUS_PER_TASK)
 
 
@@ -106,6 +106,10 @@ class RayDriver(ChunkDriver):
         share: float,
         *run: *tuple[Plan, Journal, CachedResults, Execution],
     ) -> None:
+        """Prepare the driver: `make` makes the execution in a task, `share` is a task's share of a CPU.
+
+        Ray is not used yet.
+        """
         super().__init__(*run)
         self._make = make
         self._address = address
@@ -119,7 +123,10 @@ class RayDriver(ChunkDriver):
         self._stopping: float | None = None
 
     async def portions(self) -> AsyncIterator[Portion]:
-        """Connect to Ray, run chunks as tasks and yield their portions."""
+        """Connect to Ray, run chunks as tasks and yield their portions; shut Ray down at the end.
+
+        The last portion may note the cost of calls whose tasks were lost.
+        """
         pool, loop = ThreadPoolExecutor(1), asyncio.get_running_loop()
         try:
             await loop.run_in_executor(pool, self._connect)
@@ -207,7 +214,7 @@ class RayDriver(ChunkDriver):
     # -- tasks
 
     def _submit(self) -> bool:
-        """Start tasks while there is room, and return whether any task is in flight."""
+        """Start tasks while there is room; return False if none is in flight, or if stopping takes too long."""
         self._look()
         while self._stopping is None and len(self._flights) < self._fits + _AHEAD:
             chunk = self.next_chunk(self._size())

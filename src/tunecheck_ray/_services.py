@@ -67,6 +67,7 @@ class RequestWindow:
     """
 
     def __init__(self, per_minute: float, *, clock: Clock) -> None:
+        """Start with a full window: requests of the minute before the start may still count at the service."""
         self._most = max(1, int(per_minute))
         self._pace = TokenBucket(per_minute, clock=clock)
         self._clock = clock
@@ -90,7 +91,10 @@ class RequestWindow:
             self._free_at.append(self._clock.now() + 60)
 
     def _wait_s(self) -> float:
-        """Return the seconds until a request may be granted, 0 if it may be granted now."""
+        """Return the seconds until a request may be granted, 0 if it may be granted now.
+
+        Requests that must have arrived by now, and requests of more than a minute ago, are taken off the books first.
+        """
         now = self._clock.now()
         while self._begun and next(iter(self._begun.values())) + _ARRIVED_S <= now:
             self._end(next(iter(self._begun)))
@@ -106,6 +110,7 @@ class TaskServer:
     """The actor. Every method is a coroutine, so that thousands of calls can wait in it at once."""
 
     def __init__(self, job: RayJob) -> None:
+        """Create a bucket for each limit of each endpoint, and the budget with the cost spent so far."""
         clock = Clock()
         self._buckets: dict[tuple[str, int], Bucket] = {}
         for name, (requests, tokens) in job.rates.items():

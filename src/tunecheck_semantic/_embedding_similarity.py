@@ -131,6 +131,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         return self._verdict(score, pair.fault, _tokens(completions))
 
     def _judge(self, pair: TextPair) -> Verdict:
+        """Return the verdict on a pair of texts by the local model, with the names of cut texts as property."""
         from tunecheck_semantic._local import load_model
 
         given, wanted = load_model(self._local).embed([pair.candidate, pair.reference])

@@ -52,7 +52,7 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
     product = math.fsum(a * b for a, b in zip(first, second, strict=True))
     lengths = math.hypot(*first) * math.hypot(*second)
     if not lengths:
-        raise ValueError("an embedding of zeros has no direction")
+        raise ValueError("an embedding has only zeros, so its cosine is undefined")
     return max(-1.0, min(1.0, product / lengths))
 
 
@@ -168,6 +168,11 @@ class EmbeddingEndpoint(Endpoint):
     """The most texts in one request."""
 
     def __init__(self, chat: Endpoint) -> None:
+        """Take over the name, price and limits of a chat endpoint.
+
+        Raises:
+            ConfigurationError: this kind of endpoint has no embeddings.
+        """
         if not isinstance(chat, ChatEndpoint):
             raise ConfigurationError(
                 f"endpoint {chat.name!r} has no embeddings; its kind must be openai (any server with /v1/embeddings) "

@@ -43,6 +43,11 @@ class LocalModel:
     """
 
     def __init__(self, folder: Path) -> None:
+        """Load the model and its tokenizer from local files, onto the CPU.
+
+        Raises:
+            ConfigurationError: they cannot be loaded.
+        """
         try:
             _check_weights(folder)
             model = SentenceTransformer(

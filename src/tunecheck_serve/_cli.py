@@ -97,6 +97,7 @@ def _service(options: ServeOptions) -> Service:
 
 
 def _named_service(name: str) -> Service:
+    """Return a new service of a plug-in by its name."""
     from tunecheck.plugins import find
     from tunecheck_serve._server import Service
 

@@ -79,6 +79,7 @@ class RowAnswers(ChatSource):
     def __init__(
         self, endpoint: Endpoint, rows: Iterable[Row], backends: Backends, target: EndpointTarget | None = None
     ) -> None:
+        """Index the rows by their first message. Rows from which no request can be built are skipped."""
         self.name = endpoint.name
         self._endpoint = endpoint
         self._know_row: dict[bytes, list[_Known]] = {}

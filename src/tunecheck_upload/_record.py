@@ -70,6 +70,7 @@ class UploadRecord:
     """The part of `upload.json` about one destination. Changes are saved before an upload relies on them."""
 
     def __init__(self, run: Run, destination: str) -> None:
+        """Read the run's record of uploads, and set `known` to the state at this destination, new if there is none."""
         self.path = run.upload_file
         self._run = run
         self._file = _read(run, self.path)

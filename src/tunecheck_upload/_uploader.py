@@ -70,7 +70,7 @@ def table_columns(rows: Iterable[Mapping[str, JSON]]) -> list[str]:
 
 
 def cell(row: Mapping[str, JSON], name: str) -> JSON:
-    """Return a row's value in a column of the table. Errors become text."""
+    """Return a row's value in a column of the table. Errors, in the columns `outputs.error.<stage>`, become text."""
     if name in row or not (name.startswith("outputs.error.") or name == f"outputs.{_CAUSE}"):
         return row.get(name)
     error = row.get(name.removeprefix("outputs."))
@@ -234,6 +234,7 @@ class UploadError(RunError):
         request_id: str | None = None,
         unsure: bool = False,
     ) -> None:
+        """Set the text to the step's words and the reason. `unsure`: the service may have carried out the request."""
         super().__init__(f"{step.words}: {reason}")
         self.step = step
         self.status = status
@@ -338,6 +339,7 @@ class Uploader(abc.ABC):
     def __init__(
         self, destination: str, option: tuple[str, ...], *, to: str | None = None, allow_simulated: bool = False
     ) -> None:
+        """Set the destination. `to` is its name for the user."""
         self._destination = destination
         self._option = option
         self._to = to or destination

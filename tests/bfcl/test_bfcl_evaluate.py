@@ -122,7 +122,7 @@ def test_rows_of_several_turns_are_conversations_without_a_file_that_says_so(wor
     [
         (("--ids", ","), "--ids: the list is empty"),
         (("--ids", "multi_turn_base_1,multi_turn_base_900", "--limit", "1"), "no row 'multi_turn_base_900'"),
-        (("--ids", "base_1"), "ids are such as multi_turn_base_0"),
+        (("--ids", "base_1"), "ids look like multi_turn_base_0"),
     ],
 )
 def test_ids_that_name_no_row_never_ask_all_of_them_or_fewer(

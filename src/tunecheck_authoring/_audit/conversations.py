@@ -170,6 +170,7 @@ class EntryCheck:
     """
 
     def __init__(self, entry: CheckedConversation, services: Services) -> None:
+        """Prepare the check of an entry. Nothing is executed before `findings` is iterated."""
         self.entry = entry
         self.played: list[PlayedCall] = []
         self._services = services
@@ -235,14 +236,16 @@ class EntryCheck:
             if not config.get(name) and simulator.state is not Simulator.state:
                 yield self._finding("default_configuration", f"initial_config has nothing for {name}")
         for name in config.keys() - self._classes.keys():
-            yield self._finding("unused_configuration", f"initial_config has {name[:100]!r}, which is not involved")
+            yield self._finding(
+                "unused_configuration", f"initial_config has {name[:100]!r}, which is not among the row's simulators"
+            )
 
     def _held_out(self) -> Iterator[Finding]:
         """Yield the findings about held-out functions, and about turns in which nothing happens."""
         operations = self._operations()
         for turn, names in self.entry.held_out.items():
             if turn >= len(self.entry.turns):
-                yield self._finding("held_out", "functions are held out for a turn that there is not", turn)
+                yield self._finding("held_out", "held_out names a turn that this row does not have", turn)
             elif not names:
                 yield self._finding("held_out", "no function is added in this turn", turn)
             for name in sorted(names & (self.entry.offered or frozenset())):
@@ -286,7 +289,7 @@ class EntryCheck:
         held = None if step.result.error else collision(call, step, start)
         if held is not None:
             yield self._finding(
-                "already_there", f"initial_config holds {held} already, which this is to create", turn, text
+                "already_there", f"initial_config holds {held} already, which this call is to create", turn, text
             )
         if bool(step.result.error) != (text in self.entry.failing):
             said = clean(step.result.text, 1_000) if step.result.error else "failing_calls lists it, and it succeeds"
@@ -328,7 +331,7 @@ def read_conversation(row: Mapping[str, object], number: int) -> CheckedConversa
         as_list(turn, f"ground_truth[{at}]") for at, turn in enumerate(as_list(row.get("ground_truth"), "ground_truth"))
     ]
     if len(truth) != len(turns):
-        refuse(f"ground_truth has {len(truth)} turns, and turns {len(turns)}")
+        refuse(f"ground_truth has {len(truth)} turns, but the column turns has {len(turns)}")
     held_out = held_out_of(row)
     functions = row.get("functions") if row.get("functions") is not None else row.get("tools")
     return CheckedConversation(
@@ -385,7 +388,7 @@ def _name(item: JSON) -> str:
     if isinstance(item, dict):
         function = item.get("function")
         name = function.get("name") if isinstance(function, dict) else item.get("name")
-    return name if isinstance(name, str) else refuse(f"a function without a name: {str(item)[:60]}")
+    return name if isinstance(name, str) else refuse(f"a function on offer has no name: {str(item)[:60]}")
 
 
 def collision(call: FunctionCall, step: Called, start: object) -> str | None:

@@ -239,7 +239,10 @@ def _findings_of_texts(
 
 
 def _cut(texts: Sequence[str], given: KnownValues) -> str | None:
-    """Return the quotation that an accepted text equals except for its last mark (`Done!` for `Done`), or None."""
+    """Return the quotation that an accepted text equals except for its last mark (`Done!` for `Done`).
+
+    None if there is none, or if a text is quoted exactly.
+    """
     quoted = given.quoted
     if not set(texts).isdisjoint(quoted):
         return None

@@ -111,6 +111,7 @@ class _Walk:
     """One random conversation."""
 
     def __init__(self, world: World, graph: GraphFile, usable: set[str], coverage: Coverage, random: Random) -> None:
+        """Draw the services and the initial state of a conversation, and start a session with its simulators."""
         self._world, self._graph, self._coverage, self._random = world, graph, coverage, random
         self._services = self._chosen_services(usable)
         self._usable = sorted(name for name in usable if world.functions[name].simulator in self._services)
@@ -165,6 +166,7 @@ class _Walk:
         return self._task(task_id) if len(self._turns[0]) == wanted else None
 
     def _task(self, task_id: str) -> AuthoredTask:
+        """Return the walk's calls so far as a task, whose words are still empty."""
         return AuthoredTask(
             id=task_id,
             simulators=self._services,

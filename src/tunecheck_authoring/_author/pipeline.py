@@ -68,6 +68,11 @@ class Workbench:
     """
 
     def __init__(self, folder: Path, name: str) -> None:
+        """Create the folder if needed, and read its record of earlier stages.
+
+        Raises:
+            ConfigurationError: the folder cannot be created, or its record is damaged.
+        """
         self.folder = folder
         self.notes: dict[str, str] = {}
         self.input = content_hash(name)
@@ -123,6 +128,7 @@ def _read(path: Path, kind: type[T]) -> T:
 
 
 def _text(content: object) -> bytes:
+    """Return content as a stage's file: JSON Lines for a list, otherwise YAML."""
     import yaml
 
     plain = msgspec.to_builtins(content)

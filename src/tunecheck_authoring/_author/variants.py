@@ -225,9 +225,9 @@ class VariantBuilder:
     random: Random
 
     def missing_parameter(self, draft: Draft) -> Draft | None:
-        """Leave out a value, which the user gives in the next turn; until then only reading calls are allowed.
+        """Return the draft with a value left out of a request, which the user gives in the next turn.
 
-        Returns None if the agent could know or replace every value.
+        Until then, only reading calls are allowed. None if the agent could know every value.
         """
         places = [
             (place, name)
@@ -245,9 +245,8 @@ class VariantBuilder:
         return replace(draft.put(place.at, DraftTurn(asked), given), free_calls=_READS)
 
     def missing_function(self, draft: Draft) -> Draft | None:
-        """Withhold a function that changes something until the next turn.
-
-        Returns None if no function can be withheld.
+        """Return the draft with a changing function withheld until the next turn, or None if no function can be
+        withheld.
         """
         places = [place for place in self._single(draft) if self._can_be_held_out(place)]
         if not places:
@@ -258,7 +257,7 @@ class VariantBuilder:
         return replace(draft.put(place.at, DraftTurn(turn.text), added), free_calls=_READS)
 
     def long_context(self, draft: Draft) -> Draft | None:
-        """Put many unrelated lines before a request."""
+        """Return the draft with many unrelated lines before a request."""
         at = self.random.choice([at for at, turn in enumerate(draft.turns) if turn.text is not None])
         lines = "\n".join(note(self.random, number) for number in range(1, _NOTES + 1))
         before = "These are my notes of the last weeks, for the record. There is nothing to do about them."
@@ -266,13 +265,16 @@ class VariantBuilder:
         return draft.put(at, replace(turn, text=f"{before}\n\n{lines}\n\nWhat I want from you now: {turn.text}"))
 
     def composite(self, draft: Draft) -> Draft | None:
-        """Combine a missing function, a missing parameter in another turn, and a long context, or return None."""
+        """Return the draft with a missing function, a missing parameter and a long context.
+
+        None if one is impossible.
+        """
         held = self.missing_function(draft)
         lacking = held and self.missing_parameter(held)
         return lacking and self.long_context(lacking)
 
     def distractors(self, draft: Draft) -> Draft | None:
-        """Offer functions of another service as well, or return None if no other service fits."""
+        """Return the draft with another service's functions offered as well, or None if no other service fits."""
         name = other_service(self.world, draft.simulators, self.random)
         if name is None:
             return None
@@ -280,13 +282,16 @@ class VariantBuilder:
         return replace(draft, simulators=[*draft.simulators, name], configuration=configuration)
 
     def irrelevant(self, draft: Draft) -> Draft | None:
-        """Add a request that no function carries out; the right answer makes no call."""
+        """Return the draft with an added request that no function carries out; the right answer makes no call."""
         request = unanswerable_request(self.world, draft.simulators, self.task.voice, self.random)
         at = self.random.randrange(len(draft.turns))
         return draft.put(at, draft.turns[at], DraftTurn(request))
 
     def change_of_mind(self, draft: Draft) -> Draft | None:
-        """Let the user give a value and correct it in the same request. Returns None without another likely value."""
+        """Return the draft with a request in which the user gives a value and corrects it.
+
+        None without another value.
+        """
         places = [(place, name) for place in self._single(draft) for name in self._said_parameters(place.planned)]
         self.random.shuffle(places)
         for place, name in places:

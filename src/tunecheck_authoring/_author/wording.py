@@ -98,32 +98,35 @@ Voice: TypeAlias = Callable[[Sequence[Ask], bool], str]
 
 
 def _plain(asks: Sequence[Ask], in_order: bool) -> str:
-    """Return "Please cancel an order, with order id 7. Then …"."""
+    """Word requests as "Please cancel an order, with order id 7. Then …", one after another if `in_order`."""
     said = [ask.request + _details(ask, _with, ", with ") for ask in asks]
     return f"Please {('. Then ' if in_order else '. Please also ').join(said)}."
 
 
 def _polite(asks: Sequence[Ask], in_order: bool) -> str:
-    """Return "Could you cancel an order? The order id is 7."."""
+    """Word requests as "Could you cancel an order? The order id is 7.", one after another if `in_order`."""
     said = [f"{ask.request}?{_details_sentence(ask)}" for ask in asks]
     return "Could you " + (" After that, could you " if in_order else " Could you also ").join(said)
 
 
 def _brief(asks: Sequence[Ask], in_order: bool) -> str:
-    """Return "Cancel an order (order id: 7)."."""
+    """Word requests as "Cancel an order (order id: 7).", one after another if `in_order`."""
     said = [ask.request + _details(ask, "{}: {}".format, " (", ")", "; ") for ask in asks]
     text = ("; then " if in_order else "; and ").join(said)
     return f"{text[:1].upper()}{text[1:]}."
 
 
 def _needing(asks: Sequence[Ask], in_order: bool) -> str:
-    """Return "I need you to cancel an order. The order id is 7."."""
+    """Word requests as "I need you to cancel an order. The order id is 7.", one after another if `in_order`."""
     said = [f"need you to {ask.request}.{_details_sentence(ask)}" for ask in asks]
     return "I " + (" After that, I " if in_order else " I also ").join(said)
 
 
 def _chatty(asks: Sequence[Ask], in_order: bool) -> str:
-    """Return "Here's what I need: cancel an order. Use 7 as the order id."."""
+    """Word requests as "Here's what I need: cancel an order.
+
+    Use 7 as the order id.", one after another if `in_order`.
+    """
     said = [f"{ask.request}.{_details(ask, '{1} as the {0}'.format, ' Use ', '.')}" for ask in asks]
     between = " Once that's done, " if in_order else " And while you're at it, "
     return "Here's what I need: " + between.join(said)

@@ -104,6 +104,7 @@ def _lines(
 
 
 def _line(finding: Finding) -> str:
+    """Return a finding as one line: its turn, the kind of problem, its call and its text."""
     from tunecheck_authoring._audit.conversations import PROBLEMS
 
     where = "" if finding.turn is None else f"turn {finding.turn}: "
@@ -171,6 +172,7 @@ def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
 
 
 def _dialogue_reader(dataset: Dataset) -> DialogueReader:
+    """Return a reader of rows as dialogues, by the data set's column mapping."""
     from tunecheck.calls import TOOL_COLUMNS
     from tunecheck_authoring._audit.dialogue import QUESTION_COLUMNS, DialogueReader
 

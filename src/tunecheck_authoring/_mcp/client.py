@@ -76,6 +76,12 @@ class McpSession:
     """
 
     def __init__(self, server: str, time_limit_s: float) -> None:
+        """Start or reach the server and agree on the protocol. If this fails, the server is ended.
+
+        Raises:
+            ConfigurationError: the command cannot be started.
+            ServerGoneError: the server gives no valid answer.
+        """
         self._server, self._time_limit_s, self._sent = server, time_limit_s, 0
         self._transport: _HttpServer | _ServerProcess = (
             _HttpServer(server) if _is_url(server) else _ServerProcess(server)
@@ -157,6 +163,7 @@ class SessionPool:
     """
 
     def __init__(self, server: str, time_limit_s: float) -> None:
+        """Prepare a pool for this server. No session is started yet."""
         self._begin = functools.partial(McpSession, server, time_limit_s)
         self._pool = ThreadPoolExecutor(_SPARE, thread_name_prefix="tunecheck-mcp-spare")
         self._ahead: deque[Future[McpSession]] = deque()
@@ -333,6 +340,7 @@ class _HttpServer:
 
 
 def _whole(reply: http.client.HTTPResponse) -> Iterator[Message]:
+    """Yield the single message of a reply, or raise ValueError if it is too long or not a JSON object."""
     text = reply.read(_MOST_BYTES + 1)
     if len(text) > _MOST_BYTES:
         raise ValueError(f"an answer has more than {_MOST_BYTES:,} bytes")
@@ -354,6 +362,7 @@ def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
 
 
 def _object(text: str) -> Message:
+    """Return the JSON object of a message, or raise ValueError."""
     value = loads(text)
     if not isinstance(value, dict):
         raise ValueError("an answer is not a JSON object")

@@ -178,6 +178,10 @@ class LiveServer:
     """
 
     def __init__(self, simulator: type[Recorded], server: str, time_limit_s: float = _TIME_LIMIT_S) -> None:
+        """Open the recording. A new recording gets the server's first state, which needs a session with the server.
+
+        Values of environment variables with secret-looking names are masked in answers.
+        """
         self._simulator = simulator
         self.recording = Recording(simulator.recording)
         self._shown = shown_server(server)

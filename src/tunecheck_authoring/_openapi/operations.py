@@ -40,6 +40,11 @@ class ApiDocument:
     """
 
     def __init__(self, path: Path) -> None:
+        """Read the file and check that it is OpenAPI.
+
+        Raises:
+            ConfigurationError: it cannot be read, has no paths, or has an unknown version.
+        """
         self.path = path
         with raise_as(ConfigurationError, path):
             raw = read_regular(path, _MAX_BYTES)
@@ -111,7 +116,7 @@ def _parse(raw: bytes, path: Path) -> JSON:
             return loads(raw.removeprefix(b"\xef\xbb\xbf"))
         except ValueError as error:
             if path.suffix.lower() == ".json":
-                raise ConfigurationError(f"{path}: not JSON: {error}") from None
+                raise ConfigurationError(f"{path}: is not JSON: {error}") from None
     return parse_yaml(raw, str(path), most_bytes=_MOST_YAML_BYTES, most_nodes=_MOST_YAML_NODES)
 
 
@@ -320,7 +325,7 @@ def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[A
     found = [_operation(document, each, taken) for each in entries]
     if not found:
         which = f" that matches --only {' or '.join(only)}" if only else ""
-        raise ConfigurationError(f"{document.path}: there is no operation{which}")
+        raise ConfigurationError(f"{document.path}: has no operation{which}")
     return found
 
 

@@ -65,6 +65,7 @@ class Recording:
     """
 
     def __init__(self, path: Path) -> None:
+        """Read the recording at this path, or start an empty one in memory if there is no file."""
         self.path = path
         self.start = ""
         self.states: dict[str, dict[str, JSON]] = {}

@@ -68,6 +68,7 @@ class TableSimulator(Simulator):
 
     @classmethod
     def tool_definitions(cls) -> list[dict[str, JSON]]:
+        """Return the OpenAI tools of all operations, from methods or else from the table."""
         own, functions = operations_of(cls), cls.functions()  # type: ignore[arg-type]
         return [
             tool_definition(operation) if name in own else _definition(name, functions[name])
@@ -238,6 +239,7 @@ class Resources(TableSimulator):
 
     @classmethod
     def from_json(cls, content: Mapping[str, JSON]) -> Mapping[str, object]:
+        """Return the class attributes of a file of tables, with its rows as Resource and Action."""
         tables: dict[str, object] = dict(content)
         for name, kind in (("resources", Resource), ("actions", Action)):
             rows = content.get(name)
@@ -246,6 +248,7 @@ class Resources(TableSimulator):
 
     @classmethod
     def functions(cls) -> Mapping[str, Mapping[str, JSON]]:
+        """Return the description and argument schema of each action by its name."""
         return {
             name: {"description": action.description, "parameters": action.schema}
             for name, action in cls.actions.items()
@@ -270,7 +273,7 @@ class Resources(TableSimulator):
         return does(action, arguments)
 
     def _create(self, action: Action, arguments: Record) -> Record:
-        """Add a record with the arguments as fields, or one for each object in the list argument `each`."""
+        """Add a record with the arguments as fields, or one for each object in the argument `each`; return copies."""
         each = None if action.each is None else arguments.get(action.each)
         if isinstance(each, list):
             made: list[JSON] = [self._add(action, record) for record in each if isinstance(record, dict)]
@@ -302,11 +305,11 @@ class Resources(TableSimulator):
                 return key
 
     def _read(self, action: Action, arguments: Record) -> Record:
-        """Return a copy of the selected record, with the required arguments that select nothing."""
+        """Return a copy of the selected record, with the required arguments that select nothing added."""
         return {**copy_json(self._find_record(action, arguments)), **_repeat_arguments(action, arguments)}
 
     def _update(self, action: Action, arguments: Record) -> Record:
-        """Set the fields of the selected record to the arguments that neither select it nor are ignored."""
+        """Set the selected record's fields to the arguments that neither select it nor are ignored; return a copy."""
         record = self._find_record(action, arguments)
         chosen = {*action.chosen_by(), *action.ignores}
         record.update(copy_json({name: value for name, value in arguments.items() if name not in chosen}))
@@ -328,7 +331,7 @@ class Resources(TableSimulator):
         return {action.answers or action.resource: found, **_repeat_arguments(action, arguments)}
 
     def _act(self, name: str, action: Action, arguments: Record) -> Record:
-        """Change the selected record: set the arguments and the fields of `sets`.
+        """Change the selected record and return a copy: set the arguments and the fields of `sets`.
 
         Without `sets`, the arguments (or true) are stored under the action's name.
         """

@@ -145,12 +145,12 @@ class EvalsUpload(AzureUpload):
             if status in ("failed", "canceled"):
                 self._known.run_id = None  # the next upload creates another run
                 self._record.save()
-                raise UploadError(COMPLETE, f"it {status}: {value_at(reply.body, 'error', 'message')}")
+                raise UploadError(COMPLETE, f"the run {status}: {value_at(reply.body, 'error', 'message')}")
             time.sleep(wait_s)
-        raise UploadError(COMPLETE, f"it is still {status}", unsure=True)
+        raise UploadError(COMPLETE, f"the run is still {status}", unsure=True)
 
     def _list_entries(self, step: UploadStep, url: str) -> Iterator[JSON]:
-        """Yield the entries of a list of the API, newest first, page by page."""
+        """Yield the entries of a list of the API, newest first, from at most `_MOST_PAGES` pages."""
         after: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
             query = urlencode({"limit": "100", "order": "desc", **after})

@@ -162,7 +162,7 @@ def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluators: tuple
 
 
 def read_definition(path: Path) -> dict[str, JSON]:
-    """Read a definition from its file."""
+    """Return the evaluation's definition in a file that `evaluation_artifacts` wrote."""
     definition = loads(path.read_bytes())
     assert isinstance(definition, dict)
     return definition

@@ -64,6 +64,7 @@ class HubUpload(AzureUpload):
         return f"{portal.rstrip('/')}/build/evaluation/{self._run_id}?wsid={self._project.scope}"
 
     def is_there(self) -> bool:
+        """Return whether the recorded run still exists in the workspace and is not deleted."""
         self._host = self._tracking_host()
         info = value_at(
             self._service.found(FIND, self._runs(f"get?{urlencode({'run_id': self._run_id})}")), "run", "info"

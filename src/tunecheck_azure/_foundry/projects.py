@@ -36,6 +36,7 @@ class HubProject(Written, frozen=True):
 
     @property
     def scope(self) -> str:
+        """The path of the project's workspace in Azure Resource Manager."""
         return (
             f"/subscriptions/{quote(self.subscription_id, safe='')}/resourceGroups/"
             f"{quote(self.resource_group_name, safe='')}/providers/Microsoft.MachineLearningServices/workspaces/"

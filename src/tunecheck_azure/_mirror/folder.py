@@ -73,6 +73,7 @@ class BlobStore:
 
     @cached_property
     def _container(self) -> ContainerClient:
+        """The client of the container, which retries failed calls."""
         retries = ExponentialRetry(initial_backoff=0, increment_base=2, random_jitter_range=1, retry_total=RETRIES)
         service = BlobServiceClient(
             self._account_url,
@@ -141,6 +142,11 @@ def account_of_environment() -> tuple[str, str]:
 
 
 def _account_url(place: str) -> str:
+    """Return the address of the storage account that the environment names. `place` is for the error.
+
+    Raises:
+        ConfigurationError: the environment names no account.
+    """
     name, endpoint = account_of_environment()
     if not name:
         raise ConfigurationError(f"{place}: set AZURE_STORAGE_ACCOUNT_NAME, and a key, SAS token or identity")
@@ -192,6 +198,7 @@ class GoneOnElsewhereError(Exception):
     """The error if this machine and another one have both continued the same run."""
 
     def __init__(self, address: str, journal: str) -> None:
+        """Note the run to which the journal, a path RUN/journal.jsonl, belongs."""
         self.run = journal.partition("/")[0]
         super().__init__(
             f"another machine has continued {address}/{self.run}, and its results count; the next command with this "
@@ -237,6 +244,7 @@ class MirrorFolder:
     """
 
     def __init__(self, folder: Path, address: str) -> None:
+        """Create the folder if it does not exist. The storage is not called yet."""
         self.folder, self.address = folder, address
         self.store = BlobStore(address)
         with raise_as(RunError, folder, "cannot be made"):
@@ -325,6 +333,7 @@ class MirrorFolder:
         return known is None or (known.size, known.mtime_ns) != here
 
     def _stat(self, name: str) -> FileStamp | None:
+        """Return the size and time of a file of the folder, or None if it does not exist."""
         try:
             found = os.lstat(self.folder / name)
         except FileNotFoundError:
@@ -425,7 +434,7 @@ class MirrorFolder:
         return ""
 
     def set_aside(self, run: str) -> Path:
-        """Move this machine's copy of a run aside, and return the new path.
+        """Move this machine's copy of a run aside, forget what was shipped of it, and return the new path.
 
         Raises:
             RunError: the run's folder cannot be moved.
@@ -489,7 +498,8 @@ def _version(state: MirrorState, name: str) -> str | None:
 
 
 def _read_state(folder: Path) -> MirrorState | None:
+    """Return the recorded state of a folder, or None if it is missing or damaged: every file then counts as changed."""
     try:
         return msgspec.json.decode((folder / MIRROR_STATE).read_bytes(), type=MirrorState)
-    except (OSError, msgspec.MsgspecError):  # without the state, every file counts as changed
+    except (OSError, msgspec.MsgspecError):
         return None

@@ -123,6 +123,7 @@ class _Shipping(threading.Thread):
     """
 
     def __init__(self, mirror: MirrorFolder, tell: Callable[[str], None]) -> None:
+        """Prepare the thread, with a name for this process in the owner blobs of its runs."""
         super().__init__(name="shipping", daemon=True)
         self._mirror, self._tell = mirror, tell
         self._name = f"{platform.node()}-{secrets.token_hex(4)}"

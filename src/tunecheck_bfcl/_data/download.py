@@ -120,7 +120,7 @@ def _fetch(folder: Path) -> Path:
         )
     except subprocess.TimeoutExpired:
         raise DataError(
-            f"pip took over {_TIME_LIMIT_S} s; download {PACKAGE} yourself and give it: bfcl get --from WHEEL"
+            f"pip took over {_TIME_LIMIT_S} s; give {PACKAGE} yourself: tunecheck bfcl get --from WHEEL"
         ) from None
     wheel = next(folder.glob("*.whl"), None)
     if done.returncode or wheel is None:
@@ -145,4 +145,4 @@ def unpack_wheel(wheel: Path, folder: Path) -> None:
                 if path in _KEPT_TEXTS or (path.parts[:2] == ("bfcl_eval", "data") and path.suffix == ".json"):
                     archive.extract(name, folder)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise DataError(f"{wheel}: is not a wheel that can be read: {error}") from None
+        raise DataError(f"{wheel}: cannot be read as a wheel: {error}") from None

@@ -65,7 +65,7 @@ def select_rows(
     for row_id in ids:
         if category_of(row_id) not in chosen:
             where = ", ".join(each.name for each in chosen) or "BFCL"
-            raise DataError(f"{row_id[:100]!r} is not the id of a row in {where}; ids are such as multi_turn_base_0")
+            raise DataError(f"{row_id[:100]!r} is not the id of a row in {where}; ids look like multi_turn_base_0")
     name = categories or ",".join(each.name for each in chosen) if ids or categories else "all"
     source = BfclSource(find_bfcl(folder), chosen, name, ids=frozenset(ids), limit=limit)
     return Dataset(source, defaults=DatasetDefaults(target="conversation"))
@@ -88,6 +88,7 @@ class BfclSource(Source):
         ids: frozenset[str] = frozenset(),
         limit: int | None = None,
     ) -> None:
+        """Set the categories to read. `names` is the text that named them, for the source's own name."""
         self.name = self.label = f"bfcl:{names}"
         self._files = files
         self._categories = categories

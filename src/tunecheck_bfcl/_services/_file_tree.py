@@ -190,6 +190,11 @@ class Volume:
     """
 
     def __init__(self, root: Directory) -> None:
+        """Start at the root of a tree.
+
+        Raises:
+            DataError: the tree exceeds the limits.
+        """
         self.root = root
         self.current = root
         self._plain: dict[str, object] | None = None

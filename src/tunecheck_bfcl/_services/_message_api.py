@@ -43,9 +43,9 @@ class MessageAPI(ConfiguredService):
         self.start(config, _DEFAULTS)
         ids, inbox = self.data["generated_ids"], self.data["inbox"]
         if not all(isinstance(each, int) for each in ids):
-            raise DataError("initial_config.MessageAPI.generated_ids: whole numbers are needed")
+            raise DataError("initial_config.MessageAPI.generated_ids: must be a list of whole numbers")
         if not all(isinstance(message, dict) and message for message in inbox):
-            raise DataError("initial_config.MessageAPI.inbox: each message is needed as {receiver id: message}")
+            raise DataError("initial_config.MessageAPI.inbox: each message must have the form {receiver id: message}")
         self.data["generated_ids"] = set(ids)
 
     @tool

@@ -66,7 +66,7 @@ class TravelAPI(ConfiguredService):
             travel_to: The code of the airport of arrival.
             travel_class: The class to fly in.
         """
-        try:
+        try:  # as in BFCL, a refusal is a result with `booking_status: False`, not an error
             self._require_token(access_token)
             card = self._card(card_id)
             if "balance" not in card:
@@ -104,7 +104,7 @@ class TravelAPI(ConfiguredService):
             access_token: The token got by authentication.
             booking_id: The id of the booking.
         """
-        try:
+        try:  # as in BFCL, a refusal is a result with `cancel_status: False`, not an error
             self._require_token(access_token)
             booking = self._booking(booking_id)
         except SimulatorError as error:
@@ -152,7 +152,7 @@ class TravelAPI(ConfiguredService):
             insurance_cost: What it costs, in US dollars.
             card_id: The id of the card that pays.
         """
-        try:
+        try:  # as in BFCL, a refusal is a result with `insurance_status: False`, not an error
             self._require_token(access_token)
             if self.data["budget_limit"] is not None and self.data["budget_limit"] < insurance_cost:
                 raise SimulatorError("the insurance costs more than the budget allows")
@@ -322,6 +322,7 @@ class TravelAPI(ConfiguredService):
         cost = _fare(travel_from, travel_to, travel_date, travel_class)
         if self._padding is None:
             return {"travel_cost_list": [cost]}
+        # With long context, BFCL lists the fares of all routes.
         factor = _factor(travel_date, travel_class)
         return {"travel_cost_list": [base * factor for _, _, base in figures()["travel"]["fares"]]}
 

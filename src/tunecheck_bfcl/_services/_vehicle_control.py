@@ -51,7 +51,7 @@ class VehicleControlAPI(ConfiguredService):
         Args:
             ignitionMode: What to do. STOP stops the engine and is refused all the same.
         """
-        if ignitionMode == "STOP":
+        if ignitionMode == "STOP":  # as in BFCL, the engine stops although the call then fails
             self.data["engine_state"] = "stopped"
         if self.data["remainingUnlockedDoors"] > 0:
             unlocked = [door for door, status in self.data["doorStatus"].items() if status == "unlocked"]
