@@ -148,7 +148,7 @@ class MlflowUploader(Uploader):
         super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
             raise ConfigurationError(
-                "MLFLOW_TRACKING_TOKEN and _PASSWORD need an https address; give one, or unset them"
+                "MLFLOW_TRACKING_TOKEN and _PASSWORD need an https address; give one or unset them"
             )
 
     def check(self, *, simulated: bool) -> None:

@@ -318,7 +318,7 @@ def test_remarks_are_counted_and_listed_on_request(workspace: Path, capsys: pyte
     assert _run("check", path) == 3  # the note is empty: nothing is read
     assert "1 problem in 1 of them, 1 remark (--remarks lists them)" in capsys.readouterr().out
     _run("check", path, "--remarks")
-    assert "is not among the row" in capsys.readouterr().out
+    assert "not a simulator of the row" in capsys.readouterr().out
 
 
 def test_json_holds_every_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -356,7 +356,7 @@ def test_rows_of_a_single_turn_are_checked_by_what_their_sidecar_names(
     assert said.count("messages[0].role is 'human'") == 4
     assert "row 2 has the id of row 1" in said
     assert """breaks the schema of its function: f(n="1"): """ in said
-    assert "'g' is not among the row's tools" in said
+    assert "'g' not a simulator of the row's tools" in said
     assert said.endswith("checked 4 rows: 9 problems in 1 of them\n")
 
 

@@ -135,7 +135,7 @@ def test_what_is_neither_text_nor_call_is_an_error_of_the_row(server: FaultServe
 
 
 def test_a_zero_vector_is_an_error_of_the_row(server: FaultServer) -> None:
-    with pytest.raises(ReplyError, match="no direction"):
+    with pytest.raises(ReplyError, match="only zeros"):
         score_of(evaluator(server), "east", "nowhere")
 
 

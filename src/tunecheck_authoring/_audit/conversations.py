@@ -237,7 +237,7 @@ class EntryCheck:
                 yield self._finding("default_configuration", f"initial_config has nothing for {name}")
         for name in config.keys() - self._classes.keys():
             yield self._finding(
-                "unused_configuration", f"initial_config has {name[:100]!r}, which is not among the row's simulators"
+                "unused_configuration", f"initial_config has {name[:100]!r}, not a simulator of the row"
             )
 
     def _held_out(self) -> Iterator[Finding]:
