@@ -356,7 +356,7 @@ def test_rows_of_a_single_turn_are_checked_by_what_their_sidecar_names(
     assert said.count("messages[0].role is 'human'") == 4
     assert "row 2 has the id of row 1" in said
     assert """breaks the schema of its function: f(n="1"): """ in said
-    assert "'g' not a simulator of the row's tools" in said
+    assert "'g' is not among the row's tools" in said
     assert said.endswith("checked 4 rows: 9 problems in 1 of them\n")
 
 
