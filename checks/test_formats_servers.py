@@ -38,8 +38,9 @@ _CHANGES: dict[str, Callable[[str], str]] = {
     "without its end": lambda raw: raw[: raw.rindex("<")] if "<" in raw[1:] else raw,
 }
 
-THEIRS_ALONE = {("llamacpp__LFM2.5-8B-A1B", "code")}
-"""Cases that we read otherwise, and they are right: that template writes apostrophes in code without an escape."""
+THEIRS_ALONE = {("llamacpp__LFM2.5-8B-A1B", "code"), ("llamacpp__ByteDance-Seed-OSS", "lines")}
+"""Cases that we read otherwise, and they are right: one template writes apostrophes in code without an escape, and
+MiMo's parser keeps the line break that Seed-OSS's own parser removes."""
 
 
 class Servers:

@@ -135,6 +135,14 @@ def test_a_call_whose_first_piece_has_null_arguments_keeps_the_later_ones() -> N
     assert call["function"] == {"name": "f", "arguments": '{"y": 1}'}
 
 
+@pytest.mark.parametrize("pieces", [['{"y": 1}'] * 3, ['{"y":', " 1}", '{"y": 1}']], ids=["each piece", "the last one"])
+def test_arguments_that_a_server_repeats_whole_count_once(pieces: list[str]) -> None:
+    first = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}
+    deltas = [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
+    (call,) = read({"tool_calls": [first]}, *deltas).tool_calls
+    assert call["function"] == {"name": "f", "arguments": '{"y": 1}'}
+
+
 _HALVES = ({"name": "f", "arguments": '{"y":'}, {"arguments": " 1}"})
 _CALL = {"name": "f", "arguments": '{"y": 1}'}
 

@@ -104,7 +104,8 @@ def merge_delta(held: dict[str, object], delta: Mapping[str, JSON]) -> None:
                 merge_delta(inner, value)
         elif isinstance(value, str) and key in _IN_PIECES and (before is None or isinstance(before, io.StringIO)):
             held[key] = text = before or io.StringIO()
-            if key != "name" or text.getvalue() != value:  # some servers repeat the name with each piece
+            ended = key == "name" or (key == "arguments" and value.endswith("}"))
+            if not (ended and text.tell() == len(value) and text.getvalue() == value):  # some servers repeat the whole
                 text.write(value)
         elif before is None:
             held[key] = value

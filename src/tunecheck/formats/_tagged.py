@@ -24,10 +24,8 @@ from tunecheck.formats._collector import CallCollector, no_call
 _SPACE = re.compile(r"\s*+")
 _LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
 _NOTHING = ("null", "None")
-_TEXTS = frozenset({"string", "null", "str", "text", "char", "varchar", "enum"})
-_MOST_EXACT = 2**53  # all integers below are exact as floats
-_TYPING = frozenset({"properties", "items", "const"})
-_DIGITS = re.compile(r"\s*+[+-]?(?:\d{1,300}|\d{0,300}(\.)\d{1,300})\s*+")
+_WHOLE = re.compile(r"\s*+([+-]?\d{1,300})(\.0{0,300})?\s*+")
+"""A whole number. Servers write `007` as 7, and 5.0 as 5."""
 _NAME = re.compile(r"[^\s<>{}\[\]:,\"']+")
 _TOKEN = re.compile(r"<\|\w{1,40}\|>")
 _WRAPPERS = ("properties", "arguments")
@@ -337,18 +335,16 @@ def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
 def _convert(text: str, schema: Schema | None, *, guess: bool = True) -> JSON:
     """Convert a text to the type in its definition. Without a type, guess it or keep the text."""
     kinds = schema.types() if schema else frozenset[str]()
-    if not guess and not (schema and (kinds or not _TYPING.isdisjoint(schema.node))):
+    if not guess and not (schema and (kinds or schema.node.keys() & {"properties", "items", "const"})):
         return None if text == "null" else text
     if "boolean" in kinds and text.strip().casefold() in ("true", "false"):
         return text.strip().casefold() == "true"
     if "null" in kinds and text.strip() in _NOTHING:
         return None
-    if kinds and kinds <= _TEXTS:
+    if kinds and kinds <= {"string", "null", "str", "text", "char", "varchar", "enum"}:
         return text
-    digits = _DIGITS.fullmatch(text) if kinds & {"integer", "number"} else None
-    value = (float(text) if digits[1] else int(text)) if digits else _guess_value(text)
-    if "number" in kinds and isinstance(value, float) and value.is_integer() and abs(value) < _MOST_EXACT:
-        value = int(value)  # 5.0 is 5, as servers write it
+    whole = _WHOLE.fullmatch(text) if kinds & {"integer", "number"} else None
+    value = int(whole[1]) if whole and ("number" in kinds or not whole[2]) else _guess_value(text)
     kind = type_of(value)
     return text if "string" in kinds and kind not in kinds and (kind != "integer" or "number" not in kinds) else value
 
