@@ -167,7 +167,7 @@ def sentence(faults: Iterable[Fault]) -> str | None:
 
 
 def _phrases(faults: Iterable[Fault]) -> Iterator[str]:
-    """Yield the words of each fault; neighbours with one code for calling or not calling share one phrase."""
+    """Yield phrases for the faults; adjacent ones about calling instead of answering, or the reverse, share one."""
     for code, group in groupby(faults, key=lambda fault: fault.code if fault.message is None else ""):
         if code == "called_instead_of_answering":
             yield f"called {_calls([_call(fault.call, fault.actual) for fault in group])} when it should have answered"

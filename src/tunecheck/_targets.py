@@ -209,7 +209,9 @@ def _in_user_loop(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[...
 
     @functools.wraps(method)
     async def called(self: UserCalls, *args: object, **kwargs: object) -> T:
-        """Await the method in the user loop of this object and event loop; call it directly if that is not needed.
+        """Await the method in the user loop of this object; directly if that is the running loop already.
+
+        Also directly if the object counts each call, because it then uses the run's loop.
 
         Raises:
             TimedOutError: the call takes longer than the object's `limit_s`.

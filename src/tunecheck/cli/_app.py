@@ -268,7 +268,10 @@ def _leave(line: str, code: int) -> NoReturn:
 
 @contextlib.contextmanager
 def _ended_like_interrupted() -> Iterator[None]:
-    """Within this block, the first SIGTERM stops a run in order, like Ctrl-C; further ones are ignored."""
+    """Within this block, the first SIGTERM stops a run in order, like Ctrl-C; further ones are ignored.
+
+    Outside of the main thread, which alone receives signals, it does nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -199,7 +199,11 @@ class Gate:
         return None if known is None or known.endswith("_count") else known
 
     def _group(self, by: Groups) -> Metrics | None:
-        """Return the metrics of the gate's group; None if no row belongs to it."""
+        """Return the metrics of the gate's group; None if no row belongs to it.
+
+        Raises:
+            ConfigurationError: several columns have the value that names the group.
+        """
         assert self.group is not None
         column, equals, value = self.group.partition("=")
         if equals:

@@ -207,10 +207,10 @@ def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
         yield "weighted kappa", *_decimal(scores.weighted_kappa)
         yield "correlation", *_decimal(scores.correlation)
         value, remarks = _decimal(scores.mean_error)
-        size = "" if scores.mean_absolute_error is None else f"; {scores.mean_absolute_error:.2f} without its sign"
-        yield "mean error", value, f"{remarks}, score less label{size}"
+        size = "" if scores.mean_absolute_error is None else f"; {scores.mean_absolute_error:.2f} absolute"
+        yield "mean error", value, f"{remarks}, score minus label{size}"
     if fitted is not None:
-        reached = f"{_share(fitted.accuracy)} of rows that it was not chosen by"
+        reached = f"{_share(fitted.accuracy)} of held-out rows"
         yield "best threshold", f"{fitted.threshold:g}", f"right on {reached}, {_interval(fitted.accuracy)}"
 
 

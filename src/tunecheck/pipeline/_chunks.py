@@ -256,6 +256,7 @@ class ChunkRunner:
         calls: SharedCalls | None,
         stopped: Callable[[], Awaitable[object]],
     ) -> None:
+        """Keep the arguments, start the event loop, and remove temporary folders of killed tasks."""
         self._plan = plan
         self._facts = facts
         self._budget = budget
@@ -307,7 +308,10 @@ class ChunkRunner:
             outbox.end()
 
     async def _run(self, plan: Plan, known: Mapping[int, Sequence[bytes]], outbox: _Outbox) -> None:
-        """Run an engine on the chunk with a temporary journal, until it is done or the run stops."""
+        """Run an engine on the chunk with a temporary journal, until it is done or the run stops.
+
+        The last portion gets the engine's notes and remarks, and the facts learned about endpoints.
+        """
         with contextlib.ExitStack() as opened:
             path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX))) / "journal.jsonl"
             journal = opened.enter_context(contextlib.closing(_StreamedJournal(path, outbox)))

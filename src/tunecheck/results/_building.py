@@ -374,7 +374,7 @@ class TableBuilder:
         return {name: cell for name, cell in zip(names, row, strict=True) if cell is not UNSET}
 
     def _row_ids(self) -> tuple[Sequence[str], bool]:
-        """Return the rows' ids, and True if they come from the data.
+        """Return the rows' ids, and True if they come from the data instead of being row numbers.
 
         If an id is missing, or repeated in another program's results, rows are numbered.
         """

@@ -327,7 +327,7 @@ class MetricColumn:
         return sum(value == value for value in self.values)  # NaN alone differs from itself
 
     def fill(self, rows: int) -> None:
-        """Extend the column with NaN to this number of rows."""
+        """Extend the column with NaN to this number of rows; a column of verdicts also gets empty reasons."""
         self.values.extend([math.nan] * (rows - len(self.values)))
         if self.passes == self.name:
             self.reasons.extend([0] * (rows - len(self.reasons)))
@@ -375,10 +375,9 @@ class RunTable:
 
     `named` is True if ids come from the data, not from the rows' order. `clusters` groups dependent items; None if all
     are independent. `groups` has the items' values of the `--group-by` columns, `slices` those of other columns with
-    few, short values.  `causes` has the causes of each failed item over all its
-    trials; None if the run records none. `latencies_ms` are in no particular order. `column_names` are all columns of
-    the data. `answers` are columns with answers, in this run or in a run that was read with it, which are not part of
-    the content.
+    few, short values. `causes` has the causes of each failed item over all its trials; None if the run records none.
+    `latencies_ms` are in no particular order. `column_names` are all columns of the data. `answers` are columns with
+    answers, in this run or in a run that was read with it, which are not part of the content.
     """
 
     info: RunInfo

@@ -201,7 +201,10 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
 def changed_settings(
     old: Mapping[str, JSON], new: Mapping[str, JSON], above: str = ""
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield each changed setting: its dotted name (below `above`), its old and its new value as texts."""
+    """Yield each changed setting: its dotted name (below `above`), its old and its new value as texts.
+
+    Long values are cut so that their difference shows.
+    """
     for key in {**old, **new}:
         was, now = old.get(key), new.get(key)
         if was != now and isinstance(was, dict) and isinstance(now, dict):
@@ -304,7 +307,7 @@ def verify(run: Run) -> Verified:
 
 
 def _damaged_logs(run: Run) -> Iterator[str]:
-    """Yield the damage in the event logs of a run's sessions."""
+    """Yield a text on the damage of each event log that a session (such as a memory test) left in the run's folder."""
     for path in sorted(run.folder.glob(_LOGS)):
         with raise_as(ConfigurationError, path), open_regular(path) as file:
             damage = WholeRecords(path, file).read()
