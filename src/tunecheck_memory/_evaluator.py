@@ -127,6 +127,7 @@ class MemoryEvaluator(Evaluator):
             from tunecheck_memory._judging import MemoryJudges
 
             self._judges = MemoryJudges(judge_endpoint(model_config))
+        # An instance without a judge is not judged, whatever the class says.
         vars(self)["judged"] = self._judges is not None
         super().__init__(
             threshold=self._threshold, rules=_RULES, judges=None if self._judges is None else self._judges.described()

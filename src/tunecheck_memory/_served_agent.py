@@ -95,6 +95,7 @@ class NoteAgent(Service):
             raise BadRequestError(str(error)) from None
 
         async def answer() -> dict[str, JSON]:
+            """Carry out the request; return the reply to a message, an empty object for `/reset` and `/advance`."""
             if request.path == "/reset":
                 self._memories.pop(message.conversation, None)
             if request.path != "/reply":

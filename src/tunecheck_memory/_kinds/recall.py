@@ -151,6 +151,7 @@ class ConflictingPersonalInfo(Kind):
             )
 
         async def write() -> list[Definition]:
+            """Write the tests one after another, and close the generator."""
             try:
                 return [await self._definition(str(number), making, generator) for number in range(count)]
             finally:
