@@ -54,7 +54,7 @@ class LogStream:
         self._line = ""
 
     def write(self, text: str) -> int:
-        """Write a text with log commands disabled; return the text's length."""
+        """Write a text with log commands disabled, also if earlier texts of the line begin one; return its length."""
         whole = without_log_commands(self._line + text)
         self._stream.write(whole[len(self._line) :])
         line = _PASSED_OVER.sub("", whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :]).lstrip()

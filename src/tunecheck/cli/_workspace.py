@@ -91,7 +91,7 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
 
 
 def _extensions_by_origin() -> dict[str, dict[str, list[Candidate]]]:
-    """Return extensions by plug-in and kind; those of small packages and workspace files come last."""
+    """Return extensions by plug-in and kind; those of other packages and of workspace files come last."""
     origins: dict[str, dict[str, list[Candidate]]] = {each.plugin.name: {} for each in installed_plugins()}
     for each in (each for kind in kinds() for each in discover(kind)):
         origin = each.plugin.name if each.plugin else "this workspace" if each.file else "small packages"

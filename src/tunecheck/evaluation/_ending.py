@@ -210,10 +210,10 @@ class EndpointFacts:
         return cls(asked | {each.name: each.endpoint for each in evaluators if each.endpoint is not None})
 
     def check_prices(self, max_cost: float | None) -> None:
-        """Check that every price is known if the cost is limited.
+        """If the cost is limited, check that the prices of all judges and of at least one endpoint are known.
 
         Raises:
-            ConfigurationError: A price is unknown.
+            ConfigurationError: A price is unknown; the text names the endpoint.
         """
         asked = self.endpoints
         priced = [endpoint for endpoint in asked.values() if endpoint.price is not None]

@@ -425,7 +425,7 @@ def is_driver(name: str | None) -> bool:
 
 
 def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: Iterable[BoundEvaluator]) -> None:
-    """Tell the target and the evaluators that load simulators named by rows how far these rows are trusted.
+    """Pass the trust in the rows to the target and the evaluators that load simulators by names in the rows.
 
     Raises:
         ConfigurationError: The first row names a simulator that is not trusted.

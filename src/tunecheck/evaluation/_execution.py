@@ -245,7 +245,10 @@ class Execution:
     # -- the plan
 
     def plan(self, run: Run, scan: Scan) -> Plan:
-        """Return the plan of the run in this process."""
+        """Return the plan of the run in this process.
+
+        By default, worker processes start only for CPU-bound evaluators and at least 500 rows.
+        """
         workers = self.settings.workers
         if workers is None:
             pays = any(each.cpu_bound for each in self.evaluators) and (scan.rows or 0) >= _WORTH_PROCESSES
@@ -458,6 +461,7 @@ class _Work:
         if decision is not None:
             from tunecheck.comparison._wording import sentences_of
 
+            # A run that judges recorded answers again has the decision of the run that gave them.
             decided_by = self.manifest.parent if self.execution.deciding is None else self.run.id
             yield from sentences_of(decision, str(decided_by))
 

@@ -524,9 +524,9 @@ class Engine:
     def _add(self, state: RowState) -> None:
         """Determine a row's kind and the cause of its failure, write its result row, and add it to the metrics.
 
-        Values without a JSON form are an error of the row.
+        Values without a JSON form are an error of the row. Calls that the server did not parse are counted, too.
         """
-        begin_row(state.readings)
+        begin_row(state.readings)  # the evaluators have parsed the row's values already
         state.kind = self.plan.row_kind(state.row.values, state.target)
         if state.needs_cause:
             from tunecheck.pipeline._row_causes import decide_cause  # loads what matches calls

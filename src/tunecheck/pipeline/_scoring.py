@@ -447,7 +447,7 @@ class CallableTarget(Target):
             Exception: whatever the function raises.
         """
         function = partial(self._function, **private_copies(self._arguments(row)))
-        ready = []
+        ready = []  # the awaitable that a synchronous function has returned
         try:
             if self._threads is not None:
                 value = await self._threads.call(function, self._limit_s)

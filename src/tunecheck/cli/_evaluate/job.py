@@ -233,6 +233,9 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
     """Return the options completed from those of the run that `--reuse` names.
 
     If no endpoint is known or needed, its recorded answers are judged: the options become those of a `score`.
+
+    Raises:
+        ConfigurationError: the run was started in Python, so the source of the answers must be named.
     """
     run = find_run(name, options.folder)
     command = run.manifest().command
@@ -411,7 +414,11 @@ def chosen_evaluators(
 
 
 def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invocation) -> Options:
-    """Return the options; if they name no evaluators, use the run's evaluators, settings, mapping and judge."""
+    """Return the options; if they name no evaluators, use those of run `name`, with settings, mapping and judge.
+
+    Raises:
+        ConfigurationError: `evaluate` did not start the run, so its evaluators must be named.
+    """
     if options.evaluators is not None:
         return options
     run = find_run(name, options.folder)
@@ -460,9 +467,12 @@ class AnswerSource:
 
 
 def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSource:
-    """Return the source of answers that the command names, else the data set's, else the simulated endpoint.
+    """Return the source of answers that the command or a mapping names, else the data's or simulated endpoint.
 
     Its data set has the command's settings of conversations; rows that are conversations get that target.
+
+    Raises:
+        ConfigurationError: the options name two sources, or no such column or endpoint exists.
     """
     if options.response_column is not None:
         return _column(options, dataset, options.response_column)
