@@ -223,4 +223,4 @@ def test_a_run_held_against_itself_is_noted(tmp_path: Path) -> None:
 def test_a_run_that_was_taken_up_again_and_not_finished_is_noted(tmp_path: Path) -> None:
     base = run(tmp_path, "a", [("1", "x", True)])
     new = run(tmp_path, "b", [("1", "x", True)], status="interrupted")
-    assert f"{new.name} is not finished (interrupted): its rows are from before that" in compare(base, new).notes
+    assert f"{new.name} is not finished (interrupted): its rows predate the resume" in compare(base, new).notes

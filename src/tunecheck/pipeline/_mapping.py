@@ -313,7 +313,7 @@ def _check_reference(
         ConfigurationError: there is no such column, or the reference needs a target and the run has none.
     """
     if mapped.source == "target" and not has_target:
-        raise ConfigurationError(f"{where}: {mapped.text} needs a target, and this run has none: map data")
+        raise ConfigurationError(f"{where}: {mapped.text} needs a target, but this run has none: use ${{data.…}}")
     known = columns if mapped.source == "data" else target_columns
     if known is None:
         return
