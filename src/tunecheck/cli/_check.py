@@ -152,7 +152,7 @@ def find_unusable_rows(dataset: Dataset) -> tuple[dict[str, dict[str, str]], lis
     answer = dict.fromkeys([*Completion().columns(), *SOME_COLUMNS])
     is_recorded = "${data." in defaults.column_mapping.get("response", "")
     tools, found = value_reader(layers, *TOOL_COLUMNS), defaultdict[str, dict[str, str]](dict)
-    read_paths(defaults.target_mapping, {key.removeprefix("target."): at for key, at in defaults.places.items()})
+    read_paths(defaults.target_mapping, defaults.target_places)
     sent = parse_mapping(defaults.target_mapping, "")
     messages = value_reader({"default": sent}, "messages", "query")
     bound = []

@@ -351,6 +351,9 @@ class Sidecar(Written, frozen=True, kw_only=True):
     format: Name | None = None
 
 
+_TARGET = "target."
+"""The beginning of the keys of a column mapping that name an endpoint's columns."""
+
 CONVERSATION_KEYS = ("mode", "step_limit", "include_input_log", "format")
 """The keys that configure conversations: parameters of the conversation target."""
 
@@ -381,20 +384,22 @@ class DatasetDefaults:
     @property
     def target_mapping(self) -> dict[str, str]:
         """The columns for an endpoint's messages, tools and parameters, by these names; unmapped ones are missing."""
-        return {key: column for target, key, column in self._entries() if target}
+        entries = self.column_mapping.items()
+        return {key.removeprefix(_TARGET): column for key, column in entries if key.startswith(_TARGET)}
+
+    @property
+    def target_places(self) -> dict[str, str]:
+        """The places of these columns for errors, by the same names."""
+        return {name: self.place_of(_TARGET + name) for name in self.target_mapping}
 
     @property
     def evaluator_mapping(self) -> dict[str, str]:
-        """Return the mapping of evaluators' parameters."""
-        return {key: column for target, key, column in self._entries() if not target}
+        """The mapping of evaluators' parameters."""
+        return {key: column for key, column in self.column_mapping.items() if not key.startswith(_TARGET)}
 
     def place_of(self, key: str) -> str:
         """Return the place of a key of `column_mapping` for errors, such as `val.yaml, line 4`."""
         return self.places.get(key, "the data set's column_mapping")
-
-    def _entries(self) -> Iterator[tuple[bool, str, str]]:
-        for key, column in self.column_mapping.items():
-            yield key.startswith("target."), key.removeprefix("target."), column
 
 
 def sidecar_path(data: Path) -> Path:

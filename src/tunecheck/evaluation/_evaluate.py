@@ -319,7 +319,7 @@ def _make_target(
             if parameters:
                 raise ConfigurationError(f"{dataset.name}: only rows of several turns take {next(iter(parameters))}")
             columns = {**dataset.defaults.target_mapping, **_endpoint_mapping(own)}
-            places = {name: dataset.defaults.place_of(f"target.{name}") for name in columns.keys() - own.keys()}
+            places = {name: at for name, at in dataset.defaults.target_places.items() if name not in own}
             return EndpointTarget(target, columns, places)
         if own:
             raise ConfigurationError(f"evaluator_config maps 'target', but a {driver} takes whole rows: leave it out")
