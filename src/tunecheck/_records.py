@@ -208,7 +208,7 @@ def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
         begin = _end_of_line(file, end - 1)
         file.seek(begin)
         number = _number_of(file.read(end - begin)) if end - begin < MOST_IN_A_LINE else None
-        if number is None:
+        if number is None:  # the last whole line is damaged: continue after the highest number in the file
             file.seek(0)
             number = max((-1 if each is None else each for each in map(_number_of, lines(file))), default=-1)
         return end, number + 1, end < size
@@ -280,7 +280,7 @@ class WholeRecords:
                 known -= 1  # torn by a crash
                 break
             number = _number_of(line)
-            if number is None or number < following:
+            if number is None or number < following:  # a number that was read before shows a copied line
                 broken.append((at, line))
             else:
                 if broken or number > following:

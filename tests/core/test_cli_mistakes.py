@@ -84,7 +84,7 @@ def test_a_workspaces_evaluator_that_does_not_load_is_named(small: Path, capsys:
     ("body", "arguments", "problem"),
     [
         ("def mine(*, response):\n    return 1\n", ("--set", "mine.x=1"), "is a function: it takes no --set"),
-        ("class mine:\n    def __init__(self, *, model):\n        pass\n", (), "needs model: --set mine.model=…"),
+        ("class mine:\n    def __init__(self, *, model):\n        pass\n", (), "needs model: give --set mine.model=…"),
         ("class mine:\n    def __init__(self, *, n: int = 1):\n        1 / n\n", ("--set", "mine.n=0"), "ZeroDivision"),
         ("class mine:\n    def __init__(self, n: int | None = 1):\n        pass\n", ("--set", "mine.n=1.5"),
          "Expected `int | null`"),

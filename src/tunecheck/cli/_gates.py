@@ -184,6 +184,9 @@ class Gate:
         """Return the key of the gate's metric: itself, or of an evaluator its pass rate, else its main mean.
 
         None if the evaluator scored no row.
+
+        Raises:
+            ConfigurationError: there is no such metric.
         """
         if self.metric not in primaries:
             if self.metric in metrics:

@@ -212,7 +212,7 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
         if not possible:
             text = dumps(label).decode("utf-8")
             shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-            neither = f"neither {' nor '.join(_KINDS.values())}, as the others are"
+            neither = f"neither {' nor '.join(_KINDS.values())}, as the other labels are"
             raise ConfigurationError(
                 f"row {row_id}: the label {shown} is {f'not {_KINDS[wanted]}' if wanted else neither}"
             )

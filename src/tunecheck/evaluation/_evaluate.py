@@ -305,7 +305,7 @@ def _make_target(
 ) -> Target | None:
     """Return the target of a run: an endpoint for one request or several per row, or a function; None stays None.
 
-    `own` columns are mapped for functions and for endpoints with one request per row only.
+    Columns that `config` maps for `target` are allowed for functions and for endpoints with one request per row.
 
     Raises:
         ConfigurationError: The target is of another kind, or an argument does not go with it.

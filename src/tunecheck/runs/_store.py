@@ -209,7 +209,7 @@ def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        raise ConfigurationError(f"cannot make the run folder {folder}: {error.strerror}") from None
+        raise ConfigurationError(f"cannot make the run folder {folder}: {error.strerror}; choose another") from None
     return Run(folder), created_ns
 
 

@@ -124,7 +124,8 @@ def _check(
     required = [key for key, parameter in named.items() if parameter.default is parameter.empty]
     missing = [key for key in required if key not in settings and key not in given]
     if missing:
-        raise ConfigurationError(f"evaluator {name!r} needs {', '.join(missing)}: --set {name}.{missing[0]}=…")
+        remedy = "--judge NAME" if missing[0] == "model_config" else f"--set {name}.{missing[0]}=…"
+        raise ConfigurationError(f"evaluator {name!r} needs {', '.join(missing)}: give {remedy}")
 
 
 def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:

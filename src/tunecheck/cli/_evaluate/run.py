@@ -242,7 +242,7 @@ def _show(run: _EndedRun) -> None:
 
 
 def _show_all(runs: Sequence[_EndedRun]) -> None:
-    """Print several runs side by side, or one after another with `--details` and `--quiet`."""
+    """Print several runs side by side; with `--details` or `--quiet` one after another, with `--json` as a list."""
     options = runs[0].job.options
     if options.json:
         print_json([_as_json(each) for each in runs])
