@@ -206,7 +206,9 @@ class RightCourse:
         return (example for at, example in self._examples() if at >= turn)
 
     def differing(self, target: Values, turn: int) -> Example:
-        """Return the example for the first expected call of this turn that was not made, with the model's reply.
+        """Return the example for the first expected call of this turn that the model did not make.
+
+        The rejected reply is the model's wrong call, or else the last text of the turn.
 
         Raises:
             UnusableRowError: All expected calls were made.

@@ -92,7 +92,7 @@ class ResourceModel:
             self.actions[operation.name] = self._action(operation, kind, does)
 
     def _add_items(self, operation: ApiOperation) -> None:
-        """Add the kind of the record at a path such as `/pets/{petId}`, unless an earlier path has the same schema."""
+        """Add the kind of records at a path such as `/pets/{petId}`, unless an earlier path has the same kind."""
         place = _place(operation.parts[:-1])
         if place in self._by_place or not operation.in_path:
             return
@@ -141,7 +141,10 @@ class ResourceModel:
             kind.fields.setdefault(kind.key, schema)
 
     def _owner(self, operation: ApiOperation, at: int) -> str | None:
-        """Return the name of the kind that the path parameter number `at` identifies, or None if it is unknown."""
+        """Return the name of the kind of records that a path parameter identifies, or None if it is unknown.
+
+        `at` is the parameter's number in the path.
+        """
         places = [number for number, part in enumerate(operation.parts) if is_parameter(part)]
         owner = self._by_place.get(_place(operation.parts[: places[at]])) if at < len(places) else None
         return None if owner is None else owner.name

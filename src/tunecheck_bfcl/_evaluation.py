@@ -224,8 +224,7 @@ def run_bfcl(
         written.write(Run(result.run_dir).rows())
     except OSError as error:
         where = result.run_dir / FOLDER
-        done = f"the run {result.run_dir.name} itself is complete"
-        raise RunError(f"{where}: the result files cannot be written: {error.strerror}; {done}") from error
+        raise RunError(f"{where}: cannot be written: {error.strerror}; the run itself is complete") from error
     scores = (
         written.scores(LeaderboardScorer(find_bfcl(data), compat=True, names=names), asked) if written.files else None
     )

@@ -114,8 +114,7 @@ def find_results(path: Path) -> ResultTree:
     named = {each: match["category"] for each in paths if (match := _NAME.fullmatch(each.name))}
     known = {each: CATEGORIES[key] for each, name in named.items() if (key := OLD_NAMES.get(name, name)) in CATEGORIES}
     if not known:
-        found = ", ".join(each.name for each in paths[:5])
-        raise DataError(f"{path}: Tunecheck checks no category of these files: {found}")
+        raise DataError(f"{path}: Tunecheck does not check {', '.join(each.name for each in paths[:5])}")
     folders = {each: model_folder_of(each.resolve()) for each in known}
     names = _model_names(path, set(folders.values()))
     models: dict[str, list[ResultFile]] = {}
@@ -123,8 +122,7 @@ def find_results(path: Path) -> ResultTree:
         files = models.setdefault(names[folders[each]], [])
         twin = next((file.path for file in files if file.category is category), None)
         if twin is not None:
-            model = names[folders[each]]
-            raise DataError(f"{twin} and {each} both hold results of {model} for {category.name}; remove one")
+            raise DataError(f"{twin} and {each} both hold {category.name} of {names[folders[each]]}; remove one")
         files.append(ResultFile(each, names[folders[each]], category))
     order = list(CATEGORIES)
     for files in models.values():

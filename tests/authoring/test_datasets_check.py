@@ -318,7 +318,7 @@ def test_remarks_are_counted_and_listed_on_request(workspace: Path, capsys: pyte
     assert _run("check", path) == 3  # the note is empty: nothing is read
     assert "1 problem in 1 of them, 1 remark (--remarks lists them)" in capsys.readouterr().out
     _run("check", path, "--remarks")
-    assert "not a simulator of the row" in capsys.readouterr().out
+    assert "no simulator here" in capsys.readouterr().out
 
 
 def test_json_holds_every_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -353,8 +353,8 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
     for path, why in (
         ("nothing", "there is no such file or folder"),
         ("notes.txt", "a result file is called"),
-        ("memory", "Tunecheck checks no category of these files"),
-        ("twice", "both hold results of m for multi_turn_base; remove one"),
+        ("memory", "Tunecheck does not check"),
+        ("twice", "both hold multi_turn_base of m; remove one"),
         ("endless", "is not a regular file"),
         ("loop", "is not a regular file"),
     ):

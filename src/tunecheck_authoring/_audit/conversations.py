@@ -182,7 +182,7 @@ class EntryCheck:
     def findings(self) -> Iterator[Finding]:
         """Yield the findings of the entry from a replay of its ground truth, and of each alternative ground truth.
 
-        `played`, `start` and `is_unchanged` are set only when all findings were yielded.
+        `played`, `start` and `is_unchanged`, which describe the first replay, may be read only after the last finding.
         """
         self._classes = {name: self._services.find(name) for name in dict.fromkeys(self.entry.simulators)}
         replay = self.replay(self.entry.config)
@@ -236,9 +236,7 @@ class EntryCheck:
             if not config.get(name) and simulator.state is not Simulator.state:
                 yield self._finding("default_configuration", f"initial_config has nothing for {name}")
         for name in config.keys() - self._classes.keys():
-            yield self._finding(
-                "unused_configuration", f"initial_config has {name[:100]!r}, not a simulator of the row"
-            )
+            yield self._finding("unused_configuration", f"initial_config has {name[:100]!r}, no simulator here")
 
     def _held_out(self) -> Iterator[Finding]:
         """Yield the findings about held-out functions, and about turns in which nothing happens."""

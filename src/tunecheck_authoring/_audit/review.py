@@ -57,9 +57,7 @@ class Review:
     def __post_init__(self) -> None:
         """Refuse an output file that is not named `.jsonl`, or that exists already."""
         if self.out.suffix.lower() != ".jsonl":
-            raise ConfigurationError(
-                f"--out {self.out}: must end in .jsonl, such as {self.out.with_suffix('.jsonl').name}"
-            )
+            raise ConfigurationError(f"{self.out}: must end in .jsonl, such as {self.out.with_suffix('.jsonl').name}")
         for path in (self.out, sidecar_path(self.out)):
             if path.exists():
                 raise ConfigurationError(f"{path} exists; choose another name with --out FILE")

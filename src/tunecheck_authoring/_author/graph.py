@@ -74,7 +74,7 @@ class _Search:
             self._see_a_change(function)
 
     def _see_a_change(self, function: Function) -> None:
-        """Try a function with list or object parameters again until one of its successes changes the state.
+        """Try a function with list or object parameters again until one of its successful calls changes the state.
 
         Services also report success if there was nothing to delete.
         """
@@ -117,7 +117,10 @@ class _Search:
             self.results.setdefault(function.name, atoms(step.result.value))
 
     def _without_needless(self, witness: Witness) -> Witness:
-        """Return the witness without the earlier calls that its success does not need, found by leaving out each."""
+        """Return a successful call (witness) without the earlier calls that its success does not need.
+
+        Each earlier call is left out on trial, on new simulators.
+        """
         for at in reversed(range(len(witness.before))):
             fewer = replace(witness, before=(*witness.before[:at], *witness.before[at + 1 :]))
             step = self.again(fewer)
@@ -142,18 +145,23 @@ class _Search:
         return self.random.choice(free_values(self.world, function, parameter, self.random, inner))
 
     def again(self, witness: Witness, /, **arguments: JSON) -> Called:
-        """Repeat the witness's call on new simulators, with some `arguments` changed."""
+        """Repeat a successful call (witness) after the calls that it needs, with some `arguments` changed."""
         return self.prepare(witness).call(_change_call(witness.call, arguments))
 
     def prepare(self, witness: Witness, *first: FunctionCall) -> TrialSession:
-        """Return a session on new simulators after the calls `first` and those that the witness needs."""
+        """Return a session on new simulators after some calls.
+
+        These are the calls `first` and then those that a successful call (witness) needs.
+        """
         session = self.world.session([self.owner(witness.call.name)], witness.configuration)
         for call in (*first, *witness.before):
             session.call(call)
         return session
 
     def works(self, witness: Witness) -> bool:
-        """True if the witness's call succeeds when it is repeated."""
+        """True if a call that succeeded before (witness) succeeds again, in its configuration and after its earlier
+        calls.
+        """
         return call_succeeded(witness.call.name, self.again(witness))
 
     def owner(self, name: str) -> str:
@@ -244,7 +252,10 @@ def check_graph(graph: GraphFile, world: World) -> None:
 
 
 def _function(search: _Search, function: Function) -> GraphFunction:
-    """Return what the trial calls showed about a function. `problem` is set if conversations cannot use it."""
+    """Return what the trial calls of a function showed: whether it changes the state, and what its parameters accept.
+
+    `problem` is set if conversations cannot use the function.
+    """
     witnesses = search.found.get(function.name, [])
     if len(function.parameters) > _MOST_PARAMETERS:
         many = f"it takes {len(function.parameters):,} parameters; requests name at most {_MOST_PARAMETERS}"
@@ -266,7 +277,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
 
 
 def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
-    """True if the call, which changed nothing, changes the state in another drawn configuration."""
+    """True if a call that changed nothing changes the state in another drawn configuration."""
     simulator = search.owner(witness.call.name)
     drawn = (search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS))
     steps = (search.again(replace(witness, configuration=each, before=())) for each in drawn)
@@ -274,7 +285,10 @@ def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
 
 
 def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
-    """True if a parameter refuses a value of its type that no service holds, so that it accepts only some values."""
+    """True if a parameter accepts only some values.
+
+    A successful call (witness) then fails with a value that no service holds.
+    """
     schema = search.world.functions[witness.call.name].parameters[parameter]
     junk = _JUNK.get(str(schema.get("type")))
     return junk is not None and not call_succeeded(witness.call.name, search.again(witness, **{parameter: junk}))
@@ -285,7 +299,7 @@ def _change_call(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionC
 
 
 def _is_ignored(search: _Search, witness: Witness, function: Function, parameter: str) -> bool:
-    """True if no other value of the parameter changes the result or the state.
+    """True if no other value of the parameter changes the result or the state of a successful call (witness).
 
     A mistake in such an argument could not be detected.
     """
@@ -303,7 +317,10 @@ def _is_ignored(search: _Search, witness: Witness, function: Function, parameter
 
 
 def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
-    """Yield an edge to each keyed parameter from each result or part of the state that it accepts."""
+    """Yield an edge (a value that feeds a parameter) for each value that a parameter accepted on trial.
+
+    The values are results and parts of the state. Only parameters that accept just some values are tried.
+    """
     witnesses = search.witnesses
     for name, graph in functions.items():
         for parameter in graph.keyed:
@@ -314,9 +331,10 @@ def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Ite
 
 
 def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness, parameter: str) -> set[str]:
-    """Return the patterns of results and parts of the state whose values the parameter accepts in trial calls.
+    """Return the patterns of results and parts of the state whose values a parameter accepts in trial calls.
 
-    Tries the values of each function of the same service, and of the state, in place of the witness's argument.
+    The values that each other function of the service returned, and those of the state, replace the argument of a
+    successful call (witness).
     """
     function = search.world.functions[witness.call.name]
     schema = function.parameters[parameter]
@@ -355,9 +373,9 @@ def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
 
 
 def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
-    """Yield an edge to each parameter from each other function's result with a fitting name and type.
+    """Yield an edge (a value that feeds a parameter) from each function's result to a parameter with its name and type.
 
-    Keyed parameters have edges by trial, and names such as `status` say too little.
+    Left out are parameters with edges by trial, ignored ones, and names such as `status`, which say too little.
     """
     for name, graph in functions.items():
         function = search.world.functions[name]
@@ -378,7 +396,10 @@ def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iter
 
 
 def _inner_edges(search: _Search) -> Iterator[Edge]:
-    """Yield an edge to each place in a list or an object from each of the service's values that fits it."""
+    """Yield an edge (a value that feeds a parameter) to each place inside a list or object parameter.
+
+    The values are fitting results and parts of the state of the same service.
+    """
     for function in search.world.functions.values():
         own = {function.simulator, *(name for name in search.results if search.owner(name) == function.simulator)}
         held = [atom for pattern, atom in sorted(search.seen.items()) if pattern.partition(".")[0] in own]

@@ -40,7 +40,7 @@ class Coverage:
     errors: Counter[str] = field(default_factory=Counter)
 
     def add(self, task: AuthoredTask) -> None:
-        """Count the functions, edges and error replies of a task as used."""
+        """Count the functions, the edges (values that feed parameters) and the error replies of a task as used."""
         for call in task.calls:
             self.functions[call.function] += 1
             for name, argument in call.arguments.items():
@@ -188,7 +188,7 @@ class _Walk:
         return [*fed, *(name for name in rarest if name not in fed)]
 
     def _is_fed(self, name: str, producer: str) -> bool:
-        """True if a result of this producer can be an argument of the function."""
+        """True if the last function's result (`producer`) can be an argument of the function `name`."""
         parameters = self._world.functions[name].parameters
         return any(
             source.partition(".")[0] == producer for each in parameters for source in self._sources[f"{name}.{each}"]

@@ -60,7 +60,10 @@ def atoms(value: object) -> list[Atom]:
 
 
 def _atoms(value: object, pattern: str, path: Place) -> Iterator[Atom]:
-    """Yield the values with their patterns and paths; the keys of tables are values, too."""
+    """Yield the single values inside a value, with their patterns and paths. The keys of tables are values, too.
+
+    A pattern is the place of all values of one kind: `*` stands for any item and `@` for any key of a table.
+    """
     if isinstance(value, Mapping):
         table = _is_table(value)
         for key, item in value.items():

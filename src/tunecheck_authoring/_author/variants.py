@@ -110,7 +110,10 @@ class RequestWriter:
         return self._world.functions[planned.function].request
 
     def _reference(self, source: tuple[int, int], path: Sequence[str | int], place: tuple[int, int]) -> str:
-        """Return a description of a value in an earlier result, as a user would refer to it."""
+        """Return words for a value in an earlier result, as a user would refer to it: "the id that you got when …".
+
+        `source` is the call with the result, by turn and number, and `place` the call that uses the value.
+        """
         turn, at = source
         producer = self._task.turns[turn][at]
         field = place_text(path)

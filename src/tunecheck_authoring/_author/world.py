@@ -180,9 +180,7 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
     for name, simulator in classes.items():
         for operation in simulator.operations():
             if operation in owners:
-                raise PluginError(
-                    f"{owners[operation]} and {name} both offer the operation {operation!r}; leave one of them out"
-                )
+                raise PluginError(f"{owners[operation]} and {name} both offer the operation {operation!r}")
             owners[operation] = name
     return classes
 

@@ -185,9 +185,7 @@ class EndpointModels:
         except UnansweredError as error:
             first = next(row["error.target"] for row in _rows(error.result))
             message = first.get("message") if isinstance(first, dict) else first
-            raise RunError(
-                f"the {name} model gave no answer: {message}; fix it and run the same command again"
-            ) from None
+            raise RunError(f"the {name} model gave no answer: {message}; fix it and repeat the command") from None
         costs = (each.get("cost") for each in result.usage.values() if isinstance(each, dict))
         self._spent += sum(cost for cost in costs if isinstance(cost, (int, float)))
         return result

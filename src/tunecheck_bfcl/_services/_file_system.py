@@ -313,9 +313,7 @@ class GorillaFileSystem(Simulator):
         if there is None:
             return self._volume.current, destination, destination
         if isinstance(there, File):
-            raise SimulatorError(
-                f"{command}: '{source}' to '{destination}': the destination is a file and is not overwritten"
-            )
+            raise SimulatorError(f"{command}: '{source}' to '{destination}': that file is not overwritten")
         place = f"{destination}/{node.name}"
         if node.name in there.contents:
             raise SimulatorError(f"{command}: '{source}' to '{place}': there is already something of that name")

@@ -38,9 +38,7 @@ class TwitterAPI(ConfiguredService):
         self.start(config, _DEFAULTS)
         for key, tweet in self.data["tweets"].items():
             if not key.isdecimal() or not isinstance(tweet, dict):
-                raise DataError(
-                    f"initial_config.TwitterAPI.tweets.{key[:60]}: each key must be a number and each tweet an object"
-                )
+                raise DataError(f"initial_config.TwitterAPI.tweets.{key[:60]}: must be a tweet under its number")
         self.data["tweets"] = {int(key): tweet for key, tweet in self.data["tweets"].items()}
 
     @tool
