@@ -213,6 +213,13 @@ def test_several_endpoints_make_one_run_each_side_by_side_in_one_table(small: Pa
     assert inside(small, *compare).code == 0
 
 
+def test_groups_of_several_endpoints_stand_beside_each_other(small: Path) -> None:
+    said = several(small, "--group-by", "id")
+    lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    at = lines.index("match by id old new")
+    assert sorted(lines[at + 1 : at + 3]) == ["r0 0.0% 100.0%", "r1 100.0% 100.0%"]
+
+
 def test_after_more_than_two_endpoints_the_next_step_is_to_select(small: Path) -> None:
     several(small)
     said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,new,simulated", COLUMNS="300")

@@ -257,7 +257,9 @@ def test_names_are_whole_and_lines_fit_on_every_screen(
     assert all(len(line) <= width for line in table)
     heads = [line for line in table if line.startswith(" ")]
     assert [line.split()[0] for line in table if line not in heads] == list(names) * len(heads)
-    assert " ".join(" ".join(heads).split()) == "pairs base new difference (95%) p Holm min. detectable worse by < 0.05"
+    assert (
+        " ".join(" ".join(heads).split()) == "pairs base new difference (95%) p adj. p min. detectable worse by < 0.05"
+    )
     assert (len(heads) == 1) is (width > 100)
 
 

@@ -218,7 +218,7 @@ def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
 
 
 def _heads(comparison: Comparison, label: str = "") -> list[Cell]:
-    return [label, "pairs", "base", "new", f"difference ({100 * comparison.confidence:.3g}%)", "p", "Holm"]
+    return [label, "pairs", "base", "new", f"difference ({100 * comparison.confidence:.3g}%)", "p", "adj. p"]
 
 
 def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cell]:
@@ -275,7 +275,7 @@ def _detectable(kind: Kind, smallest: SmallestDifference | None) -> str:
 
 def _causes_table(against: RunComparison, comparison: Comparison, causes: Sequence[CauseChange]) -> Table:
     """Return a table of the paired rows by cause of failure: in each run, and in one run only."""
-    heads = ("why rows failed", "base", "new", "change", "base only", "new only", "Holm", "")
+    heads = ("why rows failed", "base", "new", "change", "base only", "new only", "adj. p", "")
     rows: list[list[Cell]] = []
     for each in causes:
         shown = each.p_adjusted < 1 - comparison.confidence

@@ -128,7 +128,10 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
     named = zip(names, pages, strict=True)
     gates = [_gates(each.gates, f"{clean(name, 60)}: ") for name, each in named if each.gates]
     folders = Text([Words(clean(each.folder, 300), "dim", foreign=True) for each in pages])
-    return View(primary, [Text(sentences), table, *gates, folders], [clean(note, 300) for note in notes])
+    first = primary.removesuffix(", uncalibrated")
+    by = [each for each in pages[0].by if each != "row_kind" and first in pages[0].evaluators]
+    groups = [_group_by_run(each, first, names, pages) for each in by]
+    return View(primary, [Text(sentences), table, *groups, *gates, folders], [clean(note, 300) for note in notes])
 
 
 def intervals_of(run: Path) -> dict[str, str]:
@@ -248,6 +251,17 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
     left = len(ordered) - len(rows)
     below = f"and {left:,} more values of {clean(column, 30)}: see metrics.json" if left else ""
     return Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
+
+
+def _group_by_run(column: str, evaluator: str, names: Sequence[str], pages: Sequence[RunPage]) -> Table:
+    """Return a table of one evaluator's main figure in each run, by value of one column."""
+    entry, values = pages[0].evaluators[evaluator], [*pages[0].by[column]][:_MOST_GROUPS]
+    rows: list[list[Cell]] = [
+        [Words(clean(value, 30), foreign=True), *(main_figure_of(evaluator, entry, of).text for of in figures)]
+        for value in values
+        for figures in [[page.by[column].get(value, {}) for page in pages]]
+    ]
+    return Table([f"{clean(evaluator, 30)} by {clean(column, 30)}", *(clean(name, 30) for name in names)], rows)
 
 
 def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> Table:
