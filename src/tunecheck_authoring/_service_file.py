@@ -468,7 +468,7 @@ def _table_row(row: Resource | Action) -> dict[str, JSON]:
 
 
 def require_name(path: Path) -> None:
-    """Refuse a simulator's file whose name is not a valid Python identifier."""
+    """Refuse a simulator's file if its name is not a valid Python identifier."""
     if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
         raise ConfigurationError(f"{path}: name a simulator with letters, digits and _ only, such as my_service.py")
 

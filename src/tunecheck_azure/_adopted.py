@@ -44,7 +44,7 @@ def names_of(module: str) -> Callable[[str], object]:
 
 @functools.cache
 def _subclass(name: str, module: str) -> object:
-    """Return a class as a subclass whose `__init__` and `__call__` raise our errors. Other objects stay as they are.
+    """Return a class as a subclass that raises our errors from `__init__` and `__call__`, and other objects unchanged.
 
     Public parents of the class become subclasses in the same way, so that `isinstance` holds between adopted classes.
     """

@@ -164,7 +164,7 @@ def _is_grader(evaluator: object) -> bool:
 def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, Mapped]:
     """Return an evaluator's column mapping, parsed. `${data.a.b}` means the column `a.b` if the data has it.
 
-    Otherwise it means a nested value. As in Azure AI Evaluation, each row must have every mapped value.
+    Otherwise it means a nested value. Each row must have every mapped value, as in Azure AI Evaluation.
     """
     if not all(isinstance(value, str) and _REFERENCE.fullmatch(value) for value in mapping.values()):
         raise mistake(
@@ -302,10 +302,7 @@ class _Adapted:
     """A wrapper that returns a function's result as columns: the keys of a dict or dataclass, else `output`."""
 
     def __init__(self, function: Callable[..., object]) -> None:
-        """Wrap a function.
-
-        The wrapper has the function's name and its parameters, all of which can be given by name.
-        """
+        """Wrap a function. The wrapper has its name and parameters, and all of them can be given by name."""
         self._function = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         signature = inspect.signature(function)

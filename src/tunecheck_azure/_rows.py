@@ -21,7 +21,7 @@ class Needed(Reference):
     """A reference to a value that each row must have, even for a parameter with a default."""
 
     def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
-        """Return the value.
+        """Return the value that this reference names, from the row's data or the target's answer.
 
         Raises:
             ColumnMissingError: the row has no such value.
@@ -42,7 +42,10 @@ class Leaf(Reference):
     """A reference to a leaf of an object by the leaf's name. A column of the target with this name takes precedence."""
 
     def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
-        """Return the value, or None if the row's object lacks the leaf."""
+        """Return the target's column with the leaf's name, or else the leaf in the row's object.
+
+        None if the row lacks both.
+        """
         name = leaf_name(str(self.steps[-1]))
         value = target[name] if name in target else Reference.resolve(self, data, target)
         return None if value is MISSING else value

@@ -90,7 +90,7 @@ def _are_dotted(names: Names, mode: CallMode, calls: Sequence[Call], offered: It
 
 
 def _language(row: Mapping[str, object]) -> str:
-    """Return the language of a row. As on the leaderboard, an unknown language is treated as JavaScript."""
+    """Return the language of a row. An unknown language counts as JavaScript, as on the leaderboard."""
     language = row.get("language") or "python"
     return str(language) if language in ("python", "java") else "javascript"
 

@@ -153,7 +153,7 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
 def _open_scores(path: Path, scores: BfclScores) -> OpenedRun:
     """Return score files as a run, named after their folder.
 
-    They count as simulated if the run whose folder contains them is simulated.
+    They count as simulated if they belong to a run with simulated answers, found in a folder above them.
     """
     name = path.name if path.is_dir() and path.name not in ("score", "bfcl_score", "result") else path.parent.name
     home = next(

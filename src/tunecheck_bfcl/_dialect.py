@@ -127,7 +127,10 @@ class LeaderboardAttempt(Attempt):
         return super().make_truth(item)
 
     def _make_read(self, call: FunctionCall) -> OperationResult:
-        """Execute a call whose name may begin with the object's name. Another object's name makes it unknown."""
+        """Execute a call, with or without the object's name before the operation.
+
+        Another object's name makes it unknown.
+        """
         owner, _, operation = call.name.rpartition(".")
         known = owner and self._owners.get(operation) == owner
         return self.backend.call(FunctionCall(operation, call.arguments) if known else call)
@@ -137,7 +140,7 @@ class LeaderboardAttempt(Attempt):
         return _BEFORE_BRACKET.sub(self._owned_name, call)
 
     def _owned_name(self, name: re.Match[str]) -> str:
-        """Return a matched name with its object's name before it; a name of no operation stays as it is."""
+        """Return a matched name with its object's name before it. A name of no operation is returned unchanged."""
         owner = self._owners.get(name[1])
         return name[1] if owner is None else f"{owner}.{name[1]}"
 

@@ -35,7 +35,7 @@ def ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
 
 
 def _conversation_lines(row: CheckRow, services: Services) -> Iterator[str]:
-    """Yield the lines of a conversation, whose expected calls are executed on fresh simulators."""
+    """Yield the lines of a conversation. Its expected calls are executed on fresh simulators."""
     entry = GroundTruth.read(row)
     yield f"{entry.id}  ({', '.join(entry.simulators)})"
     backend = services.play(entry)

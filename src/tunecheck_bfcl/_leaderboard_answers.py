@@ -277,7 +277,7 @@ def _comparable(value: object) -> object:
 
 
 def _elements(value: object) -> Sequence[object]:
-    """Return a list's elements. As in the leaderboard's loops, an empty dict has none and a text has its characters."""
+    """Return a list's elements. An empty dict has none and a text has its characters, as in the leaderboard's loops."""
     if value == {}:
         return ()
     if isinstance(value, (list, tuple, str)):

@@ -89,7 +89,7 @@ def nodes_of(root: Node) -> list[Node]:
 def _arguments(
     nodes: Sequence[Node], text_of: Callable[[Node], str], value_of: Callable[[Node], str], bare: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return the named arguments as text. As on the leaderboard, a bare word gets the name "None".
+    """Return the named arguments as text. A bare word gets the name "None", as on the leaderboard.
 
     Arguments without a name of other node types than `bare` are ignored.
 

@@ -141,7 +141,7 @@ class MlflowUploader(Uploader):
     """
 
     def __init__(self, uri: str, *, experiment: str | None = None, allow_simulated: bool = False) -> None:
-        """Check the address and sign-in before a run. Nothing is sent yet."""
+        """Check the address and the sign-in before a run. This sends no request."""
         self.uri = _read_uri(uri)
         self._experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME") or DEFAULT_EXPERIMENT
         destination = f"{self.uri} {self._experiment}"

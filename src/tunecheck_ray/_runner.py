@@ -125,7 +125,7 @@ class RayDriver(ChunkDriver):
     async def portions(self) -> AsyncIterator[Portion]:
         """Connect to Ray, run chunks as tasks and yield their portions; shut Ray down at the end.
 
-        The last portion may note the cost of calls whose tasks were lost.
+        The last portion may note the cost of calls of lost tasks.
         """
         pool, loop = ThreadPoolExecutor(1), asyncio.get_running_loop()
         try:

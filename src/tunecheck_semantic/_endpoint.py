@@ -84,7 +84,7 @@ class _Reply(msgspec.Struct):
 
 
 def read_embeddings(reply: JSON, count: int) -> list[Vector]:
-    """Return the vectors in an embeddings reply, in the order of the texts, of which there are `count`.
+    """Return the `count` vectors in an embeddings reply, in the order of the texts.
 
     Raises:
         UnreadableReplyError: the reply has another form or number of embeddings.
@@ -214,7 +214,7 @@ class EmbeddingEndpoint(Endpoint):
         self._client.sign(user_agent)
 
     async def close(self) -> None:
-        """Stop the batches of the running event loop, whose callers get a cancellation, and close connections."""
+        """Cancel the batches of the running event loop with their waiting callers, and close connections."""
         for task in list(self._under_way):
             if task.get_loop() is asyncio.get_running_loop():
                 task.cancel()

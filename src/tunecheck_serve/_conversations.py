@@ -117,7 +117,7 @@ class RowAnswers(ChatSource):
         await self._endpoint.close()
 
     def _find(self, request: ChatRequest) -> tuple[_Known, int, int]:
-        """Return the row of a request, with its turn and step (from 0). Of several rows, the best match is taken.
+        """Return the row of a request, with its turn and step (from 0). If several rows match, the best one is taken.
 
         Raises:
             NoAnswerError: no row has the request's messages.

@@ -158,7 +158,7 @@ def _marks(run: Run, simulated: bool) -> dict[str, str]:
 def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
     """Return the number of failed rows by `failed.<evaluator>.<code>`, for the most frequent fault codes.
 
-    An evaluator whose only fault is a score below its threshold has no such counts.
+    There are no such counts for an evaluator if scores below its threshold are its only fault.
     """
     primaries = {name: entry.primary for name, entry in run.manifest().evaluators.items()}
     passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
@@ -320,7 +320,7 @@ class RunUpload(abc.ABC):
         self._record.save()
 
     def _unsent(self) -> list[Artifact]:
-        """Return the files whose content the destination lacks, according to the record."""
+        """Return the files that the destination lacks or has with other content, according to the record."""
         sent = self._known.artifacts
         return [artifact for artifact in self._contents.artifacts if sent.get(artifact.name) != artifact.sha256]
 

@@ -262,7 +262,7 @@ def _row_findings(row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]
 def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
     """True if an agent passes the row without calling a function.
 
-    If only the final state is judged, this is a row whose expected calls leave the state as it was.
+    If only the final state is judged, the expected calls must not change the state. Otherwise there must be none.
     """
     if row.replayed is not None and row.replayed.entry.judging.final_state_only:
         return row.replayed.is_unchanged

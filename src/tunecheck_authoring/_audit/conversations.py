@@ -147,7 +147,7 @@ def checked_rows(
 
 
 def _misspelt_columns(name: str, row: Mapping[str, object]) -> Iterator[Finding]:
-    """Yield a finding for each column whose name is nearly the name of a column that changes the judging."""
+    """Yield a finding for each column with nearly the name of a column that changes the judging."""
     for key in row.keys() - JUDGING_COLUMNS:
         if close := get_close_matches(key, JUDGING_COLUMNS, n=1, cutoff=_CLOSE):
             yield Finding(name, "judging", f"nothing reads the column {key[:100]!r}; did you mean {close[0]!r}?")

@@ -119,9 +119,9 @@ def remedy(row: dict[str, Any], finding: AuditFinding) -> Remedy:
 
 
 def apply_fixes(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[str, Any] | None:
-    """Return a copy of the row with these findings fixed, or None if the row is to be left out.
+    """Return a copy of the row with these findings fixed, or None to leave the row out.
 
-    A finding without a replacement, or whose call is no longer in the row, leaves the row out.
+    A finding leaves the row out if it has no replacement, or if the row no longer has its call.
     """
     row = copy.deepcopy(row)
     for finding in accepted:
@@ -156,6 +156,7 @@ def make_app(review: Review) -> web.Application:
     """Return the review as an aiohttp application."""
 
     async def page(request: web.Request) -> web.Response:
+        """Return the page. Its address contains the token."""
         check_token(request.query.get("token", ""), review.token, _COMMAND)
         nonce = secrets.token_urlsafe(18)
         text = files(_ROOM).joinpath("review.html").read_text("utf-8")
@@ -164,11 +165,13 @@ def make_app(review: Review) -> web.Application:
         return web.Response(text=text.replace("NONCE", nonce), content_type="text/html", headers=headers)
 
     async def findings(request: web.Request) -> web.Response:
+        """Return the findings and their rows as JSON."""
         check_token(request.headers.get("X-Token", ""), review.token, _COMMAND)
         described = await asyncio.to_thread(review.described)
         return web.json_response(body=dumps_line(described))
 
     async def save(request: web.Request) -> web.Response:
+        """Write the decided rows and return a sentence with their numbers."""
         check_token(request.headers.get("X-Token", ""), review.token, _COMMAND)
         try:
             decisions = msgspec.json.decode(await request.read(), type=Decisions)

@@ -108,7 +108,7 @@ class RowCheck:
 def schema_findings(
     entry: str, right: RightCall, definition: FunctionDefinition | None, turn: int | None = None
 ) -> list[Finding]:
-    """Return a finding if the call breaks the schema of its function; an empty list without a schema."""
+    """Return a finding if the call breaks the schema of its function. Without a schema, the list is empty."""
     if definition is None or not (broken := violations(right, definition)):
         return []
     return [Finding(entry, "breaks_schema", clean("; ".join(broken), 1_000), turn, call_text(right.call))]

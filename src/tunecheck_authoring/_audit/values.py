@@ -178,7 +178,7 @@ def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
 
 
 def _findings_of_call(dialogue: Dialogue, call: TruthCall, given: KnownValues) -> Iterator[AuditFinding]:
-    """Yield the findings about the arguments of a call, each of which has only texts or only numbers as values."""
+    """Yield the findings about the arguments of a call. Arguments with texts and numbers mixed are skipped."""
     definition = dialogue.tools.spelled(call.name)
     described = "" if definition is None else f"{definition.description} {dumps(dict(definition.parameters)).decode()}"
     for parameter, values in argument_values(call.right):
@@ -200,7 +200,7 @@ def _findings_of_texts(
 ) -> Iterator[AuditFinding]:
     """Yield at most one finding about a text argument, the most specific one.
 
-    `texts` are its accepted values, and `described` the function's description, whose texts need no other source.
+    `texts` are its accepted values. A text in `described`, the function's description, needs no other source.
     """
     cut = _cut(texts, given)
     if cut is not None:
@@ -399,7 +399,7 @@ def _mistypes(value: float, known: float) -> bool:
 
 
 def _replacing(dialogue: Dialogue, call: TruthCall, kind: str, evidence: str, old: str, new: str) -> AuditFinding:
-    """Return a finding whose fix replaces a text in the call.
+    """Return a finding with a fix that replaces a text in the call.
 
     The fix is automatic only if the call contains the text exactly once and the new text needs no escapes.
     """

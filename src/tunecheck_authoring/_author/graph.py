@@ -159,9 +159,7 @@ class _Search:
         return session
 
     def works(self, witness: Witness) -> bool:
-        """True if a call that succeeded before (witness) succeeds again, in its configuration and after its earlier
-        calls.
-        """
+        """True if a successful call (witness) succeeds again in its configuration, after its earlier calls."""
         return call_succeeded(witness.call.name, self.again(witness))
 
     def owner(self, name: str) -> str:
@@ -183,8 +181,8 @@ def available(session: TrialSession) -> Iterator[tuple[Atom, int | None]]:
 def names_agree(source: str, function: str, parameter: str) -> bool:
     """True if a value's name fits a parameter: `create_ticket.id` and `ticket_id`, `accounts.@` and `account`.
 
-    `source` is the value's pattern, in which `@` stands for the keys of a table. An `id` must belong to the function's
-    object: `cancel_order` takes the id of an order, not of a pet.
+    `source` is the value's pattern; `@` in it means the keys of a table. An `id` must belong to the function's object:
+    `cancel_order` takes the id of an order, not of a pet.
     """
     *around, last = [part for part in source.split(".") if part not in ("@", "*")]
     wanted = _words_of(parameter)
@@ -331,7 +329,7 @@ def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Ite
 
 
 def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness, parameter: str) -> set[str]:
-    """Return the patterns of results and parts of the state whose values a parameter accepts in trial calls.
+    """Return the patterns of results and parts of the state with values that a parameter accepts in trial calls.
 
     The values that each other function of the service returned, and those of the state, replace the argument of a
     successful call (witness).

@@ -166,7 +166,7 @@ class _Walk:
         return self._task(task_id) if len(self._turns[0]) == wanted else None
 
     def _task(self, task_id: str) -> AuthoredTask:
-        """Return the walk's calls so far as a task, whose words are still empty."""
+        """Return the walk's calls so far as a task without words."""
         return AuthoredTask(
             id=task_id,
             simulators=self._services,

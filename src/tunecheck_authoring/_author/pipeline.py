@@ -89,7 +89,7 @@ class Workbench:
         """Return a file's content, which is an input of all later stages.
 
         The file is read if a person edited it or its `inputs` are unchanged; otherwise `make` makes it and it is
-        written. With `merge`, an edited file whose inputs changed is made again, and `merge(old, new)` keeps parts of
+        written. With `merge`, an edited file is made again if its inputs changed, and `merge(old, new)` keeps parts of
         the old content. YAML files hold a struct, JSON Lines files a list of structs.
         """
         path, known = self.folder / file, self._record.stages.get(file)

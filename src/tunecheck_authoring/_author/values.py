@@ -62,7 +62,7 @@ def atoms(value: object) -> list[Atom]:
 def _atoms(value: object, pattern: str, path: Place) -> Iterator[Atom]:
     """Yield the single values inside a value, with their patterns and paths. The keys of tables are values, too.
 
-    A pattern is the place of all values of one kind: `*` stands for any item and `@` for any key of a table.
+    A pattern is the place of all values of one kind: `*` means any item and `@` any key of a table.
     """
     if isinstance(value, Mapping):
         table = _is_table(value)
@@ -100,7 +100,7 @@ def fits(schema: Schema, value: JSON) -> bool:
 
 
 def places_in(name: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """Yield the places of single values in a list or an object (`relations.*.from`) with their schemas."""
+    """Yield the places of single values inside a list or object, such as `relations.*.from`, with their schemas."""
     inner: dict[str, Schema] = {}
     if schema.get("type") == "array":
         inner = {f"{name}.*": {"description": schema.get("description"), **cast("Schema", schema.get("items") or {})}}

@@ -320,7 +320,10 @@ class VariantBuilder:
         ]
 
     def _said_parameters(self, planned: PlannedCall) -> list[str]:
-        """Return the required parameters whose values the user says, without booleans, which have no fixed wording."""
+        """Return the required parameters that the user gives a value.
+
+        Booleans, which have no fixed wording, are left out.
+        """
         required = self.world.functions[planned.function].required
         said_ones = [name for name, each in planned.arguments.items() if each.source is None and name in required]
         return [name for name in said_ones if not isinstance(planned.arguments[name].value, bool)]

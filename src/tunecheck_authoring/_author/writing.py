@@ -67,7 +67,7 @@ def reword_tasks(
 ) -> list[AuthoredTask]:
     """Return the tasks in the words of a persona, written by the writer model.
 
-    A turn whose new words are unusable keeps its plain request.
+    A turn keeps its plain request if its new words are unusable.
     """
     voices = {task.id: Random(f"{seed} persona {task.id}").choice([*personas]) for task in tasks}
     requests = [each for task in tasks for each in _requests(task, personas[voices[task.id]])]

@@ -217,7 +217,7 @@ class _ServerProcess:
     folder: Path
 
     def __init__(self, command: str) -> None:
-        """Start the command in a new folder, whose path replaces `{folder}`, and a thread that reads its answers.
+        """Start the command in a new folder (`{folder}` in the command), and a thread that reads its answers.
 
         Raises:
             ConfigurationError: the command cannot be started.

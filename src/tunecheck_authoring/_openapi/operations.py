@@ -313,7 +313,7 @@ class ApiOperation:
 
 
 def read_operations(document: ApiDocument, only: Collection[str] = ()) -> list[ApiOperation]:
-    """Return the operations of a file, all or `only` those whose path, tag or operationId matches a pattern (`/pets*`).
+    """Return the operations of a file: all, or those with a path, tag or operationId that matches a pattern in `only`.
 
     Raises:
         ConfigurationError: There is no such operation, or a reference leaves the file.

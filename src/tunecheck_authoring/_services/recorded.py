@@ -108,7 +108,10 @@ class Recording:
             self.reached.setdefault(made.after, made)
 
     def _read(self) -> None:
-        """Read the file: states, of which the first is the start, and calls.
+        """Read the states and calls in the file. The first state is the start.
+
+        Raises:
+            DataError: the file cannot be read, or a line is neither.
 
         Raises:
             DataError: the file cannot be read, or a line is neither.

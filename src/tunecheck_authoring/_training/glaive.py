@@ -91,7 +91,7 @@ def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
 
 
 def _split_system(text: str) -> tuple[str, list[JSON]]:
-    """Return the introducing sentence and the functions of a system text."""
+    """Return the text around the functions in a system text, and the functions."""
     text = text.strip().removeprefix("SYSTEM:").strip()
     start = _FUNCTIONS.search(text)
     if start is None:

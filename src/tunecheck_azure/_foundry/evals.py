@@ -121,7 +121,7 @@ class EvalsUpload(AzureUpload):
         return dict(fitting[:_MOST_METADATA])
 
     def _delete_run(self) -> None:
-        """Delete the run, whose results have changed, and forget it in the record."""
+        """Delete the run because its results have changed, and forget it in the record."""
         try:
             self._service.json(REPLACE, "DELETE", self._run_url)
         except UploadError as error:

@@ -62,7 +62,7 @@ class AzureService:
     """
 
     def __init__(self, credential: Any, scope: str, *, user_agent: str) -> None:  # noqa: ANN401 - duck-typed
-        """Create the client, with safe retries and Entra tokens of the credential. Nothing is sent yet."""
+        """Create the client, with safe retries and Entra tokens of the credential. This sends no request."""
         self.user_agent = user_agent
         self._redactor = Redactor()
         self._client: PipelineClient[Any, Any] = PipelineClient(
@@ -231,7 +231,7 @@ class BlobFolder:
     """
 
     def __init__(self, service: AzureService, container: str, credential: Any = None, prefix: str = "") -> None:  # noqa: ANN401 - duck-typed
-        """Create the client for the container or for the folder `prefix` in it. Nothing is sent yet."""
+        """Create the client for the container or for the folder `prefix` in it. This sends no request."""
         self._service = service
         self._prefix = prefix
         self._container = ContainerClient.from_container_url(

@@ -43,7 +43,7 @@ class FoundryUploader(Uploader):
         allow_simulated: bool = False,
         user_agent: str | None = None,
     ) -> None:
-        """Check all arguments before a run. Nothing is sent yet."""
+        """Check all arguments before a run. This sends no request."""
         self.project = read_project(project)
         if api not in (None, EVALS):
             raise ConfigurationError(f"Foundry has no API {api!r} for uploads; give {EVALS!r} or none")

@@ -144,7 +144,7 @@ def _turns(entry: Record) -> list[JSON]:
 
 
 def _documents(value: JSON, what: str) -> list[Document]:
-    """Return function documents, each of which must be an object with a name. `what` names them in errors."""
+    """Return function documents; each must be an object with a name. `what` names them in errors."""
     documents = [as_object(document, what) for document in as_list(value, what)]
     for document in documents:
         as_text(document.get("name"), f"the name of a function in {what}")

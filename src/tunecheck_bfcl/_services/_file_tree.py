@@ -211,7 +211,7 @@ class Volume:
     def find(self, name: str) -> Node | None:
         """Return an entry of the current directory, or None if there is none of that name.
 
-        As in BFCL, "." is the directory itself only if it also has an entry of the name ".".
+        "." is the directory itself only if it also has an entry of the name ".", as in BFCL.
         """
         entry = self.current.contents.get(name)
         return self.current if name == "." and entry else entry
