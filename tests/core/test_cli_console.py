@@ -74,6 +74,12 @@ def test_a_narrow_table_breaks_no_word_and_no_number() -> None:
     assert {word for line in lines for word in line.split()} == words
 
 
+def test_a_long_identifier_is_cut_before_a_table_is_split() -> None:
+    rows = [("azure", "https://my-endpoint.westus3.inference.ml.azure.com/score"), ("local", "http://127.0.0.1")]
+    lines = printed(Table(("name", "url"), rows, "ll"), 60)
+    assert (len(lines), lines[0].split(), "…" in lines[1]) == (3, ["name", "url"], True)
+
+
 def test_spaces_of_a_line_that_was_laid_out_stay() -> None:
     assert printable("  text       a\x1bb") == "  text       ab"
 

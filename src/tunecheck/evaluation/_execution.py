@@ -164,7 +164,8 @@ class Execution:
         ]
         for option, column in grouping:
             if column is not None and column not in scan.columns:
-                raise ConfigurationError(f"{option}: there is no column {column!r}{did_you_mean(column, scan.columns)}")
+                hint = "; name one column each time" if "," in column else did_you_mean(column, scan.columns)
+                raise ConfigurationError(f"{option}: there is no column {column!r}{hint}")
 
     def _check_columns(self, columns: frozenset[str]) -> None:
         """Check that columns can be bound to every parameter of the evaluators and of the target.

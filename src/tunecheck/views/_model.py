@@ -177,7 +177,7 @@ def _tables(table: Table, width: int) -> Iterator[RenderableType]:
         yield _line(table.title)
     sizes = _sizes(table)
     every = [*range(len(sizes))]
-    least = sum(_word_sizes(table, every, sizes)) + _BETWEEN * (len(sizes) - 1)
+    least = sum(min(size, _NARROW) for size in _word_sizes(table, every, sizes)) + _BETWEEN * (len(sizes) - 1)
     if all(map(_is_number_column(table), every[1:])) or (least > width and any(map(text_of, table.heads))):
         groups = [*_columns_that_fit(sizes, width)]
     elif sum(sizes) > width + _BETWEEN and sizes[0] > width // 2 and _is_list_of_identifiers(table):
