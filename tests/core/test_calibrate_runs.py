@@ -180,7 +180,7 @@ def test_a_verdict_that_is_neither_pass_nor_fail_is_named(tmp_path: Path) -> Non
         return {"sort": says}
 
     assert run(tmp_path, labelled(("yes", "pass"), ("no", "fail")), sort).accuracy.hits == 2
-    with pytest.raises(ConfigurationError, match="row r2: 'sort' gave 'unsure' as 'sort', which is not pass or fail"):
+    with pytest.raises(ConfigurationError, match="row r2: 'sort' gave 'unsure' as 'sort', not pass or fail"):
         run(tmp_path, labelled(("yes", "yes"), ("no", "no"), ("unsure", "no")), sort)
 
 
