@@ -109,14 +109,22 @@ class AzureEvaluator(Evaluator):
         self._fits("messages", "messages", value)
 
     def check_definitions(self, value: object, *, required: bool = False) -> None:
-        """Check that a value holds tool definitions: a text, or definitions in Azure's format."""
+        """Check that a value holds tool definitions: a text, or definitions in Azure's format.
+
+        Raises:
+            EvaluationException: they are missing although `required`, or have another form.
+        """
         if not value and required:
             raise self._lacking("tool_definitions are missing")
         if value and not isinstance(value, str):
             self._fits("definitions", "tool_definitions", value)
 
     def check_calls(self, value: object) -> None:
-        """Check that a value holds tool calls: a text, or calls in Azure's format."""
+        """Check that a value holds tool calls: a text, or calls in Azure's format.
+
+        Raises:
+            EvaluationException: there are none, or they have another form.
+        """
         if not value:
             raise self._lacking("there are no tool calls, neither in the response nor in tool_calls")
         if not isinstance(value, str):

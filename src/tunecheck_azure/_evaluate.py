@@ -165,6 +165,9 @@ def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collectio
     """Return an evaluator's column mapping, parsed. `${data.a.b}` means the column `a.b` if the data has it.
 
     Otherwise it means a nested value. Each row must have every mapped value, as in Azure AI Evaluation.
+
+    Raises:
+        EvaluationException: a value is not a reference to a column.
     """
     if not all(isinstance(value, str) and _REFERENCE.fullmatch(value) for value in mapping.values()):
         raise mistake(

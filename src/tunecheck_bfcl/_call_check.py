@@ -149,6 +149,9 @@ def _documents(row: Mapping[str, object]) -> dict[str, object]:
     """Return the row's function documents by name. `declared` takes precedence over `functions`.
 
     The values of both may also be OpenAI tools.
+
+    Raises:
+        UnusableAnswerError: the functions are not a list.
     """
     given = row.get("declared") or row.get("functions") or []
     if not isinstance(given, list):

@@ -110,7 +110,11 @@ def run(options: BfclRunOptions, invocation: Invocation) -> int:
 
 
 def _ids(option: str | None) -> list[str]:
-    """Return the comma-separated ids of --ids, or an empty list if the option is not given."""
+    """Return the comma-separated ids of --ids, or an empty list if the option is not given.
+
+    Raises:
+        ConfigurationError: the option is given without any id.
+    """
     ids = [each.strip() for each in (option or "").split(",") if each.strip()]
     if option is not None and not ids:  # an empty list must not select all rows
         raise ConfigurationError("--ids: the list is empty; write ids such as multi_turn_base_0")

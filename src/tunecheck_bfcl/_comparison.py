@@ -316,7 +316,11 @@ def _scored_rows(path: Path, category: str) -> Rows:
 
 
 def _answers_by_row(path: Path, category: str) -> dict[str, JSON]:
-    """Return the answers from the result file that belongs to a score file, by row id."""
+    """Return the answers from the result file that belongs to a score file, by row id.
+
+    Raises:
+        DataError: the result file is missing, or a row has no id.
+    """
     results = _result_file(path)
     if not results.is_file():
         raise DataError(f"{path} lists only failed rows; the file with the other rows is missing: {results}")

@@ -112,7 +112,11 @@ class LeaderboardRules:
         self._dotted = dotted
 
     def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | RowVerdict:
-        """Return the arguments of a call to the expected function, or the verdict on a call of another function."""
+        """Return the arguments of a call to the expected function, or the verdict on a call of another function.
+
+        Raises:
+            UnusableAnswerError: the arguments are not an object, on which the leaderboard's checker fails.
+        """
         name = answer.name if self._dotted else tool_name(answer.name)
         if name not in call:
             called = ", ".join(call)
@@ -277,7 +281,11 @@ def _comparable(value: object) -> object:
 
 
 def _elements(value: object) -> Sequence[object]:
-    """Return a list's elements. An empty dict has none and a text has its characters, as in the leaderboard's loops."""
+    """Return a list's elements. An empty dict has none and a text has its characters, as in the leaderboard's loops.
+
+    Raises:
+        UnusableAnswerError: another value, on which the leaderboard's checker fails.
+    """
     if value == {}:
         return ()
     if isinstance(value, (list, tuple, str)):
@@ -339,6 +347,9 @@ def _options(value: object) -> Sequence[object]:
     """Return the possible values of an argument as a sequence.
 
     If they are given as an object, its keys count, because the leaderboard loops over it.
+
+    Raises:
+        UnusableAnswerError: another value, on which the leaderboard's checker fails.
     """
     if isinstance(value, dict):
         return tuple(value)

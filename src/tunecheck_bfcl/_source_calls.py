@@ -296,7 +296,11 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _number(match: re.Match[str]) -> int | float:
-    """Return the value of a matched number. The suffixes f and d make a float, as in Java."""
+    """Return the value of a matched number. The suffixes f and d make a float, as in Java.
+
+    Raises:
+        UnreadableError: the number has too many digits to convert.
+    """
     suffix = match[1]
     digits = match[0].removesuffix(suffix).replace("_", "") if suffix else match[0].replace("_", "")
     if len(digits) > _MOST_DIGITS:

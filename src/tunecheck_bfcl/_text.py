@@ -108,7 +108,11 @@ def _parse(text: str) -> ast.expr:
 
 
 def _tree(text: str) -> ast.expr:
-    """Return the syntax tree of a text. The parser is tried several times, because it may fail at random."""
+    """Return the syntax tree of a text. The parser is tried several times, because it may fail at random.
+
+    Raises:
+        UndecodableError: the parser failed every time.
+    """
     for _ in range(_MOST_TRIES):
         with contextlib.suppress(SystemError):
             return ast.parse(text, mode="eval").body

@@ -141,7 +141,11 @@ class MlflowUploader(Uploader):
     """
 
     def __init__(self, uri: str, *, experiment: str | None = None, allow_simulated: bool = False) -> None:
-        """Check the address and the sign-in before a run. This sends no request."""
+        """Check the address and the sign-in before a run. This sends no request.
+
+        Raises:
+            ConfigurationError: the address is wrong, or a secret would be sent without encryption.
+        """
         self.uri = _read_uri(uri)
         self._experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME") or DEFAULT_EXPERIMENT
         destination = f"{self.uri} {self._experiment}"
@@ -234,7 +238,11 @@ class _MlflowUpload(RunUpload):
         return bool(found)
 
     def _create_run(self) -> None:
-        """Create the run with the upload's marker as a tag, without retries, and note its id in the record."""
+        """Create the run with the upload's marker as a tag, without retries, and note its id in the record.
+
+        Raises:
+            UploadError: the server refused, or its answer has no id.
+        """
         # Not with the client's own method, which would send the request again if the reply is lost.
         body: JSON = {
             "experiment_id": self._known.experiment_id,

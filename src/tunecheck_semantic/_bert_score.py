@@ -43,7 +43,11 @@ class BertScoreEvaluator(SemanticEvaluator):
         threshold: float = 0.5,
         render_calls: bool = False,
     ) -> None:
-        """Check the arguments and find the model, which is loaded at the first row."""
+        """Check the arguments and find the model, which is loaded at the first row.
+
+        Raises:
+            ConfigurationError: there is no such model, or `layer` is not a positive whole number.
+        """
         name = os.fspath(model)
         super().__init__(model=name, layer=layer, threshold=threshold, render_calls=render_calls)
         check_installed("bert_score")
@@ -58,7 +62,11 @@ class BertScoreEvaluator(SemanticEvaluator):
         return {**super().arguments, "model_digest": digest(self._folder)}
 
     def _judge(self, pair: TextPair) -> Verdict:
-        """Return the verdict on a pair of texts: F1, with precision, recall, layer and cut texts as properties."""
+        """Return the verdict on a pair of texts: F1, with precision, recall, layer and cut texts as properties.
+
+        Raises:
+            ConfigurationError: the model has fewer layers.
+        """
         from tunecheck_semantic._local import load_model
 
         model = load_model(self._folder)

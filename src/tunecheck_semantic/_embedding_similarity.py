@@ -45,7 +45,11 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         threshold: float = 0.7,
         render_calls: bool = False,
     ) -> None:
-        """Check the arguments, and find the local model or create the endpoint."""
+        """Check the arguments, and find the local model or create the endpoint.
+
+        Raises:
+            ConfigurationError: not exactly one of `model` and `model_config` is given, or it gives no embeddings.
+        """
         if (model is None) == (model_config is None):
             raise ConfigurationError("give either model (a local embedding model) or model_config (an endpoint)")
         if model is not None and _is_definition(Path(model)):

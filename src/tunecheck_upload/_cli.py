@@ -63,6 +63,9 @@ class EvaluateUploadOptions(DestinationOptions, AddedOptions):
         """Check the destinations before the run, and return the function that uploads the finished run.
 
         Without a destination, that function uploads nothing.
+
+        Raises:
+            ConfigurationError: --upload has no destination, or the upload would be refused.
         """
         if self.upload and self.project is None:
             raise ConfigurationError("--upload needs a destination; give --project PROJECT of Azure AI Foundry")

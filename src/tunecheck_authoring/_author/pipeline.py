@@ -213,7 +213,11 @@ class AuthorPipeline:
         self.report = AuthorReport(plan.work, self._bench.notes)
 
     def make_world(self) -> None:
-        """Make or read `world.yaml`, and load its simulators. The file must name the command's simulators."""
+        """Make or read `world.yaml`, and load its simulators. The file must name the command's simulators.
+
+        Raises:
+            ConfigurationError: the file names other simulators.
+        """
         classes = find_world(self._plan.simulators, self._backends)
         inputs: JSON = [[*classes], World(classes, WorldFile(simulators=[])).fingerprint()]
         file = self._bench.content("world.yaml", WorldFile, inputs, lambda: describe_world(classes))

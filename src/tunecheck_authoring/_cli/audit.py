@@ -157,7 +157,11 @@ def audit(options: AuditOptions, invocation: Invocation) -> int:
 
 
 def _review(dataset: Dataset, done: Audit, options: AuditOptions) -> None:
-    """Serve the review of the findings in a browser until Ctrl-C. Findings only worth a look need --all."""
+    """Serve the review of the findings in a browser until Ctrl-C. Findings only worth a look need --all.
+
+    Raises:
+        ConfigurationError: --limit is given, but the review writes all rows.
+    """
     from tunecheck_authoring._audit.review import Review, serve_review
 
     if options.limit is not None:

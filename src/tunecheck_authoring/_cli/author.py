@@ -88,6 +88,9 @@ def _made_services(options: AuthorOptions) -> list[str]:
     """Write the simulator of --openapi or --mcp, unless it exists, and return its name in a list.
 
     Without these options, the list is empty.
+
+    Raises:
+        ConfigurationError: both options are given.
     """
     name = options.name.replace("-", "_")
     path = Path("simulators") / f"{name}.py"
@@ -165,7 +168,11 @@ def _plan(options: AuthorOptions, simulators: list[str], command: str) -> Author
 
 
 def _models(options: AuthorOptions, work: Path) -> EndpointModels | None:
-    """Return the writer and the solver, or None without --writer. Other options for models need it."""
+    """Return the writer and the solver, or None without --writer. Other options for models need it.
+
+    Raises:
+        ConfigurationError: such an option is given without --writer.
+    """
     if options.writer is None:
         for name, value in (("solver", options.solver), ("personas", options.personas), ("max-cost", options.max_cost)):
             if value is not None:
@@ -178,7 +185,11 @@ def _models(options: AuthorOptions, work: Path) -> EndpointModels | None:
 
 
 def _simulator(given: str) -> str:
-    """Return the plugin name of a simulator that is given by its name or its file."""
+    """Return the plugin name of a simulator that is given by its name or its file.
+
+    Raises:
+        ConfigurationError: the file is not in the folder simulators/.
+    """
     path = Path(given)
     if path.suffix != ".py":
         return given
@@ -200,7 +211,11 @@ def _turns(text: str) -> tuple[int, int]:
 
 
 def _variants(names: list[str] | None) -> list[Variant]:
-    """Return the chosen kinds of variants: all without --variants, none for `none`."""
+    """Return the chosen kinds of variants: all without --variants, none for `none`.
+
+    Raises:
+        ConfigurationError: a kind is unknown.
+    """
     from tunecheck_authoring._author.files import VARIANTS
 
     for name in names or ():

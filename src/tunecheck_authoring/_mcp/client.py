@@ -348,7 +348,11 @@ def _whole(reply: http.client.HTTPResponse) -> Iterator[Message]:
 
 
 def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
-    """Yield the messages of an event stream: each is the `data` lines before an empty line."""
+    """Yield the messages of an event stream: each is the `data` lines before an empty line.
+
+    Raises:
+        ValueError: the stream is too long, or a message is not a JSON object.
+    """
     data, size = "", 0
     while line := reply.readline(_MOST_BYTES + 1).decode("utf-8", "replace"):
         size += len(line)

@@ -222,7 +222,11 @@ class Recorded(TableSimulator):
 
 
 def _recording(path: Path) -> Recording:
-    """Return a file's recording; an unchanged file is read only once."""
+    """Return a file's recording; an unchanged file is read only once.
+
+    Raises:
+        DataError: there is no such file.
+    """
     if not path.is_file():
         raise DataError(f"{path}: no such file; `tunecheck datasets author --mcp` writes the recording")
     status = path.stat()

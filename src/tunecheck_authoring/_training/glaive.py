@@ -102,7 +102,11 @@ def _split_system(text: str) -> tuple[str, list[JSON]]:
 
 
 def _json_values(text: str, at: int) -> tuple[list[JSON], int]:
-    """Return the consecutive JSON objects from this index on, with lists flattened, and the index after them."""
+    """Return the consecutive JSON objects from this index on, with lists flattened, and the index after them.
+
+    Raises:
+        ConversationError: the text there is not JSON.
+    """
     decode = json.JSONDecoder(parse_constant=lambda _: None).raw_decode
     values: list[JSON] = []
     while _FUNCTIONS.match(text, at):

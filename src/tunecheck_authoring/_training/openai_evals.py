@@ -171,7 +171,11 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
 
 
 def _jinja(found: re.Match[str]) -> str:
-    """Return a variable of a grader's template in Jinja's syntax. The model's answer is called `response` there."""
+    """Return a variable of a grader's template in Jinja's syntax. The model's answer is called `response` there.
+
+    Raises:
+        ValueError: a judge has no such variable.
+    """
     root, *steps = path_of(found)
     if root == "item":
         return "{{ item" + "".join(f"[{dumps(step).decode()}]" for step in steps) + " }}"

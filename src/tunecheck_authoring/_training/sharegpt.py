@@ -62,6 +62,9 @@ def _add_all(turns: Turns, said: Iterable[JSON], *, trained: bool) -> None:
     Only assistant turns that are `trained` and have no weight 0 become training targets.
 
     Results that follow one another are added together.
+
+    Raises:
+        ConversationError: a turn cannot be read.
     """
     read = (_read(turns, turn) for turn in said)
     for role, group in groupby(read, key=lambda turn: turn[0]):

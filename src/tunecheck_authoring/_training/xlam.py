@@ -51,6 +51,9 @@ def _with_schema(tool: JSON) -> JSON:
     """Return the tool with a JSON Schema of its parameters, made from their types in Python; others are unchanged.
 
     A parameter is required unless its type says `optional` or it has a default.
+
+    Raises:
+        ConversationError: a parameter is not an object.
     """
     parameters = tool.get("parameters") if isinstance(tool, dict) else None
     if not isinstance(tool, dict) or not isinstance(parameters, dict) or isinstance(parameters.get("type"), str):

@@ -195,7 +195,11 @@ def _write(options: JobOptions, dataset: str, name: str) -> Path:
 
 
 def _job_yaml(options: JobOptions, dataset: str, name: str, folder: Path) -> str:
-    """Return the job's YAML, with paths relative to the folder of the YAML file."""
+    """Return the job's YAML, with paths relative to the folder of the YAML file.
+
+    Raises:
+        ConfigurationError: the identity is unknown.
+    """
     import yaml
 
     compute, identity = options.compute, options.identity

@@ -58,7 +58,11 @@ class FoundryUpload(AzureUpload):
         self._register(version, address)
 
     def _reserve(self) -> tuple[int, ServiceReply]:
-        """Reserve an upload for the next free version; return the version and the service's reply."""
+        """Reserve an upload for the next free version; return the version and the service's reply.
+
+        Raises:
+            UploadError: many versions in a row are taken, or the service refused.
+        """
         version = 1 + self._known.version
         body: JSON = {"pendingUploadType": "TemporaryBlobReference"}
         for candidate in range(version, version + _MOST_VERSIONS):

@@ -177,7 +177,11 @@ class SignIn:
         self._credential = credential
 
     def get_token(self, *scopes: str, **options: Any) -> Any:  # noqa: ANN401 - the signature is azure-core's
-        """Return a token for these scopes."""
+        """Return a token for these scopes.
+
+        Raises:
+            ClientAuthenticationError: the credential failed, with any error.
+        """
         try:
             return self._credential.get_token(*scopes, **options)
         except Exception as error:  # noqa: BLE001 - the credential may be any object

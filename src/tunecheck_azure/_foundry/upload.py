@@ -43,7 +43,12 @@ class FoundryUploader(Uploader):
         allow_simulated: bool = False,
         user_agent: str | None = None,
     ) -> None:
-        """Check all arguments before a run. This sends no request."""
+        """Check all arguments before a run. This sends no request.
+
+        Raises:
+            ConfigurationError: an argument is wrong.
+            MissingExtraError: a package is missing.
+        """
         self.project = read_project(project)
         if api not in (None, EVALS):
             raise ConfigurationError(f"Foundry has no API {api!r} for uploads; give {EVALS!r} or none")

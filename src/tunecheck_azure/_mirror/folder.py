@@ -103,7 +103,11 @@ class BlobStore:
             self._container.upload_blob(self._prefix + name, content, overwrite=True)
 
     def read(self, name: str) -> StoredBlob | None:
-        """Return a blob, or None if it does not exist."""
+        """Return a blob, or None if it does not exist.
+
+        Raises:
+            RunError: the container does not exist, or the storage cannot be reached.
+        """
         with self._errors_of(name, "cannot be read"):
             try:
                 found = self._container.download_blob(self._prefix + name)
@@ -318,6 +322,7 @@ class MirrorFolder:
         safe = [name for name in found if _SAFE.fullmatch(name) and not name.endswith(".lock")]
 
         def place(name: str) -> tuple[int, str]:
+            """Return a key for sorting; files with a lower number are shipped first."""
             run, _, file = name.partition("/")
             if _grows(name):
                 return 0 if f"{run}/{_MANIFEST}" in state.files else 3, name

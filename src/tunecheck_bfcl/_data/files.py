@@ -58,7 +58,7 @@ class BfclFiles:
     data: Path
 
     def function_docs(self, simulator: str) -> Path:
-        """Return the path of a simulator's function documents."""
+        """Return the path of a simulator's function documents, or raise DataError for an unknown simulator."""
         if simulator not in FUNCTION_DOCS:
             raise DataError(f"{self.data}: there are no function documents of a simulator {simulator[:100]!r}")
         return self.data / "multi_turn_func_doc" / FUNCTION_DOCS[simulator]

@@ -51,7 +51,11 @@ class RowBuilder:
         self._functions: dict[str, bytes] = {}
 
     def row(self, category: Category, entry: Record, answer: Record | None) -> Record:
-        """Return the row of an entry and its answer."""
+        """Return the row of an entry and its answer.
+
+        Raises:
+            UnusableRowError: the entry and the answer do not belong together, or have another form.
+        """
         if answer is not None and answer.get("id") != entry.get("id"):
             refuse(f"the answer on the same line has the id {answer.get('id')!r}, not {entry.get('id')!r}")
         if category.multi_turn:

@@ -33,7 +33,11 @@ class GorillaFileSystem(Simulator):
     bounded: ClassVar[bool] = True
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`; of several roots the first is taken, as BFCL's data need."""
+        """See `Simulator.load`; of several roots the first is taken, as BFCL's data need.
+
+        Raises:
+            DataError: the configured root is not a directory, or the tree is too large.
+        """
         root = Directory("/")
         if "root" in config:
             roots = config["root"]
@@ -321,7 +325,11 @@ class GorillaFileSystem(Simulator):
 
 
 def _padding(constants: Mapping[str, JSON]) -> tuple[str, list[str], list[str]]:
-    """Return the text to append to files, the names of empty files to add, and the names of files not to change."""
+    """Return the text to append to files, the names of empty files to add, and the names of files not to change.
+
+    Raises:
+        DataError: a constant has another type.
+    """
     text, names = constants["FILE_CONTENT_EXTENSION"], constants["POPULATE_FILE_EXTENSION"]
     unpadded = constants["FILES_TAIL_USED"]
     if not (isinstance(text, str) and isinstance(names, list) and isinstance(unpadded, list)):

@@ -224,7 +224,11 @@ class Volume:
         return entry
 
     def at(self, path: str) -> Directory:
-        """Return the directory at a path, relative to the current directory or absolute. `..` is not supported."""
+        """Return the directory at a path, relative to the current directory or absolute. `..` is not supported.
+
+        Raises:
+            SimulatorError: a part of the path is not a directory.
+        """
         directory = self.root if path.startswith("/") else self.current
         if path == "/":
             return directory

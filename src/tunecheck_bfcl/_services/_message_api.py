@@ -39,7 +39,7 @@ class MessageAPI(ConfiguredService):
     padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`."""
+        """See `Simulator.load`. Raises DataError for a malformed inbox or list of message ids."""
         self.start(config, _DEFAULTS)
         ids, inbox = self.data["generated_ids"], self.data["inbox"]
         if not all(isinstance(each, int) for each in ids):
@@ -165,6 +165,7 @@ class MessageAPI(ConfiguredService):
         return user_id in self.data["user_map"].values()
 
     def _check_login(self) -> None:
+        """Raise SimulatorError if no user is logged in."""
         if not self.data["current_user"]:
             raise SimulatorError("nobody is logged in")
 
@@ -184,6 +185,7 @@ class MessageAPI(ConfiguredService):
 
 
 def _lower(text: JSON) -> str:
+    """Return the text in lower case, or raise SimulatorError for other values."""
     if not isinstance(text, str):
         raise SimulatorError(f"text is needed, not {type(text).__name__}")
     return text.lower()

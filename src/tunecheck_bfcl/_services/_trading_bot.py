@@ -301,6 +301,7 @@ class TradingBot(ConfiguredService):
         self.data["transaction_history"].append({"type": kind, "amount": amount, "timestamp": moment.strftime(_TIME)})
 
     def _require_login(self, purpose: str) -> None:
+        """Raise SimulatorError, which names the purpose of the login, if no user is logged in."""
         if not self.data["authenticated"]:
             raise SimulatorError(f"log in to the trading system to {purpose}")
 

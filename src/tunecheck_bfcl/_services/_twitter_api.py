@@ -34,7 +34,11 @@ class TwitterAPI(ConfiguredService):
     padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`. The keys of the configuration's comments stay text, because BFCL's data need this."""
+        """See `Simulator.load`. The keys of the configuration's comments stay text, because BFCL's data need this.
+
+        Raises:
+            DataError: a tweet is not an object, or its key is not a number.
+        """
         self.start(config, _DEFAULTS)
         for key, tweet in self.data["tweets"].items():
             if not key.isdecimal() or not isinstance(tweet, dict):
@@ -210,6 +214,7 @@ class TwitterAPI(ConfiguredService):
         }
 
     def _check_login(self, doing: str) -> None:
+        """Raise SimulatorError, which says what needs the login, if the account is not logged in."""
         if not self.data["authenticated"]:
             raise SimulatorError(f"the account must be logged in before {doing}")
 
@@ -222,7 +227,11 @@ class TwitterAPI(ConfiguredService):
 
 
 def _matches(tweet: Fields, keyword: str) -> bool:
-    """Return True if the tweet contains the keyword or has it as a whole tag, in upper or lower case."""
+    """Return True if the tweet contains the keyword or has it as a whole tag, in upper or lower case.
+
+    Raises:
+        SimulatorError: the tweet's content is not text.
+    """
     content, wanted = tweet["content"], keyword.lower()
     if not isinstance(content, str):
         raise SimulatorError("the content of a tweet is not text")

@@ -302,7 +302,7 @@ class VehicleControlAPI(ConfiguredService):
     @tool
     def get_current_speed(self) -> dict[str, float]:
         """Read the speed in kilometres an hour."""
-        return {"currentSpeed": self._random.uniform(*_SPEEDS_KMH)}
+        return {"currentSpeed": self._random.uniform(*_SPEEDS_KMH)}  # as in BFCL, random and not in the state
 
     @tool
     def get_outside_temperature_from_google(self) -> dict[str, object]:
