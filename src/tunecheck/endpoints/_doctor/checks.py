@@ -101,7 +101,8 @@ _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use", "tool_cal
 
 def _finish_reasons_are_true(answers: Answers) -> Diagnosis:
     """Check that whole answers and calls end with a finish reason that says so."""
-    said = answers["greeting"].completion.finish_reason
+    greeting = answers["greeting"].completion
+    said = greeting.finish_reason
     whole = (answer.completion for answer in answers.answered if not answer.ended_by_length)
     called = next((completion for completion in whole if completion.tool_calls), None)
     if said is None or (called is not None and called.finish_reason is None):
@@ -110,10 +111,11 @@ def _finish_reasons_are_true(answers: Answers) -> Diagnosis:
         return Diagnosis("warn", "no finish_reason is given: cut-off answers look whole")
     if called is not None and str(called.finish_reason).lower() not in _ENDS | _ENDS_OF_CALLS:
         return Diagnosis("warn", f"a whole call ends with finish_reason {clean(called.finish_reason)}")
-    if said.lower() not in _ENDS:
+    if said.lower() not in (_ENDS | _ENDS_OF_CALLS if greeting.tool_calls else _ENDS):
         return Diagnosis("warn", f"a whole answer ends with finish_reason {clean(said)}")
     of_call = "no whole call was made" if called is None else f"{clean(called.finish_reason)} after a call"
-    return Diagnosis("pass", f"{of_call}, {clean(said)} after a text")
+    of_text = "no text came" if greeting.tool_calls else f"{clean(said)} after a text"
+    return Diagnosis("pass", f"{of_call}, {of_text}")
 
 
 _STOP_TOKEN = re.compile(
