@@ -292,7 +292,10 @@ def _record(example: Example, form: str, *, paired: bool) -> Record:
 
 
 def _openai_record(example: Example, tools: Record, wanted: JSON, rejected: JSON) -> Record:
-    """Return the record for OpenAI; earlier assistant messages have weight 0, as they did not fail."""
+    """Return the record for OpenAI: a preference if a reply is rejected, otherwise a chat.
+
+    In a chat, earlier assistant messages have weight 0, because they did not fail.
+    """
     tools = tools if example.parallel is None or not tools else {**tools, "parallel_tool_calls": example.parallel}
     if rejected is not None:
         asked: Record = {"messages": [*example.asked], **tools}

@@ -82,15 +82,15 @@ class AzureEvaluator(Evaluator):
     # -- checks of inputs; each raises an EvaluationException that names the evaluator as its target
 
     def check_conversation(self, value: object) -> None:
-        """Check that a value is an object with messages."""
+        """Raise EvaluationException unless a value is an object with messages."""
         self._fits("conversation", "the conversation", value)
         assert isinstance(value, dict)
         self.check_text_or_messages("the conversation's list of messages", value["messages"])
 
     def check_text_or_messages(self, label: str, value: object) -> None:
-        """Check that a value is a text or a list of messages, and not empty. `label` names it in errors.
+        """Raise EvaluationException unless a value is a text or a list of messages, and not empty.
 
-        An assistant's calls of tools in `refused_tools` are refused, too.
+        `label` names the value in the error. An assistant's calls of tools in `refused_tools` are refused, too.
         """
         if value is None or (isinstance(value, (str, list)) and not value):
             raise self._lacking(f"{label} is missing or empty")
@@ -105,7 +105,10 @@ class AzureEvaluator(Evaluator):
                     raise mistake(told, ErrorCategory.NOT_APPLICABLE, self.error_target)
 
     def check_messages(self, value: object) -> None:
-        """Check that a value is a list of messages with known roles, with at least one user and one assistant."""
+        """Raise EvaluationException unless a value is a list of messages with known roles.
+
+        It must have at least one message of a user and one of an assistant.
+        """
         self._fits("messages", "messages", value)
 
     def check_definitions(self, value: object, *, required: bool = False) -> None:
@@ -131,7 +134,10 @@ class AzureEvaluator(Evaluator):
             self._fits("calls", "tool_calls", value)
 
     def _fits(self, kind: str, label: str, value: object) -> None:
-        """Check that a value fits the JSON Schema for its kind of input. `label` names it in the error."""
+        """Raise EvaluationException unless a value fits the JSON Schema for its kind of input.
+
+        `label` names it in the error.
+        """
         error = next(_validator(kind).iter_errors(plain(value)), None)
         if error is not None:
             place = "".join(f"[{step!r}]" for step in error.instance_path)
@@ -248,7 +254,7 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
 def over_turns(turns: Sequence[Verdict]) -> Verdict:
     """Merge the turns' verdicts: means of numbers, otherwise the last turn's value.
 
-    `evaluation_per_turn` has all values. A single turn's verdict is returned unchanged.
+    `evaluation_per_turn` has all values. A single verdict is returned unchanged; without turns, the verdict is empty.
     """
     if len(turns) == 1:
         return turns[0]

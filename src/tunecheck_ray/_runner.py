@@ -258,7 +258,10 @@ class RayDriver(ChunkDriver):
         return list(self._ray.wait(streams, num_returns=len(streams), timeout=0, fetch_local=False)[0])
 
     def _read(self, flight: _RayFlight) -> Iterator[Portion]:
-        """Yield the portions that a task has sent. If the task has ended, handle the rows that it left."""
+        """Yield the portions that a task has sent.
+
+        If the task has ended, its unfinished rows are queued for other tasks. An error of its code stops the run.
+        """
         errors = self._ray.exceptions
         try:
             while self._ready([flight.stream]):

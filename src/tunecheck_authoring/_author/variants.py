@@ -123,7 +123,10 @@ class RequestWriter:
         return f"the {field} that you got {self._which(producer, source)} I asked you to {request}"
 
     def _which(self, producer: PlannedCall, source: tuple[int, int]) -> str:
-        """Return the words that distinguish one of several calls of the same function."""
+        """Return the words before "I asked you": "when", or which time it was.
+
+        If the task has several calls of the producer's function, it was "the first time" or "the last time".
+        """
         places = [
             (turn, at)
             for turn, calls in enumerate(self._task.turns)

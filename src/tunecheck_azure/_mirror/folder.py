@@ -460,7 +460,10 @@ class MirrorFolder:
         return aside
 
     def _forget(self, state: MirrorState, there: dict[str, str]) -> None:
-        """Remove files that were removed from the storage and have not changed on this machine."""
+        """Remove files that were removed from the storage and have not changed on this machine.
+
+        A run that is no longer in the storage is removed as a whole, unless its journal has grown here.
+        """
         for name in [name for name in state.files if name not in there and not self._has_changed(state, name)]:
             del state.files[name]
             with raise_as(RunError, self.folder / name, "cannot be removed"):
