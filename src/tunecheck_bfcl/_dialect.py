@@ -75,7 +75,10 @@ class LeaderboardCheck(StateCheck):
         return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text")
 
     def verdict(self, given: Given) -> RowVerdict:
-        """Return the leaderboard's verdict on a conversation."""
+        """Return the leaderboard's verdict on a conversation: passed, or why its first wrong turn fails.
+
+        A turn fails without a call, with another state than the ground truth's, or if a result is missing.
+        """
         answered = LeaderboardAttempt(self.services, given.truth, role=given.model, named=given.named)
         truth = LeaderboardAttempt(self.services, given.truth, role=f"{given.model}_ground_truth")
         had: Results = Counter()

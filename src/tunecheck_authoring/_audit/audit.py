@@ -242,7 +242,7 @@ def audit(
 
 
 def _row_findings(row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]:
-    """Yield the findings about a row by itself."""
+    """Yield the findings about a row that need no other row: values, requests, needless calls, and parts not checked."""
     if dialogue.unknown is not None:
         yield found(row.name, "not_looked_at", dialogue.unknown)
     yield from value_findings(dialogue)

@@ -153,7 +153,10 @@ def _edit(name: str, text: str) -> dict[str, JSON]:
 
 
 def make_app(review: Review) -> web.Application:
-    """Return the review as an aiohttp application."""
+    """Return the review as an aiohttp application: the page, its findings, and the saving of decisions.
+
+    Each request needs the review's token and must come from this machine.
+    """
 
     async def page(request: web.Request) -> web.Response:
         """Return the page. Its address contains the token."""

@@ -192,7 +192,10 @@ def task_rows(
 
 
 def _row(name: str, task: AuthoredTask, variant: str, draft: Draft) -> RowLine:
-    """Return a draft as a row of the data set `name`."""
+    """Return a draft as a row of the data set `name`.
+
+    The row's id is that of the task, followed by the variant unless it is "base".
+    """
     task_id = f"{name}-{task.id}"
     return RowLine(
         id=task_id if variant == "base" else f"{task_id}-{variant}",

@@ -107,7 +107,7 @@ def _requests(task: AuthoredTask, persona: str) -> Iterator[WritingRequest]:
 
 
 def _problem(words: str, request: WritingRequest) -> str | None:
-    """Return why the writer's words are unusable, or None."""
+    """Return why the writer's words are unusable, or None: they must hold all values, no call, and not be too long."""
     if not words:
         return "nothing was written"
     if refuses(words):
