@@ -242,7 +242,10 @@ def audit(
 
 
 def _row_findings(row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]:
-    """Yield the findings about a row that need no other row: values, requests, needless calls, and parts not checked."""
+    """Yield the findings about a row that need no other row: values, requests and needless calls.
+
+    Parts of the row that cannot be checked are findings, too.
+    """
     if dialogue.unknown is not None:
         yield found(row.name, "not_looked_at", dialogue.unknown)
     yield from value_findings(dialogue)
