@@ -114,7 +114,7 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
         yield _iterations_table(comparison)
     if last.causes:  # those that grew come first, then those that shrank
         causes = sorted(last.causes, key=lambda each: (each.new <= each.base, -abs(each.new - each.base)))
-        yield _causes_table(last, comparison, causes[:_CAUSES])
+        yield _causes_table(last, comparison, causes[:_CAUSES], brief=True)
     primary = last.metrics[last.part_metric]
     if rows and primary.regressed:
         yield _row_list(primary, "regressed", "bad", rows)
@@ -273,14 +273,17 @@ def _detectable(kind: Kind, smallest: SmallestDifference | None) -> str:
     return "" if smallest is None else size_text(kind, smallest.value).removesuffix(" points")
 
 
-def _causes_table(against: RunComparison, comparison: Comparison, causes: Sequence[CauseChange]) -> Table:
+def _causes_table(
+    against: RunComparison, comparison: Comparison, causes: Sequence[CauseChange], *, brief: bool = False
+) -> Table:
     """Return a table of the paired rows by cause of failure: in each run, and in one run only."""
-    heads = ("why rows failed", "base", "new", "change", "base only", "new only", "adj. p", "")
+    only = () if brief else ("base only", "new only")
+    heads = ("why rows failed", "base", "new", "change", *only, "adj. p", "")
     rows: list[list[Cell]] = []
     for each in causes:
         shown = each.p_adjusted < 1 - comparison.confidence
         change = Words(f"{each.new - each.base:+,}", "dim" if not shown else "bad" if each.new > each.base else "good")
-        counts = [f"{each.only_base:,}", f"{each.only_new:,}", p_text(each.p_adjusted)]
+        counts = [f"{count:,}" for count in (each.only_base, each.only_new)[: len(only)]]
         rows.append(
             [
                 clean(each.title, 60),
@@ -288,11 +291,12 @@ def _causes_table(against: RunComparison, comparison: Comparison, causes: Sequen
                 f"{each.new:,}",
                 change,
                 *counts,
+                p_text(each.p_adjusted),
                 "serving" if each.side == "serving" else "",
             ]
         )
     left = len(against.causes) - len(causes)
-    return Table(heads, rows, "lrrrrrrl", below=f"and {plural(left, 'more cause')}" if left else "")
+    return Table(heads, rows, f"l{'r' * (len(heads) - 2)}l", below=f"and {plural(left, 'more cause')}" if left else "")
 
 
 def _iterations_table(comparison: Comparison) -> Table:

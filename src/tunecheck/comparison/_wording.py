@@ -221,10 +221,10 @@ def regression_text(selection: Selection, last: str) -> str:
 
 
 def row_text(change: RowChange, kind: Kind) -> str:
-    """Describe how a row changed: problems of serving and faults that came and went, or both numbers."""
+    """Describe how a row changed: problems of serving, else faults, that came and went, or both numbers."""
     before, after = serving_titles(change.base_causes), serving_titles(change.new_causes)
-    come = [*(each for each in after if each not in before), *change.come]
-    gone = [*(each for each in before if each not in after), *change.gone]
+    come = [each for each in after if each not in before] or change.come
+    gone = [each for each in before if each not in after] or change.gone
     said = [f"now: {'; '.join(come)}"] if come else []
     said += [f"no more: {'; '.join(gone)}"] if gone else []
     if kind != "binary" and change.base != change.new:
