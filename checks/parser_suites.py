@@ -78,7 +78,8 @@ Rule = Callable[[SuiteCase, Reading], bool]
 
 def _cut_off(case: SuiteCase, reading: Reading) -> bool:
     """A text that ends inside a call: its last call is reported as cut off. Servers return nothing, part or all."""
-    return reading.cause == "cut_off" and case.agrees(as_pairs(reading) + case.calls[len(reading.calls) :])
+    both = as_pairs(reading)[: len(case.calls)]
+    return reading.cause == "cut_off" and case.agrees(both + case.calls[len(both) :])
 
 
 def _in_thought(case: SuiteCase, reading: Reading) -> bool:
