@@ -12,6 +12,7 @@ from tunecheck.calls._strict_json import UnreadableError, decode_at, skip_space
 from tunecheck.formats._call_text import BEFORE, CALL, LABEL, CallScanner
 from tunecheck.formats._collector import NAMESPACE, CallCollector
 from tunecheck.formats._json_shapes import take_value
+from tunecheck.formats._marks import Marks, take_marked
 from tunecheck.formats._shapes import value_at
 from tunecheck.formats._spellings import ReadText, is_definition
 
@@ -43,10 +44,10 @@ _ID_LENGTH = 9  # Mistral's ids
 _PREFIX = re.compile(r"functions\.|function|assistant|commentary|[A-Za-z0-9]{9}")
 
 
-def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadText) -> bool:
+def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadText, marks: Marks) -> bool:
     """Collect the calls without marks in a text, and the rest of the text. Return False if there is no call.
 
-    The first call must begin before `limit`.
+    The first call must begin before `limit`, where the first mark is.
 
     Raises:
         UnreadableError: a tool is called by name, but its arguments cannot be read.
@@ -72,11 +73,13 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
         collector.spans.append((attempt.begun, end))
         collector.add_reading(attempt.reading())
         said = position = end
-        if candidate["action"]:
-            break  # the rest is the model's own guess of the tool's result
+        if candidate["action"]:  # the rest is the model's own guess of the tool's result
+            collector.add_text(body[said:])
+            return True
     if not collector.calls:
         return False
-    collector.add_text(body[said:])
+    if not take_marked(body[said:], collector, marks):
+        collector.add_text(body[said:])
     return True
 
 

@@ -208,13 +208,13 @@ class Profile:
         first = self._first(text, start, mark)
         position = self.shape.read(text, first, mark, collector)
         if "```" in text[start + len(mark) : first]:
-            position = _past(_FENCE_END, text, position)
+            position = past(_FENCE_END, text, position)
         while True:
-            following = _past(_SEPARATOR, text, position)
+            following = past(_SEPARATOR, text, position)
             closed = position
             while close := next((close for close in self.closes if text.startswith(close, following)), None):
                 closed = following + len(close)  # a model may repeat the closing mark
-                following = _past(_SEPARATOR, text, closed)
+                following = past(_SEPARATOR, text, closed)
             if closed > position:
                 return closed
             if not (self.several or not mark) or not self.shape.begins(text, following, collector):
@@ -232,14 +232,15 @@ class Profile:
         listed = not text.startswith(mark, collector.begun)
         start = collector.begun if listed else self._first(text, collector.begun, mark)
         end = find_close(text, start) if (listed or self.several) and text.startswith("{", start) else None
-        following = len(text) if end is None else _past(_SEPARATOR, text, end)
+        following = len(text) if end is None else past(_SEPARATOR, text, end)
         return following if self.shape.begins(text, following, collector) else None
 
     def _first(self, text: str, start: int, mark: str) -> int:
         inside = self.inside or mark in self.inner or mark in self.within
-        return start if inside else _past(_OPENING, text, start + len(mark))
+        return start if inside else past(_OPENING, text, start + len(mark))
 
 
-def _past(pattern: re.Pattern[str], text: str, position: int) -> int:
+def past(pattern: re.Pattern[str], text: str, position: int) -> int:
+    """Return the end of the pattern at this position, or the position itself if the pattern does not match."""
     found = pattern.match(text, position)
     return found.end() if found else position

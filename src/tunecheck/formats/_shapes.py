@@ -17,10 +17,11 @@ from tunecheck.calls._strict_json import (
 )
 from tunecheck.formats._call_text import CALL, calls_at
 from tunecheck.formats._collector import CallCollector, no_call
-from tunecheck.formats._profiles import TextShape
+from tunecheck.formats._profiles import TextShape, past
 from tunecheck.formats._spellings import take_named
 
 _CALL = re.compile(rf"\[?\s*+{CALL}")
+_NOTHING = re.compile("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class NamedCalls:
 
     head: re.Pattern[str]
     first: str = ""
-    last: re.Pattern[str] | None = None
+    last: re.Pattern[str] = _NOTHING
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """Return whether `first` or the head of a call is here."""
@@ -103,18 +104,15 @@ class NamedCalls:
             raise no_call(mark, text, position)
         arguments: JSON = None
         name, position = head["name"], head.end()
+        closing = text[position : past(self.last, text, position)].strip()
         if text.startswith("{", position):
             arguments, position = decode_at(text, position)
-        elif head.groupdict().get("empty") is None and text[position : self._end(text, position)].strip()[:1] != "<":
+        elif head.groupdict().get("empty") is None and not closing.startswith("<"):
             kind = UnreadableError if text[position:].strip() else CutOffError
             raise kind(f"{mark}{quoted(name)} has no arguments at {place(text, position)}")
         name = collector.counted(name, arguments) if name.isdigit() and not collector.knows(name) else name
         collector.add(collector.format, name, arguments, head.groupdict().get("id"))
-        return self._end(text, position)
-
-    def _end(self, text: str, position: int) -> int:
-        last = self.last.match(text, position) if self.last else None
-        return last.end() if last else position
+        return past(self.last, text, position)
 
 
 @dataclass(frozen=True, slots=True)

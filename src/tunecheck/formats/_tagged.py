@@ -2,6 +2,7 @@
 
 import functools
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from html import unescape
 from typing import ClassVar
@@ -20,6 +21,7 @@ from tunecheck.calls._strict_json import (
     skip_space,
 )
 from tunecheck.formats._collector import CallCollector, no_call
+from tunecheck.formats._profiles import past
 
 _SPACE = re.compile(r"\s*+")
 _LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
@@ -126,9 +128,10 @@ class TaggedCalls:
                     continue
             kind = opening.groupdict().get("kind")
             parameter = schema and schema.property(key)
-            arguments[key] = value
-            if kind not in ("string", "true"):
-                arguments[key] = _guess_value(value) if kind else _convert(value, parameter, guess=guess)
+            arguments[key] = value if kind else _convert(value, parameter, guess=guess)
+            if kind not in (None, "string", "true"):
+                with suppress(UnreadableError):  # not JSON: text, as in the servers' parsers
+                    arguments[key] = decode(value)
             position = skip_space(text, position)
         return arguments, position
 
@@ -206,8 +209,7 @@ class TreeCalls:
             raise no_call(mark, text, position)
         value, position = self._inside(text, head.end(), self.last, collector.schema(head["name"]), 0)
         collector.add(collector.format, head["name"], value if isinstance(value, dict) else {})
-        end = self.end.match(text, position)
-        return end.end() if end else position
+        return past(self.end, text, position)
 
     def _inside(self, text: str, start: int, last: str, schema: Schema | None, depth: int) -> tuple[JSON, int]:
         """Read elements or text up to a closing tag."""

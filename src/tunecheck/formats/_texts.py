@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
+from tunecheck import _json as jsontext
 from tunecheck.calls._model import Reading
 from tunecheck.calls._python_text import NAME, literal_at
 from tunecheck.calls._schemas import ToolDefinitions
@@ -14,7 +15,6 @@ from tunecheck.calls._strict_json import (
     ThoughtCallError,
     UnreadableError,
     check_size,
-    decode,
     decode_at,
     place,
     quoted,
@@ -169,7 +169,7 @@ class TextReader:
                 if not self._take_among_text(body[end:], collector, marks):
                     collector.add_text(body[end:])
                 return True
-            if _is_json(body):
+            if jsontext.value_of(body) is not None:
                 return False  # data, even if its texts contain marks
         return self._take_among_text(body, collector, marks)
 
@@ -180,7 +180,7 @@ class TextReader:
         return (
             self._take_fence(body, unmarked, collector)
             or self._take_embedded(body, unmarked, collector)
-            or (collector.gated and take_bare(body, unmarked, collector, self.read))
+            or (collector.gated and take_bare(body, unmarked, collector, self.read, marks))
             or take_marked(body, collector, marks)
         )
 
@@ -292,14 +292,6 @@ def _plain(text: str) -> str:
 def _announces(body: str, position: int) -> bool:
     keys = any(key.search(body, position) for key in _ANNOUNCING_KEYS)
     return keys or any(start.match(body, position) for start in _ANNOUNCING_STARTS)
-
-
-def _is_json(body: str) -> bool:
-    try:
-        decode(body)
-    except UnreadableError:
-        return False
-    return True
 
 
 def _take_call_list(body: str, position: int, collector: CallCollector) -> int | None:
