@@ -55,7 +55,6 @@ class ApiDocument:
         if not version.startswith(("2.", "3.0", "3.1", "3.2")):
             raise ConfigurationError(f"{path}: its version {version!r} is unknown; known: 2.0, 3.0, 3.1")
         self.root: Node = content
-        self.is_swagger = version.startswith("2.")
 
     def at(self, value: JSON | Node) -> Node:
         """Return the object that a value is or refers to, or an empty object if it is none."""
