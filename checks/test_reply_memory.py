@@ -121,9 +121,9 @@ def test_a_reply_that_is_no_answer_costs_at_most_four_times_its_size(tmp_path: P
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_an_answer_of_one_text_costs_four_times_its_size_on_disk_and_twelve_in_memory(
+def test_an_answer_of_one_text_costs_three_times_its_size_on_disk_and_twelve_in_memory(
     tmp_path: Path, text: str
 ) -> None:
     memory, space = cost(tmp_path, Step(200, _JSON, TEXTS[text]))
     assert memory <= 12
-    assert space <= 4.05  # the pages of the report included
+    assert space <= 3.05  # the pages of the report included

@@ -332,13 +332,21 @@ class Header(msgspec.Struct, tag_field="k", tag="journal", frozen=True):
     format_version: int = FORMAT_VERSION
 
 
-class Answer(msgspec.Struct, tag_field="k", tag="answer", frozen=True):
-    """A target's answer to the row with index `i`; `h` is the hash of its inputs."""
+class Answer(msgspec.Struct, tag_field="k", tag="answer", frozen=True, omit_defaults=True):
+    """A target's answer to the row with index `i`; `h` is the hash of its inputs.
+
+    `same` names the column that is left out of `out`, because it is equal to `response`: `text` or `tool_calls`.
+    """
 
     i: int
     id: str
     h: str | None
     out: dict[str, JSON]
+    same: str | None = None
+
+
+FIRST_COLUMNS = ["response", "text", "tool_calls"]
+"""The first columns of an endpoint's answer: `response` is equal to one of the others."""
 
 
 class Step(msgspec.Struct, tag_field="k", tag="step", frozen=True):

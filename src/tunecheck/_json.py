@@ -32,6 +32,8 @@ _FLOAT_BITS = sys.float_info.max_exp
 _LONG_NUMBER, _DIGITS = b"0" * 4_000, bytes.maketrans(b"123456789", b"0" * 9)
 """A pattern of 4,000 zeros, and a table that turns all digits to zeros: together they find long numbers."""
 
+_PIECE = 1 << 20
+
 _LINE_ENDS = tuple((end.encode(), b"\\u%04x" % ord(end)) for end in "\x85\u2028\u2029")
 
 _MAX_PATH = 200
@@ -73,11 +75,17 @@ def loads_part(text: bytes, keys: Container[str]) -> JSON:
         if not text.isascii():  # unparsed values are not checked for valid UTF-8
             text.decode()
         # A number of thousands of digits must be refused, also in a value that is not parsed.
-        if len(text) > len(_LONG_NUMBER) and _LONG_NUMBER in text.translate(_DIGITS):
+        if _has_long_number(text):
             return loads(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return loads(text)
     return {key: loads(value) if key in keys else value for key, value in values.items()}  # type: ignore[misc]
+
+
+def _has_long_number(text: bytes) -> bool:
+    """Return whether a text has 4,000 digits in a row. Long texts are searched in pieces, which saves a whole copy."""
+    starts = range(0, len(text) - len(_LONG_NUMBER), _PIECE)
+    return any(_LONG_NUMBER in text[at : at + _PIECE + len(_LONG_NUMBER)].translate(_DIGITS) for at in starts)
 
 
 @contextlib.contextmanager

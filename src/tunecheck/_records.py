@@ -20,6 +20,7 @@ from zlib import crc32
 from tunecheck._disk import MOST_IN_A_LINE, lines, lock, open_regular, read_regular
 from tunecheck._errors import RunError
 from tunecheck._files import (
+    FIRST_COLUMNS,
     MOST_COUNTED,
     Accepted,
     Answer,
@@ -336,7 +337,12 @@ class Journal:
 
     def answer(self, index: int, row_id: str, input_hash: str | None, columns: Mapping[str, JSON]) -> None:
         """Record a target's answer to a row."""
-        self._append(Answer(index, row_id, input_hash, dict(columns)), index)
+        out = dict(columns)
+        others = FIRST_COLUMNS[1:] if [*out][:3] == FIRST_COLUMNS else []
+        same = next((name for name in others if out[name] is not None and out[name] == out["response"]), None)
+        if same is not None:
+            del out[same]
+        self._append(Answer(index, row_id, input_hash, out, same), index)
 
     def step(self, index: int, row_id: str, input_hash: str | None, part: str, value: JSON) -> None:
         """Record a finished part of the answer to a row."""

@@ -13,7 +13,7 @@ import msgspec
 
 from tunecheck._disk import open_regular
 from tunecheck._errors import ConfigurationError, raise_as
-from tunecheck._files import Count, Failure, RowVerdicts, check_first_record
+from tunecheck._files import FIRST_COLUMNS, Count, Failure, RowVerdicts, check_first_record
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import plural
 from tunecheck._records import Damage, WholeRecords
@@ -225,7 +225,15 @@ class JournalReader:
             return None
         record = self._read(place.offset)
         columns = record.get("out")
-        return columns if record.get("h") == input_hash and isinstance(columns, dict) else None
+        if record.get("h") != input_hash or not isinstance(columns, dict):
+            return None
+        if (same := record.get("same")) in FIRST_COLUMNS:
+            columns = {
+                **{name: columns.get(name) for name in FIRST_COLUMNS},
+                str(same): columns.get("response"),
+                **columns,
+            }
+        return columns
 
     def failure(self, index: int, stage: str) -> Failure | None:
         """Return this session's failure of a stage (`target`, or an evaluator's name) on a row, or None."""
