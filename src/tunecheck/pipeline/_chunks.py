@@ -45,9 +45,6 @@ _SIGN_OF_LIFE_S = 2.0
 """After this many seconds without output, an empty portion shows the driver that the process is alive."""
 
 
-_GATHERED_S = 0.02
-"""Output is collected for this time before it is sent, because a portion costs as much CPU time as a row."""
-
 _PREFIX = "tunecheck-chunk-"
 
 _SURELY_BEGUN_S = 60.0
@@ -139,10 +136,6 @@ class _Outbox:
             self._end_work = True
             self._news.notify()
 
-    def _is_large(self) -> bool:
-        """Return whether the portion's calls take half of the room, so that new calls would soon have to wait."""
-        return 2 * max(self._portion.answered, self._portion.asked) >= self._room
-
     def portions(self) -> Iterator[Portion]:
         """Yield portions as they become available, and an empty one every few seconds, until the end.
 
@@ -151,8 +144,7 @@ class _Outbox:
         ended = False
         while not ended:
             with self._news:
-                if self._news.wait_for(lambda: self._end_work or self._portion != Portion(), _SIGN_OF_LIFE_S):
-                    self._news.wait_for(lambda: self._end_work or self._is_large(), _GATHERED_S)
+                self._news.wait_for(lambda: self._end_work or self._portion != Portion(), _SIGN_OF_LIFE_S)
                 taken, self._portion, ended = self._portion, Portion(), self._end_work
             yield taken
             with self._news:
