@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.comparison_parts import declares, row as result_row, verdict, write_run
+from tests.conftest import ROOT
 from tests.report_parts import (
     Looked,
     browser_at_work,
@@ -478,11 +479,19 @@ def test_a_page_of_several_runs_opens_on_the_recommended_one_and_on_the_slice_th
         assert looked.texts(".slices li.bad .label")[0] == "city=c5 40 rows"
         assert looked.texts(".slices figcaption") == ["match: new − base, points (95% intervals)"]
         assert looked.texts(".broken h3") == ["First regressed rows"]
-        rounded = looked.page.evaluate("[1.25, 1.75, 0.35, 12.5, -0.25].map((value) => rounded(value, 1))")
-        assert rounded == [f"{value:.1f}" for value in (1.25, 1.75, 0.35, 12.5, -0.25)]
         looked.page.locator(".broken button").first.click()
         looked.page.wait_for_selector("dialog[open] .row-body")
         assert looked.texts("#row-title") == ["q30"]
+
+
+def test_the_page_rounds_as_python_does(browser: Browser, tmp_path: Path) -> None:
+    script = (ROOT / "src" / "tunecheck" / "report" / "browser" / "dom.js").read_text("utf-8")
+    function = script[script.index("function rounded") : script.index("/** A number in few digits. */")]
+    page = browser.new_page()
+    values = (1.25, 1.75, 0.35, 12.5, -0.25)
+    found = page.evaluate(f"(values) => {{ {function} return values.map((value) => rounded(value, 1)); }}", [*values])
+    page.close()
+    assert found == [f"{value:.1f}" for value in values]
 
 
 def test_the_column_that_held_the_answers_is_not_shown_as_expected(browser: Browser, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tunecheck.formats._profiles import Profile, TextShape, Thought, ToolPrompt
-from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls
+from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
 from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 
 ANSWERS = ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>", "<|START_RESPONSE|>")
@@ -19,6 +19,7 @@ _KINDS: dict[str, type[TextShape]] = {
     "json": JsonCalls,
     "named": NamedCalls,
     "python": PythonCalls,
+    "python_tag": PythonTagCalls,
     "glaive": GlaiveCalls,
     "tagged": TaggedCalls,
     "tree": TreeCalls,

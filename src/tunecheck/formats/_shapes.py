@@ -145,6 +145,22 @@ class PythonCalls:
 
 
 @dataclass(frozen=True, slots=True)
+class PythonTagCalls:
+    """Llama's calls after `<|python_tag|>`: JSON objects, or calls in Python's syntax with no text after them."""
+
+    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
+        """Return whether an object is here. A further call in Python's syntax would be text or code."""
+        return text.startswith("{", position)
+
+    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
+        """Read one object, or calls in Python's syntax."""
+        python = PythonCalls(alone=True)
+        if python.begins(text, position, collector) or not text.startswith(("{", "["), position):
+            return python.read(text, position, mark, collector)
+        return JsonCalls().read(text, position, mark, collector)
+
+
+@dataclass(frozen=True, slots=True)
 class AnyOf:
     """Several shapes: the first shape that begins here is read, or the first of all if none does."""
 
