@@ -195,7 +195,10 @@ def lock(path: Path, holder: str) -> BinaryIO:
 
 
 def is_held(path: Path) -> bool:
-    """Return True if a process holds the lock of a file, or if that cannot be tested; False if there is no file."""
+    """Return True if a process holds the lock of a file, or if that cannot be tested.
+
+    False if no process holds it at one of two tries, or if there is no lock file.
+    """
     locked = _lock_path(path)
     try:
         # Network file systems can lock only a file that is open for writing.

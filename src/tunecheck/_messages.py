@@ -87,7 +87,7 @@ def cut_middle(text: str, most: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text without control characters and invisible marks; spaces are kept."""
+    """Return a text without control characters and invisible marks; tabs and line ends become spaces."""
     if text.isprintable():  # a hundred times as fast as the check below, and true of most texts
         return text
     return "".join(

@@ -96,7 +96,9 @@ class WorkerProcess:
             while True:
                 length, number = _HEADER.unpack(await pipe.readexactly(_HEADER.size))
                 if length > _LONGEST:
-                    raise ValueError("the worker process sent an invalid frame")
+                    raise ValueError(
+                        "the worker process sent data that is not a reply; code in it may have written to the pipe"
+                    )
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
                 if number in self._waiting and not self._waiting[number].done():
                     self._waiting[number].set_result(value)

@@ -85,7 +85,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     )
     isolated: bool = flag("Run each test in its own conversation, without filler or waits.", _TESTING)
     clock: str | None = option(
-        "virtual: waits take no time (default); mirrored: the agent is told of them; real: the run waits.",
+        "virtual: waits take no time (default); mirrored: messages tell the agent about them; real: the run waits.",
         "CLOCK",
         _TESTING,
     )

@@ -187,7 +187,7 @@ def test_a_pipe_is_no_evaluator_and_is_not_waited_for(workspace: Path) -> None:
 
 def test_an_unknown_name_says_what_was_probably_meant() -> None:
     with pytest.raises(
-        PluginError, match="no plugin 'function_cal_match' among the evaluators; did you mean 'function_c"
+        PluginError, match="no plug-in 'function_cal_match' among the evaluators; did you mean 'function_c"
     ):
         find(GROUP, "function_cal_match")
 
@@ -230,7 +230,7 @@ def test_a_plugin_whose_package_is_missing_is_skipped_and_an_unknown_name_speaks
     assert ("acme", "the package acme_pack is not installed") in [
         (each.name, each.problem) for each in absent_plugins()
     ]
-    with pytest.raises(PluginError, match=r"no plugin 'acme_length' .* not installed: acme \(acme_pack\)"):
+    with pytest.raises(PluginError, match=r"no plug-in 'acme_length' .* not installed: acme \(acme_pack\)"):
         find(GROUP, "acme_length")
 
 

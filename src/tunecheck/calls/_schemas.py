@@ -490,7 +490,9 @@ class _CompiledSchema:
         self.places += 1
         self.depth = max(self.depth, depth)
         if self.places > _MOST_PLACES or depth > _DEEPEST:
-            raise ValueError("with its references expanded, the schema is too large or nested too deeply")
+            raise ValueError(
+                "the schema of the parameters is too large or nested too deeply once its references are expanded"
+            )
         if isinstance(node, list):
             for item in node:
                 self._visit(item, followed, depth + 1)

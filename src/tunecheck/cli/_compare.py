@@ -69,8 +69,8 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
 class SelectOptions(DecisionOptions, JsonOptions, ResultsOptions):
     runs: list[str] = argument("Runs to choose from, in order, named as for `compare`.", "RUN RUN [MORE…]")
     metric: str | None = option(
-        "Metric that decides, as metrics.json names it; default: the data's primary metric, else the one with "
-        "the most rows.",
+        "Metric that decides, as metrics.json names it; default: the data's primary metric, else match if rows have "
+        "calls, else the first evaluator.",
         "M",
         STATISTICS,
     )

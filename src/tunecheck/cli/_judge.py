@@ -44,7 +44,7 @@ class CalibrateOptions(EvaluatorOptions, ResumableOptions):
         _LABELS,
     )
     label_threshold: float | None = option(
-        "Labels from this number on pass; default: the evaluator's threshold.", "N", _LABELS
+        "The lowest label that counts as passed; default: the evaluator's threshold.", "N", _LABELS
     )
     limit: int | None = option("Use only the first N rows.", "N", _LABELS, least=1)
     evaluator: str | None = option("A name from `tunecheck plugins`.", "NAME", SCORING)

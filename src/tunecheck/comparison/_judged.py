@@ -139,7 +139,9 @@ def _worth(rate: Estimate) -> float:
 def correct_judge_errors(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
     """Correct a metric for its judge's known errors.
 
-    A metric of an uncalibrated judge is only marked. If the runs have different judges, the difference is dropped.
+    A metric of an uncalibrated judge is only marked as `uncalibrated`. A mean, or a slice, of a calibrated judge is
+    marked as `scores`, because labels of all rows do not correct it. If the runs have different judges, the difference
+    is dropped.
     """
     before, after = (table.evaluators[metric.evaluator].judge for table in (base, new))
     if before is None or after is None:

@@ -415,7 +415,11 @@ class _Weighed:
         return needed_text(self.metric.difference.n, self._rows_needed())
 
     def _rows_needed(self) -> int | None:
-        """Estimate how many rows would show this difference, or that it is irrelevant; None if no number does."""
+        """Estimate how many rows would decide; None if no number of rows would.
+
+        Either they show the difference, or they show that it is too small to matter. If there is too little data for a
+        verdict, the result is at least the number of rows that a verdict needs.
+        """
         margin, difference = self.pair.settings.margin, self.metric.difference
         found = rows_needed(self.metric, margin or 0.0)
         if found is not None and margin is None:  # the corrected test needs more rows

@@ -201,7 +201,10 @@ def _blocks(form: str) -> Sequence[tuple[int, str]]:
 
 
 def _parts(form: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a text with a secret or a part of it (at least 12 characters, or 127 of a long secret)."""
+    """Yield the spans of a text that contain a secret in this form, or a part of it of at least 12 characters.
+
+    Of a secret with more than 256 characters, a part is found if it contains a whole block of 64: surely from 127 on.
+    """
     for begin, block in _blocks(form):
         at = text.find(block)
         while at >= 0:

@@ -258,7 +258,11 @@ class StateCheck:
         return failure or PASSED
 
     def _turns(self, result: Sequence[object], mode: CallMode, episode: Episode) -> list[Turn]:
-        """Return the calls by turn and step; in strict judgement, the executed calls, if the episode shows them."""
+        """Return the calls of a response by turn and step.
+
+        A strict judgement takes the calls that were executed in each step. A step that the episode does not record
+        keeps the calls of the response.
+        """
         steps = [turn if isinstance(turn, list) else [] for turn in result]
         decoded = [[self.decode(step, mode) for step in turn] for turn in steps]
         if not self.strict:

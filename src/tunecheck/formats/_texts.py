@@ -260,7 +260,13 @@ class TextReader:
         return True
 
     def _take_embedded(self, body: str, limit: int, collector: CallCollector) -> bool:
-        """Read `{"tool_uses": …}` inside other text, because prose never contains it by chance."""
+        """Read each `{"tool_uses": …}` inside other text, the first before `limit`. Return False if there is no call.
+
+        An unreadable one is an error and not prose, because prose never contains such a key by chance.
+
+        Raises:
+            UnreadableError: one of them is not JSON or holds an unreadable call.
+        """
         held = collector.fresh()
         position = 0
         opening = _USES.search(body, 0, limit)
@@ -295,7 +301,14 @@ def _announces(body: str, position: int) -> bool:
 
 
 def _take_call_list(body: str, position: int, collector: CallCollector) -> int | None:
-    """Read `[f(a=1)]` if it ends its line. A link in Markdown or a remark in brackets is prose."""
+    """Read `[f(a=1)]` if it ends its line; return the position after it.
+
+    None if it is prose, such as a link in Markdown or a remark in brackets. A gated collector takes only calls of known
+    tools.
+
+    Raises:
+        UnreadableError: it is surely a list of calls, but an unreadable one.
+    """
     name = _CALL_LIST.match(body, position)
     if collector.gated and name and not collector.knows(name[1]):
         return None

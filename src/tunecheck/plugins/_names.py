@@ -183,7 +183,7 @@ def find(
     named = [each for each in candidates if each.name == name]
     if not named:
         hint = did_you_mean(name, (each.name for each in candidates)) + absence_hint()
-        raise PluginError(f"there is no plugin {name!r} among the {kind}{hint}")
+        raise PluginError(f"there is no plug-in {name!r} among the {kind}{hint}")
     if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
         raise PluginError(
             f"two {kind} have the name {name!r}: {named[0].origin} and {named[1].origin}; rename or remove one"

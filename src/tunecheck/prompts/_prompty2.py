@@ -263,7 +263,7 @@ def read_prompty2(file: PromptFile) -> Prompt:
     template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)
     threads = [each.name for each in properties if each.kind == "thread"]
     if threads and not any(each.name in template.names for each in properties if each.kind in _RICH):
-        # A conversation that the template does not mention is added at the end.
+        # A template that mentions none of its conversations and images gets the conversations at its end.
         end = "" if body.endswith("\n") else "\n"
         body += f"{end}user:\n" + "\n".join(f"{{{{{name}}}}}" for name in threads)
         template = Template(body, lambda line: file.where(line + blank), _RoleHeaders(strict), language)

@@ -80,6 +80,7 @@ def side_by_side(sides: AnswerComparison, read: Reading | None = None) -> SideBy
     tools = tools_of(sides.tools)
     wanted, made = read or _read(sides.ground_truth, tools), _read(sides.response, tools)
     read = wanted
+    # `alternatives` is None if the evaluator does not say whether the ground truth is a list of accepted answers.
     judged, alternatives = sides.judged, sides.judged is not None and sides.judged.alternatives
     accepted = _possible_answers(sides.ground_truth) if alternatives is not False or judged is None else ()
     if accepted:
@@ -132,7 +133,10 @@ def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
 
 
 def _words(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
-    """Return a side's text, other data and reading problem, and the number of calls beyond those shown."""
+    """Describe the response or the ground truth beside its calls: text, other data, problem, number of calls not shown.
+
+    `value` is the column that was read; `text` is the answer's text if it is in a column of its own.
+    """
     words = reading.text if reading.calls else value
     if isinstance(text, str) and text.strip() and text != words:
         words = f"{words}\n{text}" if isinstance(words, str) and words.strip() else text

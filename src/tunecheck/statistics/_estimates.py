@@ -204,9 +204,10 @@ def means(
 def _degrees_of_freedom(values: Floats, groups: RowGroups | None) -> int:
     """Return the degrees of freedom of the spread: the number of rows or clusters less one.
 
-    If most rows share one score (such as a change of 0), only the other rows determine the spread. If they are
-    fewer than 100 and less than half, the degrees are their number less one. For such rows, bootstrap intervals are too
-    narrow: with ten changed rows of 200, a 95% interval covers 75% to 90% (`benchmarks/comparison_coverage.py`).
+    If most rows share one score (such as a change of 0), only the other rows determine the spread. If they are fewer
+    than 100, and less than half of all rows or clusters, the degrees are their number less one. For such rows,
+    bootstrap intervals are too narrow: with ten changed rows of 200, a 95% interval covers 75% to 90%
+    (`benchmarks/comparison_coverage.py`).
     """
     # Values that differ only by rounding errors count as equal.
     _, kind, counts = numpy.unique(
@@ -262,10 +263,13 @@ def _within(low: float, high: float, limits: Bounds, value: float) -> Bounds:
 
 
 def _constant_mean(value: float, n: int, count: int | None, bounds: Bounds | None, confidence: float) -> Estimate:
-    """Return the estimate of a mean if all scores are the same; it has an interval only within known bounds."""
+    """Return the estimate of a mean if all scores are the same; it has an interval only within known bounds.
+
+    `n` is the number of rows, `count` the number of clusters, or None without clusters.
+    """
     limits = None if bounds is None or count == 1 else constant_interval(value, count or n, bounds, confidence)
     if limits is not None:
-        return Estimate(value, *limits, n, confidence, "Wilson of no other score", 0.0, count)
+        return Estimate(value, *limits, n, confidence, "Wilson, for no row with another score", 0.0, count)
     remark = "there is only one row" if n == 1 else NO_SPREAD
     return Estimate(value, None, None, n, confidence, "none", None if n == 1 else 0.0, count, remark)
 

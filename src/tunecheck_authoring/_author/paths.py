@@ -176,10 +176,7 @@ class _Walk:
         )
 
     def _candidates(self) -> list[str]:
-        """Return a few functions to try next, rarely used ones first.
-
-        Those that use the last result come before them.
-        """
+        """Return the few least used functions to try next; of these, those that can use the last result come first."""
         made = Counter(call.name for call in self._session.calls)
         free = [name for name in self._usable if made[name] < _MOST_OF_ONE]
         rarest = self._rarest(free, _CANDIDATES)
@@ -225,7 +222,7 @@ class _Walk:
         return bool(step.changes) if self._graph.functions[name].writes else step.result.text not in texts
 
     def _overwrites(self, step: Called, turn: int) -> bool:
-        """True if a call overwrites all changes of an earlier call of the turn."""
+        """True if a call overwrites all changes of an earlier call of the turn. The call is the last step so far."""
         changed = {change.path for change in step.changes}
         in_turn = len(self._turns[turn])
         earlier = self._session.steps[-1 - in_turn : -1]

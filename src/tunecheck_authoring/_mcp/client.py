@@ -374,7 +374,7 @@ def _object(text: str) -> Message:
 
 
 def files_in(folder: Path) -> dict[str, JSON] | None:
-    """Return the content of each file by its path in calls and answers; a folder's content is None.
+    """Return the content of each file by the path that calls and answers use for it; a folder's content is None.
 
     Returns None if the files have more than a megabyte together, or the folder has anything but files and folders.
     """

@@ -62,7 +62,9 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
     """
     wheel = _fetch(scratch / "fetched") if wheel is None else wheel
     if not wheel.is_file():
-        raise DataError(f"there is no wheel {wheel}; for an unpacked copy or a clone, give --data FOLDER")
+        raise DataError(
+            f"there is no wheel {wheel}; if you have the data in a folder, leave `bfcl get` out and give --data FOLDER"
+        )
     with wheel.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != WHEEL_SHA256:
