@@ -45,6 +45,10 @@ _SIGN_OF_LIFE_S = 2.0
 """After this many seconds without output, an empty portion shows the driver that the process is alive."""
 
 
+_CONFIRMED_S = 0.05
+"""After this many seconds without output, an empty portion shows that the driver has journaled the one before."""
+
+
 _PREFIX = "tunecheck-chunk-"
 
 _SURELY_BEGUN_S = 60.0
@@ -139,16 +143,19 @@ class _Outbox:
     def portions(self) -> Iterator[Portion]:
         """Yield portions as they become available, and an empty one every few seconds, until the end.
 
-        When the caller requests the next portion, the driver has read the previous one.
+        When the caller requests the next portion, the driver has read the previous one, but may not have journaled it
+        yet. So its calls count as in flight until the driver has read one more portion, if need be an empty one.
         """
-        ended = False
+        ended, read = False, Portion()
         while not ended:
+            patience = _CONFIRMED_S if read.answered or read.asked else _SIGN_OF_LIFE_S
             with self._news:
-                self._news.wait_for(lambda: self._end_work or self._portion != Portion(), _SIGN_OF_LIFE_S)
+                self._news.wait_for(lambda: self._end_work or self._portion != Portion(), patience)
                 taken, self._portion, ended = self._portion, Portion(), self._end_work
             yield taken
             with self._news:
-                self._in_flight.subtract({"answered": taken.answered, "asked": taken.asked})
+                self._in_flight.subtract({"answered": read.answered, "asked": read.asked})
+            read = taken
 
 
 class _StreamedJournal(Journal):
