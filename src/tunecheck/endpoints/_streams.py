@@ -190,7 +190,9 @@ class _StreamedAnswer:
             UnreadableReplyError: the stream has another form, or ended before the answer.
         """
         if not self.begun and self.others:
-            raise UnreadableReplyError("streams, but not as pieces of chat completions: omit stream:", lasting=True)
+            raise UnreadableReplyError(
+                "streams its answers, but not as pieces of chat completions: return whole ones", lasting=True
+            )
         if not self.begun or not (self.done or self.finish_reason):
             raise UnreadableReplyError("its stream broke off before the answer's end")
         message: dict[str, JSON] = {"role": "assistant", "content": None}
