@@ -261,7 +261,7 @@ class ResourceModel:
         ]
 
     def _references(self, operation: ApiOperation, kind: ResourceKind, key: str | None) -> Iterator[tuple[str, str]]:
-        """Yield each parameter with the key of another record, with that record's kind: `petId` if there are pets."""
+        """Yield each parameter that holds the key of another record, and that record's kind: `petId` and `pet`."""
         for name, parameter in operation.parameters.items():
             other = referred_kind(parameter.original, self.kinds)
             if name == key or parameter.place == "path" or other is None:

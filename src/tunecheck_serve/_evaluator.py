@@ -126,7 +126,7 @@ class ServedEvaluator(Service):
 
 
 def _columns(data: JSON) -> Mapping[str, JSON]:
-    """Return the row's columns: `item` and `sample` together, or without both the whole object.
+    """Return the row's columns: those of `item` and `sample`; if the object has neither, its own keys.
 
     `output_text` of the sample is the default `response`.
 

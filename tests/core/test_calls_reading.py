@@ -45,7 +45,7 @@ def seen(reading: Reading) -> dict[str, Any]:
 
 
 @cases("calls")
-def test_values_are_read_as_the_table_says(value: Any, tools: Any, format: str | None, then: dict[str, Any]) -> None:
+def test_a_value_gives_these_calls(value: Any, tools: Any, format: str | None, then: dict[str, Any]) -> None:
     options = {"format": format} if format else {}
     everything = seen(read_calls(value, tools=TOOLS[tools] if isinstance(tools, str) else tools, **options))
     found = {key: everything[key] for key in then}

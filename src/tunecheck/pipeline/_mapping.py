@@ -84,7 +84,7 @@ def _parse(value: object, where: str) -> Mapped:
             return Constant(plain(value))
         except TypeError as error:
             raise ConfigurationError(f"{where}: write a reference or a JSON value: {error}") from None
-    reference = _read_reference(value.strip())
+    reference = read_reference(value.strip())
     if reference is not None:
         return reference
     shown, hint = value[:200], "; write ${data.column}, ${data.a.b[0]}, ${data['a column']} or ${target.response}"
@@ -95,7 +95,7 @@ def _parse(value: object, where: str) -> Mapped:
     raise ConfigurationError(f"{where}: {shown!r} is not a reference{hint}")
 
 
-def _read_reference(text: str) -> Reference | None:
+def read_reference(text: str) -> Reference | None:
     """Return the reference that `${data.…}` or `${target.…}` writes; None for any other text."""
     if not (text.startswith("${") and text.endswith("}")):
         return None

@@ -269,7 +269,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     concat = staticmethod(join)
 
     def __init__(self, language: LanguageName) -> None:
-        """Set up Jinja for templates in this language, with the marking filters and without random ones."""
+        """Set up Jinja for this language, with filters that mark the template's own text; `random` is left out."""
         super().__init__(
             trim_blocks=language == "jinja2 trimmed", keep_trailing_newline=True, undefined=_Absent, cache_size=0
         )

@@ -80,10 +80,11 @@ def first_screen(run: Run, where: Sequence[str] = (), failures: Failures | None 
         said.append(f"{plural(failed, 'row')} ended in an error.")
     counts = failures.causes
     causes = sorted(order_causes(counts), key=lambda code: (-counts[code].rows, cause_named(code).side == "model"))
-    words, aim, is_serving = _next_step(run, manifest, summary, () if _other_reason(failures, causes) else causes)
+    other = _other_reason(failures, causes)
+    words, aim, is_serving = _next_step(run, manifest, summary, () if other else causes)
     next_step = f"Next, {aim}:  {command_line([*words, *where])}"
     table = _table(figures, causes, groups)
-    return FirstScreen(" ".join(said), _main_cause(failures, causes), next_step, table, is_serving)
+    return FirstScreen(" ".join(said), _main_cause(failures, causes, other), next_step, table, is_serving)
 
 
 def order_evaluators(names: Collection[str], declared: str | None) -> list[str]:
@@ -131,12 +132,9 @@ def _other_reason(failures: Failures, causes: Sequence[str]) -> FailureGroup | N
     return found if found is not None and (not causes or found.rows > failures.causes[causes[0]].rows) else None
 
 
-def _main_cause(failures: Failures, causes: Sequence[str]) -> str:
-    """Return a sentence on the most frequent cause of failures, with its advice.
-
-    If an evaluator's own reason or an error is more frequent, the sentence is about that.
-    """
-    if (other := _other_reason(failures, causes)) is not None:
+def _main_cause(failures: Failures, causes: Sequence[str], other: FailureGroup | None) -> str:
+    """Return a sentence on the `other` reason if there is one, else on the most frequent cause, with its advice."""
+    if other is not None:
         example = f"{plural(other.rows, 'row')}, e.g. {clean(other.example, 60)}"
         return f"Main reason of failures: {clean(other.title, 200).rstrip('.')} ({example})."
     if not causes:
@@ -176,13 +174,14 @@ def _earlier(run: Run, manifest: RunFile) -> Iterator[Run]:
     before = [*takewhile(lambda each: each.id != run.id, list_runs(run.folder.parent))]
     for each in before[: -_MOST_EARLIER_RUNS - 1 : -1]:
         try:
-            other, summary = each.manifest(), each.metrics()
+            other = each.manifest()
+            same_data = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
+            if same_data and other.evaluators.keys() & manifest.evaluators.keys():
+                summary = each.metrics()
+                if _count(summary.get("failed_rows")) < _count(summary.get("rows")):
+                    yield each
         except ConfigurationError:
             continue
-        same_data = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
-        answered = _count(summary.get("failed_rows")) < _count(summary.get("rows"))
-        if same_data and answered and other.evaluators.keys() & manifest.evaluators.keys():
-            yield each
 
 
 def _table(figures: Mapping[str, Sequence[MainFigure]], causes: Sequence[str], groups: Sequence[_Group]) -> Table:
@@ -191,8 +190,8 @@ def _table(figures: Mapping[str, Sequence[MainFigure]], causes: Sequence[str], g
     for name, (own, *others) in [*figures.items()][:_MOST_EVALUATORS]:
         label = clean(name, 60) + ", uncalibrated" * own.is_uncalibrated
         scored = _count(groups[0].metrics.get(f"{name}.scored_count"))
-        counts = f"{round(own.value * scored):,} of {scored:,}  " if own.is_rate and own.value is not None else ""
-        rows.append([Words(label, "strong", foreign=True), counts + own.text, *(each.text for each in others)])
+        counts = (f"{round(own.value * scored):,} of {scored:,}  ",) if own.is_rate and own.value is not None else ()
+        rows.append([Words(label, "strong", foreign=True), (*counts, own.text), *(each.text for each in others)])
     by_cause = [{code: _rows_of(code, each) for code in causes} for each in groups]
     if causes:
         rows.append(["failed rows", *(f"{sum(of.values()):,}" for of in by_cause)])

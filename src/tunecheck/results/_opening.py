@@ -15,7 +15,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._files import CallsRead
 from tunecheck._json import rare_collections
 from tunecheck.datasets._reading import Dataset
-from tunecheck.pipeline._mapping import Reference, parse_mapping
+from tunecheck.pipeline._mapping import read_reference
 from tunecheck.results._building import KnownContents, TableBuilder
 from tunecheck.results._table import AskedRows, AzureFile, GivenRows, OpenedRun, ResultsFile, RunInfo, RunTable
 from tunecheck.runs._manifest import changed_since
@@ -194,10 +194,7 @@ def _answer_columns(mapping: Iterable[Mapping[str, object]]) -> frozenset[str]:
     """Return the data's columns with the answers of a run without a target: those mapped to `response`."""
     answers = {"response"}
     for layer in mapping:
-        try:
-            mapped = parse_mapping({"response": layer.get("response")}, "mapping")["response"]
-        except ConfigurationError:
-            continue
-        if isinstance(mapped, Reference) and mapped.source == "data":
-            answers.add(str(mapped.steps[0]))
+        reference = read_reference(str(layer.get("response")).strip())
+        if reference is not None and reference.source == "data":
+            answers.add(str(reference.steps[0]))
     return frozenset(answers)

@@ -17,4 +17,5 @@ from ._model import (
     console as console,
     print_view as print_view,
     text_of as text_of,
+    words_of as words_of,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
@@ -178,7 +178,7 @@ def _tables(table: Table, width: int) -> Iterator[RenderableType]:
     sizes = _sizes(table)
     every = [*range(len(sizes))]
     least = sum(min(size, _NARROW) for size in _word_sizes(table, every, sizes)) + _BETWEEN * (len(sizes) - 1)
-    if all(map(_is_number_column(table), every[1:])) or (least > width and any(map(text_of, table.heads))):
+    if all(_is_number_column(table, at) for at in every[1:]) or (least > width and any(map(text_of, table.heads))):
         groups = [*_columns_that_fit(sizes, width)]
     elif sum(sizes) > width + _BETWEEN and sizes[0] > width // 2 and _is_list_of_identifiers(table):
         groups = []
@@ -259,18 +259,17 @@ def _word_sizes(table: Table, columns: Sequence[int], sizes: Sequence[int]) -> l
     def longest(text: str) -> int:
         return len(text) - len(text.lstrip()) + max(map(len, text.split()), default=0)
 
-    is_number = _is_number_column(table)
     return [
         sizes[at] - _BETWEEN
-        if at and is_number(at)
+        if at and _is_number_column(table, at)
         else max(longest(text_of(row[at])) for row in (table.heads, *table.rows) if at < len(row))
         for at in columns
     ]
 
 
-def _is_number_column(table: Table) -> Callable[[int], bool]:
-    """Return a function that tells whether a column, by its index, is right-aligned as numbers are."""
-    return lambda at: table.alignment(at) == "right"
+def _is_number_column(table: Table, at: int) -> bool:
+    """Return whether the column with this index is right-aligned, as numbers are."""
+    return table.alignment(at) == "right"
 
 
 def _cut(cell: Sentence, most: int) -> Line:

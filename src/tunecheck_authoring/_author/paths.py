@@ -40,7 +40,7 @@ class Coverage:
     errors: Counter[str] = field(default_factory=Counter)
 
     def add(self, task: AuthoredTask) -> None:
-        """Count the functions, the edges (values that feed parameters) and the error replies of a task as used."""
+        """Count what a task covers: functions, error replies, and edges (values that feed a parameter)."""
         for call in task.calls:
             self.functions[call.function] += 1
             for name, argument in call.arguments.items():

@@ -224,7 +224,7 @@ class Volume:
         return entry
 
     def at(self, path: str) -> Directory:
-        """Return the directory at a path, relative to the current directory or absolute. `..` is not supported.
+        """Return the directory at a path, relative to the current directory or absolute, without `..`.
 
         Raises:
             SimulatorError: a part of the path is not a directory.

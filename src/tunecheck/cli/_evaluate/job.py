@@ -34,6 +34,7 @@ from tunecheck.cli._shared_options import ModelOptions
 from tunecheck.datasets._reading import Dataset, described_dataset, open_dataset
 from tunecheck.datasets._sources import DatasetDefaults
 from tunecheck.endpoints._base import Endpoint, Prices, read_prices
+from tunecheck.pipeline._mapping import read_reference
 from tunecheck.runs._store import Run, command_of, find_run, is_remote
 
 if TYPE_CHECKING:
@@ -477,14 +478,15 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
     if options.response_column is not None:
         return _column(options, dataset, options.response_column)
     response = (options.mapping or {}).get("response", dataset.defaults.column_mapping.get("response"))
-    if dataset.defaults.target is None and str(response).startswith(("${data.", "${data[")):
+    reference = read_reference(str(response).strip())
+    if dataset.defaults.target is None and reference is not None and reference.source == "data":
         if options.endpoint is not None:
             raise ConfigurationError(
                 f"--endpoint has no effect, because the response is mapped to {response}: leave --endpoint out, "
                 "or map its answers with --mapping response='${target.response}'"
             )
         _refuse_trials(options, f"response: {response}")
-        return AnswerSource(dataset, None, f"column {str(response).removeprefix('${data.').removesuffix('}')}", {})
+        return AnswerSource(dataset, None, f"column {'.'.join(map(str, reference.steps))}", {})
     from tunecheck.evaluation._evaluate import is_driver
 
     named = options.endpoint or (None if is_driver(dataset.defaults.target) else dataset.defaults.target)

@@ -15,7 +15,7 @@ from tunecheck.cli._gates import End, GateOutcome, end_of
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import REPEATED, FailureGroup, Failures
 from tunecheck.results import main_figure_of, number_text
-from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words, text_of
+from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words, text_of, words_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,16 +101,16 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, FirstScreen]]) -> View:
     for page, of in zip(pages, cells, strict=True):  # causes that are frequent in another run only
         counts = {f"  {clean(group.title, 60)}": group.rows for group in page.failures.causes.values()}
         of |= {each: f"{counts.get(each, 0):,}" for each in labels if each.startswith(" ") and each not in of}
-    rows: list[list[Cell]] = [[each, *(of.get(each, "") for of in cells)] for each in labels]
+    rows: list[list[Sentence]] = [[each, *(of.get(each, "") for of in cells)] for each in labels]
     if len(pages) > 2:  # the first sentence has the counts, and the rates of several runs fit beside each other
-        rows = [[label, *(text_of(cell).rpartition("  ")[2] for cell in others)] for label, *others in rows]
+        rows = [[label, *([*words_of(cell)][-1] for cell in others)] for label, *others in rows]
     table = Table(["", *(clean(name, 30) for name in names)], rows)
     primary = next(iter(labels), "")
-    figures = (text_of(of.get(primary, "")).rpartition("  ") for of in cells)  # "58 of 80", "  ", "72.5%"
+    figures = ([each.text.strip() for each in words_of(of.get(primary, ""))] for of in cells)  # "58 of 80", "72.5%"
     ended = [f", {_VERDICTS[end_of(each.gates, each.undecided)][0]}" if each.gates else "" for each in pages]
     passed = [
-        f"{clean(name, 60)} {count}{f' ({rate})' if count else rate}{end}"
-        for name, (count, _, rate), end in zip(names, figures, ended, strict=True)
+        f"{clean(name, 60)} {first}{''.join(f' ({rate})' for rate in rates)}{end}"
+        for name, (first, *rates), end in zip(names, figures, ended, strict=True)
     ]
     worst = max(  # the run that the next step is about, else the run with most failed rows
         range(len(pages)),
@@ -256,11 +256,10 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
 def _group_by_run(column: str, evaluator: str, names: Sequence[str], pages: Sequence[RunPage]) -> Table:
     """Return a table of one evaluator's main figure in each run, by value of one column."""
     entry, values = pages[0].evaluators[evaluator], [*pages[0].by[column]][:_MOST_GROUPS]
-    rows: list[list[Cell]] = [
-        [Words(clean(value, 30), foreign=True), *(main_figure_of(evaluator, entry, of).text for of in figures)]
-        for value in values
-        for figures in [[page.by[column].get(value, {}) for page in pages]]
-    ]
+    rows: list[list[Cell]] = []
+    for value in values:
+        figures = (main_figure_of(evaluator, entry, page.by[column].get(value, {})) for page in pages)
+        rows.append([Words(clean(value, 30), foreign=True), *(figure.text for figure in figures)])
     return Table([f"{clean(evaluator, 30)} by {clean(column, 30)}", *(clean(name, 30) for name in names)], rows)
 
 

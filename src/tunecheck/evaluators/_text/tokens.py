@@ -283,7 +283,7 @@ _remembered_piece = lru_cache(maxsize=1 << 15)(_read_piece)
 
 
 def _ends_sentence(piece: str) -> bool | None:
-    """Return whether a piece ends a sentence if more text follows; None if only Punkt can tell."""
+    """Return whether a sentence ends after this piece, with more text to come; None if Punkt has to decide."""
     if _END_CANDIDATE.search(piece):
         return None
     if not piece.endswith((".", "?", "!")):
