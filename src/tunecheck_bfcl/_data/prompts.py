@@ -40,7 +40,7 @@ def parse_file(path: Path) -> ast.Module:
     except SyntaxError as error:
         raise DataError(f"{path}, line {error.lineno}: is not Python: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError, SystemError):  # CPython 3.11 raises SystemError for deep nesting
-        raise DataError(f"{path}: cannot be parsed as Python") from None
+        raise DataError(f"{path}: is not Python: it cannot be parsed") from None
 
 
 def read_constants(path: Path) -> dict[str, object]:
