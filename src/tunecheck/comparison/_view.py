@@ -62,7 +62,8 @@ if TYPE_CHECKING:
 _MOST_NAMED, _MOST_CAUSES, _MOST_FAULTS = 5, 12, 5
 _OBJECTIONS, _CAUSES, _ROWS, _NOTES = 4, 3, 3, 2
 """The most objections, causes, rows and notes on the first screen."""
-_LONGEST_REASON = 120
+_LONGEST_REASON, _BRIEF_REASON = 120, 60
+_BRIEF_FAULTS = 2
 _STYLES: Mapping[str, Style] = {"better": "good", "worse": "bad"}
 _LISTS: Mapping[str, Style] = {"regressed": "bad", "fixed": "good", "flaky": "warn", "changed": "dim"}
 _OVER_RUNS: Mapping[RowHistory, Style] = {"broken": "bad", "back and forth": "warn", "flaky": "warn", "fixed": "good"}
@@ -117,7 +118,7 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[ViewPart]:
         yield _causes_table(last, comparison, causes[:_CAUSES], brief=True)
     primary = last.metrics[last.part_metric]
     if rows and primary.regressed:
-        yield _row_list(primary, "regressed", "bad", rows)
+        yield _row_list(primary, "regressed", "bad", rows, _BRIEF_FAULTS, _BRIEF_REASON)
     others = Counter(each.verdict for each in last.tested if not each.primary)
     told = [f"{plural(others.total(), 'other metric')}: {others['better']:,} better, {others['worse']:,} worse"]
     more = "--details shows all metrics, slices, causes and rows"
@@ -329,19 +330,22 @@ def _row_lists(metric: MetricComparison, most: int) -> Iterator[ViewPart]:
     for name, style in _LISTS.items():
         rows: Sequence[RowChange] = getattr(metric, name)
         if rows and most:
-            yield _row_list(metric, name, style, most)
+            yield _row_list(metric, name, style, most, _MOST_FAULTS, _LONGEST_REASON)
 
 
-def _row_list(metric: MetricComparison, name: str, style: Style, most: int) -> Table:
-    """Return a list of rows as a table, with their number and most frequent faults in the title."""
+def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most_faults: int, longest: int) -> Table:
+    """Return a list of rows as a table, with their number and most frequent faults in the title.
+
+    Reasons are cut to `longest` characters.
+    """
     rows: Sequence[RowChange] = getattr(metric, name)
     faults: Counter[str] = Counter()
     for row in rows:
         base, new = _groups(row)
         left, right = (new, base) if name == "fixed" else (base, new)
         faults.update(title for title in right if title not in left)
-    common = [f"{count:,} {clean(title, 60)}" for title, count in faults.most_common(_MOST_FAULTS)]
-    common += [f"{len(faults) - _MOST_FAULTS} more"] * (len(faults) > _MOST_FAULTS)
+    common = [f"{count:,} {clean(title, 60)}" for title, count in faults.most_common(most_faults)]
+    common += [plural(len(faults) - most_faults, "more cause")] * (len(faults) > most_faults)
     total = metric.totals.get(name, len(rows))
     title: list[Cell] = [Words(f"  {name} {total:,}", style)]
     if common:
@@ -349,7 +353,7 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int) -> T
     cells = [
         (
             Words(f"    {clean(row.row_id, 60)}", foreign=True),
-            Words(clean(row_text(row, metric.kind), _LONGEST_REASON), "dim", foreign=True),
+            Words(clean(row_text(row, metric.kind), longest), "dim", foreign=True),
         )
         for row in rows[:most]
     ]
@@ -424,10 +428,10 @@ def _failures(against: RunComparison) -> Iterator[str]:
             before, after = (f"{side.errors:,}" for side in sides)
             yield f"{metric.evaluator}: errors in {before} rows of the base, {after} of the new run"
         seen.add(metric.evaluator)
-        lone = metric.one_sided
-        if lone.base or lone.new:
-            only = f"{plural(lone.base, 'row')} with a figure only in the base, and {lone.new:,} only in the new run"
-            yield f"{metric.name}: both rates leave out {only}"
+        lone = (metric.one_sided.base, "the base"), (metric.one_sided.new, "the new run")
+        only = [f"{plural(count, 'row')} with a figure only in {run}" for count, run in lone if count]
+        if only:
+            yield f"{metric.name}: both rates leave out {' and '.join(only)}"
 
 
 def _first_names(names: Sequence[str]) -> str:
