@@ -138,6 +138,11 @@ def _find_definition(path: Path, workspace: Path) -> Path:
         ConfigurationError: there is no such file.
     """
     folder = workspace / _FOLDER
+    if path.parts[:1] in (("http:",), ("https:",)):
+        raise ConfigurationError(
+            f"an endpoint is a YAML file, not a URL: write {folder / 'NAME.yaml'} with the keys kind, url and model; "
+            "`tunecheck init` makes examples"
+        )
     is_name = path.parent == Path() and path.suffix not in (".yaml", ".yml")  # names prefer the workspace
     for base in (folder / path, path) if is_name else (path, folder / path):
         for candidate in (base, *(base.with_name(base.name + suffix) for suffix in (".yaml", ".yml"))):

@@ -182,7 +182,9 @@ def find(
     candidates = discover(kind, workspace=workspace) if among is None else among
     named = [each for each in candidates if each.name == name]
     if not named:
-        hint = did_you_mean(name, (each.name for each in candidates)) + absence_hint()
+        hint = did_you_mean(Path(name).name, (each.name for each in candidates)) + absence_hint()
+        if name.endswith(".py") and "did you mean" not in hint:
+            hint += f"; a file in {kind}/ is given by its name, without .py"
         raise PluginError(f"there is no plug-in {name!r} among the {kind}{hint}")
     if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
         raise PluginError(
