@@ -101,6 +101,17 @@ async def test_an_error_at_200_with_the_code_of_a_status_counts_as_that_status()
     assert len(server.requests) == 1
 
 
+async def test_an_error_at_200_without_an_error_key_counts_as_the_status_in_its_code() -> None:
+    missing = {"object": "error", "message": "The model `m` does not exist.", "code": 404}
+    with (
+        FaultServer(lambda *_: answer(missing)) as server,
+        pytest.raises(EndpointError, match="status: 404 Not Found\\): The model `m` does not exist") as caught,
+    ):
+        await ask(chat(server))
+    assert len(server.requests) == 1
+    assert caught.value.cause == "unknown_model"
+
+
 async def test_a_models_own_answer_may_speak_of_an_error() -> None:
     said = {"result": {"error": "no such city"}, "error": None}
     with FaultServer(lambda *_: answer(said)) as server:

@@ -19,7 +19,7 @@ from tunecheck._json import JSON
 from tunecheck._loops import PerLoop
 from tunecheck._messages import clean, printable
 from tunecheck._targets import Load
-from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage
+from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage, says_error
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._base import ConcurrencyLimit, Usage, count_unanswered
 from tunecheck.endpoints._limits import (
@@ -268,7 +268,7 @@ class Client:
             return Exchange(call.read(value), value, latency_ms, id_, first_ms)
         except ValueError as error:
             retry = isinstance(error, UnreadableReplyError) and not error.lasting
-            if retry and isinstance(value, dict) and value.get("error"):
+            if retry and isinstance(value, dict) and (value.get("error") or says_error(value)):
                 return error_failure(reply, value, self.who, self.redactor)
             if isinstance(error, FilteredError):
                 kind = ContentFilterError

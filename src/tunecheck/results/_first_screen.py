@@ -146,7 +146,7 @@ def _main_cause(failures: Failures, causes: Sequence[str], other: FailureGroup |
     side = ", a problem of serving" if cause.side == "serving" else ""
     example = f"{first.rows:,} of {plural(failed, 'failed row')}, e.g. {clean(first.example, 60)}{side}"
     advice = f"{cause.advice[:1].upper()}{cause.advice[1:]}"
-    return f"Main cause of failures: {clean(cause.title, 100)}, {example}{error}. {advice}."
+    return f"Main cause of failures: {clean(cause.title, 100)}, {example}{error}. {advice}{'.' * (advice[-1:] != '?')}"
 
 
 def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[str]) -> tuple[list[str], str, bool]:
