@@ -480,7 +480,7 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
     token = _TOKEN.search(name)
     if token and (tool := next((each for each in tools if name[: token.start()] == each), None)):
         return Fault(code="decorated_name.token", call=name, expected=tool, message=f"{name} is {tool} with {token[0]}")
-    ending = next((tool for tool in tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}"))), None)
+    ending = next((tool for tool in tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}", f":{tool}"))), None)
     alike = get_close_matches(name, [*tools][:_MOST_TOOLS], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
     words = f"{name} is not among the tools"
     if ending is not None:
