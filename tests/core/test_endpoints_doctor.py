@@ -121,6 +121,7 @@ async def test_tools_that_are_not_shown_are_one_failure_and_told_in_the_prompt(
     url = await started(model(tmp_path, "server: {tools: ignored}\nbehaviour: {calls_in_text: hermes}", rules))
     found = await verdicts(url)
     assert statuses(found, "fail") == {"tools are shown to the model"}
+    assert "hermes is a guess: no answer shows the family" in found["tools are shown to the model"].advice
     changes = found["tools are shown to the model"].change
     found = await verdicts(url, **changes)
     assert changes == {"tools": "text", "format": "hermes"}

@@ -49,12 +49,15 @@ def _told_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
     """Return a failure that suggests describing tools in the prompt (`tools: text`), unless the definition does."""
     if answers.definition.get("tools") == "text":
         return Diagnosis("fail", evidence)
-    form = str(answers.definition.get("format", AUTO))
-    if form == AUTO:
-        form = next((str(answer.in_text.format) for answer in answers.left_in_text), _COMMON_FORM)
+    forms = [str(answers.definition.get("format", AUTO)), *(str(each.in_text.format) for each in answers.left_in_text)]
+    known = next((form for form in forms if form != AUTO), None)
+    form = known or _COMMON_FORM
     profile = choose_profile(form)
     change: dict[str, JSON] = {"tools": "text", "format": form} if profile and profile.prompt else {}
-    return Diagnosis("fail", evidence, f"{advice}; or tools: text, with the format: of the model's family", change)
+    guess = "" if known else f" ({form} is a guess: no answer shows the family)"
+    return Diagnosis(
+        "fail", evidence, f"{advice}; or tools: text, with the format: of the model's family{guess}", change
+    )
 
 
 def calls_are_parsed(answers: Answers) -> Diagnosis:
