@@ -1,4 +1,4 @@
-"""One raw Glaive conversation into rows: what becomes messages, answers and tools, and what is refused."""
+"""Raw Glaive conversations, from any text to a converted file; test_datasets_training has the table of their rows."""
 
 import json
 import re
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import MAX_GROWTH, ConversationError, ConversionReport, convert, forms, open_dataset
@@ -16,16 +15,11 @@ from tunecheck.plugins import dumps
 from tunecheck_authoring._training.glaive import glaive_rows
 
 WEATHER = {"name": "weather", "description": "Forecast", "parameters": {"type": "object", "properties": {"city": {}}}}
-NO_FUNCTIONS = "SYSTEM: You are a helpful assistant, with no access to external functions.\n"
 FUNCTIONS = (
     "SYSTEM: You are a helpful assistant with access to the following functions. Use them if required -\n"
     f"{json.dumps(WEATHER, indent=4)}\n"
 )
 CALL = """<functioncall> {"name": "weather", "arguments": '{"city": "Oslo"}'}"""
-
-
-def rows_of(chat: str, system: str = FUNCTIONS, number: int = 1) -> list[dict[str, Any]]:
-    return glaive_rows({"system": system, "chat": chat}, number)
 
 
 def refusal(raw: dict[str, Any]) -> str:
@@ -34,120 +28,17 @@ def refusal(raw: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-def test_each_turn_of_the_assistant_is_a_row_with_all_that_was_said_before() -> None:
-    first, second = rows_of(
-        "USER: Hi\n\n\nASSISTANT: Hello! <|endoftext|>\n\n\nUSER: Bye\n\n\nASSISTANT: See you. <|endoftext|>",
-        NO_FUNCTIONS,
-        number=17,
-    )
-    system = {"role": "system", "content": "You are a helpful assistant, with no access to external functions."}
-    assert first == {
-        "id": "glaive-17-1",
-        "conversation_id": "glaive-17",
-        "query": [system, {"role": "user", "content": "Hi"}],
-        "answer": "Hello!",
-        "tools": [],
-    }
-    assert second["id"] == "glaive-17-2"
-    assert second["query"] == [
-        *first["query"],
-        {"role": "assistant", "content": "Hello!"},
-        {"role": "user", "content": "Bye"},
-    ]
-
-
-def test_a_call_is_an_answer_and_then_a_message_with_its_result() -> None:
-    call, text = rows_of(
-        f'USER: Rain?\nASSISTANT: {CALL} <|endoftext|>\nFUNCTION RESPONSE: {{"rain": 3}}\nASSISTANT: Yes. <|endoftext|>'
-    )
-    assert call["answer"] == {"tool_uses": [{"recipient_name": "functions.weather", "parameters": {"city": "Oslo"}}]}
-    assert text["answer"] == "Yes."
-    assert text["query"][2:] == [
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}
-            ],
-        },
-        {"role": "tool", "tool_call_id": "call_1", "content": '{"rain": 3}'},
-    ]
-
-
-def test_the_functions_become_tools_and_the_sentence_stays_the_system_message() -> None:
-    (row,) = rows_of("USER: Hi\nASSISTANT: Hello!")
-    assert row["tools"] == [{"type": "function", "function": WEATHER}]
-    assert row["query"][0]["content"] == (
-        "You are a helpful assistant with access to the following functions. Use them if required"
-    )
-
-
-@pytest.mark.parametrize("written", [f"{json.dumps(WEATHER)}\n\n{json.dumps(WEATHER)}\n", json.dumps([WEATHER] * 2)])
-def test_several_functions_may_follow_one_another_or_stand_in_a_list(written: str) -> None:
-    (row,) = rows_of("USER: Hi\nASSISTANT: Hello!", f"SYSTEM: Use these: {written} Be brief.")
-    assert [tool["function"]["name"] for tool in row["tools"]] == ["weather", "weather"]
-    assert row["query"][0]["content"] == "Use these:\nBe brief."
-
-
-def test_a_function_without_parameters_takes_none() -> None:
-    (row,) = rows_of("USER: Hi\nASSISTANT: Hello!", 'SYSTEM: - {"name": "now", "parameters": {}}')
-    assert row["tools"][0]["function"]["parameters"] == {"type": "object", "properties": {}}
-
-
-def test_braces_in_a_sentence_are_no_functions() -> None:
-    (row,) = rows_of("USER: Hi\nASSISTANT: Hello!", "SYSTEM: Call the user {name} [sic].")
-    assert (row["tools"], row["query"][0]["content"]) == ([], "Call the user {name} [sic].")
-
-
-def test_without_a_system_text_there_is_no_system_message() -> None:
-    (row,) = rows_of("USER: Hi\nASSISTANT: Hello!", "")
-    assert row["query"] == [{"role": "user", "content": "Hi"}]
-
-
-def test_apostrophes_inside_arguments_stay_intact() -> None:
-    call = """<functioncall> {"name": "send", "arguments": '{"message": "I'm late. [User's Name]"}'}"""
-    (row,) = rows_of(f"USER: Write\nASSISTANT: {call} <|endoftext|>")
-    assert row["answer"]["tool_uses"][0]["parameters"] == {"message": "I'm late. [User's Name]"}
-
-
 def test_text_beside_a_call_is_kept_and_read_back() -> None:
-    call, _ = rows_of(f"USER: Rain?\nASSISTANT: Let me see. {CALL}\nFUNCTION RESPONSE: 3\nASSISTANT: Yes.")
+    chat = f"USER: Rain?\nASSISTANT: Let me see. {CALL}\nFUNCTION RESPONSE: 3\nASSISTANT: Yes."
+    call, _ = glaive_rows({"system": FUNCTIONS, "chat": chat}, 1)
     assert call["answer"]["content"] == "Let me see."
     reading = read_calls(call["answer"])
     assert [found.name for found in reading.calls] == ["weather"]
     assert reading.text == "Let me see."
 
 
-def test_two_calls_in_one_turn_get_their_results_in_order() -> None:
-    rows = rows_of(
-        f"USER: Rain?\nASSISTANT: {CALL} {CALL}\nFUNCTION RESPONSE: 1\nFUNCTION RESPONSE: 2\nASSISTANT: Yes."
-    )
-    assert len(rows[0]["answer"]["tool_uses"]) == 2
-    assert [message.get("tool_call_id") for message in rows[1]["query"][-2:]] == ["call_1", "call_2"]
-
-
-def test_words_inside_a_line_begin_no_turn() -> None:
-    (row,) = rows_of("USER: Spell it\nas USER: or\n ASSISTANT: please\nASSISTANT: Say\n\nFUNCTION: x", NO_FUNCTIONS)
-    assert row["query"][1]["content"] == "Spell it\nas USER: or\n ASSISTANT: please"
-    assert row["answer"] == "Say\n\nFUNCTION: x"
-
-
-def test_the_mark_of_the_end_is_left_in_what_the_user_wrote() -> None:
-    (row,) = rows_of("USER: What is <|endoftext|>?\nASSISTANT: A mark.<|endoftext|>", NO_FUNCTIONS)
-    assert (row["query"][1]["content"], row["answer"]) == ("What is <|endoftext|>?", "A mark.")
-
-
-@cases("authoring")
-def test_a_conversation_that_cannot_be_read_says_why(raw: dict[str, Any], reason: str) -> None:
-    assert reason in refusal(raw)
-
-
 def test_functions_nested_without_end_are_not_json() -> None:
     assert "are not JSON" in refusal({"system": '{"a":' * 100_000, "chat": "USER: a\nASSISTANT: b"})
-
-
-def test_a_call_at_the_very_end_needs_no_result() -> None:
-    assert len(rows_of(f"USER: Rain?\nASSISTANT: {CALL}")) == 1
 
 
 def test_a_conversation_whose_rows_would_fill_the_disk_is_refused() -> None:
