@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -57,6 +57,20 @@ def mapped(**columns: Any) -> dict[str, Any]:
     return {"column_mapping": columns}
 
 
+Check = Callable[[Path], None]
+QUERIES = [row["query"] for row in QA]
+
+
+def sees(evaluator: Any, *seen: object, rows: Sequence[dict[str, Any]] = QA, **arguments: Any) -> Check:
+    """An evaluator that returns what it is given gets these values, row by row."""
+
+    def check(folder: Path) -> None:
+        result = evaluate(folder, *rows, evaluators={"e": evaluator}, **arguments)
+        assert column(result, "outputs.e.output") == [*seen]
+
+    return check
+
+
 # -- tunecheck_azure
 
 
@@ -65,28 +79,6 @@ def target_on_some_rows(folder: Path) -> None:
     assert [value == 1 for value in column(result, "outputs.e.output")] == [True, False, True]
     assert [math.isnan(result["rows"][1][f"outputs.{name}"]) for name in ("answer", "e.output")] == [True, True]
     assert result["metrics"] == {"e.output": 1.0}
-
-
-def mapped_target(folder: Path) -> None:
-    config = {"e": mapped(text="${target.answer}")}
-    evaluators = {"e": lambda text: {"text": text}}
-    result = evaluate(folder, target=lambda query: {"answer": query}, evaluators=evaluators, evaluator_config=config)
-    assert column(result, "outputs.e.text") == ["q1", "q2", "q3"]
-
-
-def mapped_part(folder: Path) -> None:
-    mapped_target(folder)
-    result = evaluate(
-        folder,
-        {"a": {"b": [1]}},
-        evaluators={"e": lambda text: {"text": str(text)}},
-        evaluator_config={"e": mapped(text="${data.a.b}")},
-    )
-    assert column(result, "outputs.e.text") == ["[1]"]
-
-
-def all_columns(folder: Path) -> None:
-    assert evaluate(folder, evaluators={"e": lambda **columns: {"n": len(columns)}})["metrics"] == {"e.n": len(QA[0])}
 
 
 def call_of_its_own(folder: Path) -> None:
@@ -99,23 +91,10 @@ def call_of_its_own(folder: Path) -> None:
     assert evaluate(folder, *rows, evaluators={"e": Weighted()})["metrics"] == {"e.weighted": 1.0}
 
 
-def date(folder: Path) -> None:
-    result = evaluate(folder, {"date": "2024-01-05"}, evaluators={"e": lambda date: {"date": date}})
-    assert column(result, "outputs.e.date") == ["2024-01-05"]
-
-
 def byte_order_mark(folder: Path) -> None:
     (folder / "marked.jsonl").write_text('\ufeff{"q": "a"}\n', "utf-8")
     result = evaluate(folder, data=folder / "marked.jsonl", evaluators={"e": lambda q: {"q": q}})
     assert column(result, "outputs.e.q") == ["a"]
-
-
-def given_on_some_rows(folder: Path) -> None:
-    def target(query: str) -> dict[str, str]:
-        return {"response": "given"} if query == "q1" else {"other": "o"}
-
-    result = evaluate(folder, target=target, evaluators={"e": lambda response: {"seen": response}})
-    assert column(result, "outputs.e.seen") == ["given", "red", "the sea"]
 
 
 def infinity(folder: Path) -> None:
@@ -140,15 +119,6 @@ def first_error(folder: Path) -> None:
     assert len(seen) < 50
 
 
-def given_class(folder: Path) -> None:
-    assert evaluate(folder, evaluators={"f1": azure.F1ScoreEvaluator})["metrics"]["f1.binary_aggregate"] == 0.67
-
-
-def leaf(folder: Path) -> None:
-    result = evaluate(folder, {"meta": {"truth": "nine"}}, evaluators={"e": lambda truth: {"got": truth}})
-    assert column(result, "outputs.e.got") == ["nine"]
-
-
 def changed_value(folder: Path) -> None:
     def target(words: list[str]) -> dict[str, int]:
         words.append("more")
@@ -156,6 +126,10 @@ def changed_value(folder: Path) -> None:
 
     result = evaluate(folder, {"words": ["one"]}, target=target, evaluators={"e": lambda words: {"n": len(words)}})
     assert (column(result, "inputs.words"), column(result, "outputs.e.n")) == ([["one"]], [1])
+
+
+def given_class(folder: Path) -> None:
+    assert evaluate(folder, evaluators={"f1": azure.F1ScoreEvaluator})["metrics"]["f1.binary_aggregate"] == 0.67
 
 
 def graders(folder: Path) -> None:
@@ -167,17 +141,6 @@ def graders(folder: Path) -> None:
         evaluate(folder, {"query": "q"}, evaluators={"g": grader("pass")})
 
 
-def whole_numbers(folder: Path) -> None:
-    rows = {"q": "a", "n": 1}, {"q": "b"}
-    result = evaluate(folder, *rows, evaluators={"e": lambda q, n=None: {"kind": type(n).__name__}})
-    assert column(result, "outputs.e.kind") == ["int", "float"]
-
-
-def null_among_numbers(folder: Path) -> None:
-    result = evaluate(folder, {"n": 1.5}, {"n": None}, evaluators={"e": lambda n: {"kind": type(n).__name__}})
-    assert column(result, "outputs.e.kind") == ["float", "NoneType"]
-
-
 def unawaited(folder: Path) -> None:
     async def later(response: str) -> int:
         return len(response)
@@ -186,13 +149,6 @@ def unawaited(folder: Path) -> None:
     assert result["metrics"] == {}
     journaled = "".join(path.read_text() for path in (folder / "runs").rglob("*.jsonl"))
     assert "async def" in journaled
-
-
-def tuple_of_target(folder: Path) -> None:
-    result = evaluate(
-        folder, target=lambda query: (query, 1), evaluators={"e": lambda output: {"kind": type(output).__name__}}
-    )
-    assert column(result, "outputs.e.kind") == ["list"] * len(QA)
 
 
 def reserved_column(folder: Path) -> None:
@@ -206,22 +162,11 @@ def lacking_input(folder: Path) -> None:
     assert column(evaluate(folder, *rows, evaluators=evaluators), "outputs.g.groundedness") == [4.0, 4.0]
 
 
-def without_parameters(folder: Path) -> None:
-    result = evaluate(folder, target=lambda: {"answer": "a"}, evaluators={"e": lambda answer: {"a": answer}})
-    assert column(result, "outputs.e.a") == ["a"] * 3
-
-
 def odd_csv(folder: Path) -> None:
     for text, line in (("query;response\nq;r\n", 1), ("query,response\nq,r\nq,r,s\n", 3)):
         (folder / "odd.csv").write_text(text)
         with pytest.raises(azure.EvaluationException, match=f"Unable to load data.*line {line}"):
             evaluate(folder, data=folder / "odd.csv", evaluators={"e": picky})
-
-
-def unused_mapping(folder: Path) -> None:
-    config = {"e": mapped(q="${data.query}", unused="${data.nope}")}
-    result = evaluate(folder, evaluators={"e": lambda q: {"q": q}}, evaluator_config=config)
-    assert column(result, "outputs.e.q") == ["q1", "q2", "q3"]
 
 
 def told_errors(folder: Path) -> None:
@@ -372,36 +317,57 @@ def csv(folder: Path) -> None:
     assert column(result, "outputs.e.r") == ["NA", "null"]
 
 
-def all_of(*checks: Callable[[Path], None]) -> Callable[[Path], None]:
+def all_of(*checks: Check) -> Check:
     """One line of the table that several checks hold, each in a folder of its own."""
 
     def check(folder: Path) -> None:
-        for each in checks:
-            own = folder / each.__name__
+        for number, each in enumerate(checks):
+            own = folder / str(number)
             own.mkdir()
             each(own)
 
     return check
 
 
-OF_AZURE: dict[str, Callable[[Path], None]] = {
+OF_AZURE: dict[str, Check] = {
     "a target that fails on some rows": target_on_some_rows,
-    "a target without parameters": without_parameters,
-    "a value inside an object, mapped or named like a parameter": all_of(mapped_part, leaf),
+    "a target without parameters": sees(lambda answer: answer, "a", "a", "a", target=lambda: {"answer": "a"}),
+    "a value inside an object, mapped or named like a parameter": all_of(
+        sees(
+            lambda text: text,
+            *QUERIES,
+            target=lambda query: {"answer": query},
+            evaluator_config={"e": mapped(text="${target.answer}")},
+        ),
+        sees(
+            lambda text: str(text), "[1]", rows=[{"a": {"b": [1]}}], evaluator_config={"e": mapped(text="${data.a.b}")}
+        ),
+        sees(lambda truth: truth, "nine", rows=[{"meta": {"truth": "nine"}}]),
+    ),
     "an argument object, such as a model configuration": all_of(changed_value, given_configuration),
-    "an evaluator's `**columns` (any name but `**kwargs`)": all_columns,
+    "an evaluator's `**columns` (any name but `**kwargs`)": sees(lambda **columns: len(columns), 4, 4, 4),
     "a subclass of an evaluator with its own `__call__`": call_of_its_own,
     "a column called `date`, whole numbers with gaps, `null` among numbers": all_of(
-        date, whole_numbers, null_among_numbers
+        sees(lambda date: date, "2024-01-05", rows=[{"date": "2024-01-05"}]),
+        sees(lambda q, n=None: type(n).__name__, "int", "float", rows=[{"q": "a", "n": 1}, {"q": "b"}]),
+        sees(lambda n: type(n).__name__, "float", "NoneType", rows=[{"n": 1.5}, {"n": None}]),
     ),
     "an evaluator that returns an awaitable, without `async def`": unawaited,
-    "a tuple that a target returns": tuple_of_target,
+    "a tuple that a target returns": sees(
+        lambda output: type(output).__name__, "list", "list", "list", target=lambda query: (query, 1)
+    ),
     "a column `__outputs.x`, without a target": reserved_column,
     "a row without the column of a judge's optional input": lacking_input,
     "a file without rows, a CSV file with semicolons or too many cells": all_of(no_rows, odd_csv),
-    "a mapping whose parameter and column both do not exist": unused_mapping,
+    "a mapping whose parameter and column both do not exist": sees(
+        lambda q: q, *QUERIES, evaluator_config={"e": mapped(q="${data.query}", unused="${data.nope}")}
+    ),
     "a byte order mark in JSON Lines": byte_order_mark,
-    "a column that the target returns for some rows only": given_on_some_rows,
+    "a column that the target returns for some rows only": sees(
+        lambda response: response,
+        *("given", "red", "the sea"),
+        target=lambda query: {"response": "given"} if query == "q1" else {"other": "o"},
+    ),
     "infinity": infinity,
     "an output that is NaN in every row": nan_throughout,
     "NaN in the file of `output_path`": strict_json,
@@ -454,7 +420,7 @@ def evaluator_error(folder: Path) -> None:
     assert rows[1]["error.e"] == {"type": "ValueError", "message": "not red"}
 
 
-def refused(said: str, **arguments: Any) -> Callable[[Path], None]:
+def refused(said: str, **arguments: Any) -> Check:
     def check(folder: Path) -> None:
         with pytest.raises(tunecheck.ConfigurationError, match=said):
             ours(folder, [*QA], **{"evaluators": {"e": picky}, **arguments})
@@ -538,7 +504,7 @@ def offline(folder: Path) -> None:
     assert verdict["meteor_status"] == "completed"
 
 
-OF_OURS: dict[str, Callable[[Path], None]] = {
+OF_OURS: dict[str, Check] = {
     "`<evaluator>.binary_aggregate`": pass_rate,
     "one row of a target fails": target_error,
     "every row of a target fails": all_unanswered,
