@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck.calls import FORMATS, FunctionCall, Reading, canonical_text, write_calls
 from tunecheck.formats import read_calls, read_python_calls
@@ -101,51 +102,19 @@ def test_values_of_any_shape_raise_nothing(value: object) -> None:
 
 # Each takes well below a second while the readers stay linear in the text's length, and hours where one is not.
 LENGTH = 900_000
-LONG = [
-    *(
-        "[f(" + " " * LENGTH,
-        "x" + " " * LENGTH + "<",
-        "</s>" * (LENGTH // 4),
-        "{" * LENGTH,
-        "[f(" + "#\n" * (LENGTH // 2),
-    ),
-    *(
-        "{" + '"\\' * (LENGTH // 2),
-        '{"tool_uses":' + '"\\"' * (LENGTH // 3),
-        "```\n" * (LENGTH // 4),
-        '{"a" ' * (LENGTH // 5),
-    ),
-    *(
-        "<tool_call>[]</tool_call>" * (LENGTH // 25),
-        "[TOOL_CALLS][]" * (LENGTH // 14),
-        '{"role":"user"}' * (LENGTH // 16),
-    ),
-    *('{"role":"user"}' + " " * LENGTH + "{", '<|python_tag|>{"name":"f"}' + " " * LENGTH, "[f('" + "\\" * LENGTH),
-    *(
-        "[f(" + "'a' " * (LENGTH // 4) + ")]",
-        "[f(0x" + "f" * LENGTH,
-        "x" + '{"tool_uses":[]}' * (LENGTH // 20),
-        "[" + "a" * LENGTH,
-    ),
-    "<functioncall> {" + ",".join(f'"a{n}":\'{{"b":"\\\'"}}\'' for n in range(LENGTH // 25)) + "}",
-    '<functioncall> {"name": "f", "arguments": \'' + "\\'" * (LENGTH // 2),
-]
+TOOLS = [{"name": "f", "parameters": {"type": "object"}}]
 
 
-@pytest.mark.parametrize("text", LONG, ids=lambda text: text[:20])
-def test_a_very_long_text_is_read_in_the_time_that_its_length_takes(text: str) -> None:
-    check(read_calls(text))
+@cases("calls")
+def test_a_very_long_text_is_read_in_the_time_that_its_length_takes(
+    head: str, piece: str, tail: str, tools: bool, format: str
+) -> None:
+    text = head + piece * (LENGTH // len(piece)) + tail
+    check(read_calls(text, tools=TOOLS if tools else None, format=format))
 
 
-def test_a_familys_mark_again_and_again_is_read_in_the_time_that_its_length_takes() -> None:
-    check(read_calls("<function=" * (LENGTH // 10), format="llama_function"))
-
-
-@pytest.mark.parametrize(
-    "text", ["Action:;" * (LENGTH // 8) + "{", "Action: f" + "\n" * LENGTH + "{"], ids=["names", "lines"]
-)
-def test_what_begins_like_a_tools_call_is_read_in_the_time_that_its_length_takes(text: str) -> None:
-    check(read_calls(text, tools=[{"name": "f", "parameters": {"type": "object"}}]))
+def test_a_very_long_object_with_texts_in_apostrophes_is_read_in_the_time_that_its_length_takes() -> None:
+    check(read_calls("<functioncall> {" + ",".join(f'"a{n}":\'{{"b":"\\\'"}}\'' for n in range(LENGTH // 25)) + "}"))
 
 
 # -- nothing runs -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.tables import cases
+from tests.tables import cases, table
 
 from tunecheck import FunctionCallMatchEvaluator, PluginError, read_calls
 from tunecheck.calls import FunctionCall
@@ -38,43 +38,9 @@ WEATHER = FunctionCall("get_weather", {"city": "Paris", "days": 3})
 STOP = FunctionCall("stop")
 JSON = '{"city": "Paris", "days": 3}'
 
-BOTH = {
-    "qwen3_coder": "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n3\n"
-    "</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=stop>\n</function>\n</tool_call>",
-    "seed_oss": "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n<parameter=days>3"
-    "</parameter>\n</function>\n<function=stop>\n</function>\n</seed:tool_call>",
-    "glm": "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n<arg_key>days</arg_key>\n"
-    "<arg_value>3</arg_value>\n</tool_call>\n<tool_call>stop\n</tool_call>",
-    "minimax_m2": '<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n'
-    '<parameter name="days">3</parameter>\n</invoke>\n<invoke name="stop">\n</invoke>\n</minimax:tool_call>',
-    "deepseek_v3": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{JSON}\n```"
-    "<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>stop\n```json\n{}\n```<｜tool▁call▁end｜>"
-    "<｜tool▁calls▁end｜>",
-    "deepseek_v32": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="city" '
-    'string="true">Paris</｜DSML｜parameter>\n<｜DSML｜parameter name="days" string="false">3</｜DSML｜parameter>\n'
-    '</｜DSML｜invoke>\n<｜DSML｜invoke name="stop">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
-    "kimi_k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
-    f"{JSON}<|tool_call_end|><|tool_call_begin|>functions.stop:1<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
-    "<|tool_calls_section_end|>",
-    "harmony": f"<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{JSON}<|call|>"
-    "<|start|>assistant<|channel|>commentary to=functions.stop <|constrain|>json<|message|>{}<|call|>",
-    "command_r7b": '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "get_weather", "parameters": '
-    f'{JSON}}}, {{"tool_call_id": "1", "tool_name": "stop", "parameters": {{}}}}]<|END_ACTION|>',
-    "lfm2": "<|tool_call_start|>[get_weather(city='Paris', days=3), stop()]<|tool_call_end|>",
-    "olmo3": "<function_calls>get_weather(city='Paris', days=3)\nstop()</function_calls>",
-    "gemma4": '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>'
-    "<|tool_call>call:stop{}<tool_call|>",
-    "minimax_m3": ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Paris]<]minimax'
-    '[>[</city>]<]minimax[>[<days>3]<]minimax[>[</days>]<]minimax[>[</invoke>\n]<]minimax[>[<invoke name="stop">'
-    "]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
-    "minicpm3": "<|tool_call_start|>\n```python\nget_weather(city='Paris', days=3)\nstop()\n```\n<|tool_call_end|>",
-    "gorilla": '<<function>>get_weather(city="Paris", days=3)<<function>>stop()',
-    "nexusraven": "Call: get_weather(city='Paris', days=3); stop()<bot_end> \nThought: The weather is asked for.",
-    "qwen_agent": f"✿FUNCTION✿: get_weather\n✿ARGS✿: {JSON}\n✿FUNCTION✿: stop\n✿ARGS✿:\n✿RESULT✿",
-    "functionary": f"get_weather\n<|content|>{JSON}\n<|from|>assistant\n<|recipient|>stop\n<|content|>{{}}",
-    "gemma3": "```tool_code\nprint(default_api.get_weather(city='Paris', days=3))\nprint(default_api.stop())\n```",
-    "pythonic": "<|python_start|>[get_weather(city='Paris', days=3), stop()]<|python_end|>",
-}  # fmt: skip
+CASES = table(Path(__file__).parent / "cases" / "formats.jsonl")
+BOTH: dict[str, str] = {row["family"]: row["text"] for row in CASES if "family" in row}
+"""The two calls in the form of each family."""
 
 
 def test_a_family_of_an_unknown_name_is_named_with_what_was_meant() -> None:

@@ -5,97 +5,44 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import example, given, strategies as st
 from tests.prompts_parts import FRONT, LINES, make, messages, write
-from tests.tables import cases
+from tests.tables import cases, table
 
 from tunecheck import PromptError, PromptRenderError
 from tunecheck.prompts import load_prompt
 
-TOO_MUCH = {
-    "a long range": "{% for i in range(10**9) %}x{% endfor %}",
-    "text in a macro": "{% macro m() %}{% for i in range(99999) %}" + "x" * 99 + "{% endfor %}{% endmacro %}{{ m() }}",
-    "text in a capture": "{% set x %}{% for i in range(100000) %}" + "x" * 1000 + "{% endfor %}{% endset %}",
-    "text in a filter": "{% filter upper %}{% for i in range(100000) %}" + "x" * 100 + "{% endfor %}{% endfilter %}",
-    "recursion": "{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}",
-    "a block in itself": "{% block b %}{{ self.b() }}{% endblock %}",
-    "a loop in itself": "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}",
-}  # fmt: skip
-
-NOT_ALLOWED = {
-    "classes": "{{ ''.__class__.__mro__ }}",
-    "classes by item": "{{ ''['__class__'] }}",
-    "classes by filter": "{{ '' | attr('__class__') }}",
-    "globals": "{{ self.__init__.__globals__ }}",
-    "globals of a function": "{{ range.__globals__ }}",
-    "globals of a class": "{{ cycler.__init__.__globals__ }}",
-    "a changed list": "{% set x = [] %}{{ x.append(1) }}",
-    "a changed mapping": "{{ {}.update({}) }}",
-    "a value's class": "{{ a.__class__ }}",
-    "a method as text": "{{ {}.items }}",
-    "a call of a value": "{{ a() }}",
-    "a generator's frame": "{{ ([1] | map('abs')).gi_frame }}",
-}
-
-REFUSED = {
-    "{% include '/etc/passwd' %}": "include, import and extends are not supported",
-    "{% import 'os' as os %}": "include, import and extends are not supported",
-    "{% from 'x' import y %}": "include, import and extends are not supported",
-    "{% extends 'x' %}": "include, import and extends are not supported",
-    "{% autoescape true %}x{% endautoescape %}": "the tag autoescape is not supported",
-    "{{ a | uper }}": "there is no filter 'uper'; did you mean 'upper'?",
-    "{{ [1] | random }}": "there is no filter 'random'",
-    "{{ a is defind }}": "there is no test 'defind'; did you mean 'defined'?",
-    "{% do 1 %}": "unknown tag 'do'",
-    "{{ " + "(" * 5_000 + "1" + ")" * 5_000 + " }}": "nested too deeply",
-    "{{ " + "-" * 50_000 + "1 }}": "nested too deeply",
-    "{{ 1" + " + 1" * 5_000 + " }}": "cannot be compiled",
-    "{% for i in [1] %}" * 100 + "{% endfor %}" * 100: "cannot be compiled",
-    "x" * 300_000: "longer than 256 K",
-}
+CASES = table(Path(__file__).parent / "cases" / "prompts.jsonl")
 
 
-@pytest.mark.parametrize("template", TOO_MUCH.values(), ids=TOO_MUCH)
+@cases("prompts")
 def test_a_template_that_asks_for_too_much_ends_as_an_error_with_its_line(template: str) -> None:
     with pytest.raises(PromptRenderError, match=r"^test\.prompty, line (9|10): [^\n]+$"):
         make(f"system:\n{template}\n").render({})
 
 
-@pytest.mark.parametrize("template", NOT_ALLOWED.values(), ids=NOT_ALLOWED)
+@cases("prompts")
 def test_a_template_reaches_nothing_but_its_values(template: str) -> None:
     prompt = make(f"system:\n{template}\n", "inputs: {a: {default: x}}\n")
     with pytest.raises(PromptRenderError, match=r"^test\.prompty, line 10: "):
         prompt.render({})
 
 
-@pytest.mark.parametrize(("template", "problem"), REFUSED.items(), ids=[text[:30] for text in REFUSED])
-def test_a_template_that_cannot_be_used_is_refused_when_it_is_loaded(template: str, problem: str) -> None:
+@cases("prompts")
+def test_a_template_that_cannot_be_used_is_refused_when_it_is_loaded(parts: list[Any], problem: str) -> None:
+    template = "".join(text * count for text, count in parts)
     with pytest.raises(PromptError, match=r"^test\.prompty, line \d+: [^\n]+$") as caught:
         make(f"system:\n{template}\n")
     assert problem in str(caught.value)
 
 
-LONG = {
-    "blank lines": "\n" * 250_000,
-    "marks": "#\n" * 120_000,
-    "names": "name:\n" * 40_000,
-    "roles": "user " * 50_000,
-    "images": "![](" * 60_000,
-    "openings": "![" * 120_000,
-    "closings": "![]\n" * 60_000,
-    "many images": "{% for i in range(100000) %}![]({% endfor %}",
-    "many marks": "{% for i in range(100000) %}\n\n\n#\n#{% endfor %}",
-    "colons": " :\n" * 80_000,
-}
-
-
-@pytest.mark.parametrize("body", LONG.values(), ids=LONG)
-def test_splitting_takes_no_longer_than_the_text_is_long(body: str) -> None:
+@cases("prompts")
+def test_splitting_takes_no_longer_than_the_text_is_long(piece: str, count: int) -> None:
     # Quadratic work would not end within the test's time limit.
-    [(role, content)] = messages(f"system:\n{body}\nend")
+    [(role, content)] = messages(f"system:\n{piece * count}\nend")
     assert role == "system"
     assert str(content).endswith("end")
 
@@ -148,7 +95,7 @@ print("clean", len(prompts))
 def test_rendering_opens_no_file_and_runs_no_code() -> None:
     bodies = [
         "hello",
-        *NOT_ALLOWED.values(),
+        *(row["template"] for row in CASES if row["test"] == "a template reaches nothing but its values"),
         "{{ 1 / 0 }}",
         "{{ 'x' | int('y') }}{{ [1] | tojson }}{% set b = 2 %}{{ b }}",
     ]
@@ -306,13 +253,6 @@ def test_a_value_is_an_image_where_the_template_says_so(link: str) -> None:
     assert content == [{"type": "text", "text": "Look:"}, image]
 
 
-NO_IMAGES = (
-    "secret.png", "/etc/passwd", "file:///etc/passwd", "data:image/png;path:secret.png", "ftp://x/y.png",
-    "javascript:1", "https://example.com/a b.png", "https://x/)\nuser:\n![y](https://x/z.png", "", "http://",
-    "data:text/html;base64,aGk=",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("link", NO_IMAGES)
+@cases("prompts")
 def test_a_value_names_no_file_and_nothing_but_an_image(link: str) -> None:
     assert messages("user:\nLook: ![x]({{ a }}).", a=link) == [("user", f"Look: ![x]({link}).")]
