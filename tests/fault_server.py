@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Step:
-    """The server's action for one request. `length` is what Content-Length says, where that is not the truth."""
+    """The server's action for one request, after `delay_s`. `length` is what Content-Length says, if that is wrong."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -44,6 +44,7 @@ class Step:
     then: Literal["keep", "close", "reset", "hang", "trickle"] = "keep"
     silent: bool = False
     good: bool = False
+    delay_s: float = 0
 
 
 Plan = Callable[[Request, int], Step]
@@ -164,6 +165,7 @@ class FaultServer:
         self.seen[request.key] += 1
         self.requests.append(request)
         step = self._plan(request, attempt)
+        await asyncio.sleep(step.delay_s)
         if step.then == "reset":
             transport = writer.transport
             assert isinstance(transport, asyncio.Transport)

@@ -111,14 +111,6 @@ def test_a_service_that_knows_no_formats_is_asked_without_one(tmp_path: Path) ->
     assert format_of(server.asked[-1]) is None
 
 
-def test_another_bad_request_is_the_rows_error(tmp_path: Path) -> None:
-    with JudgeServer([failing(400, "the context is too long")]) as server:
-        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
-        with pytest.raises(EndpointError, match="the context is too long"):
-            judge(response="a")
-    assert len(server.asked) == 1
-
-
 def test_the_prompts_own_response_format_is_kept(tmp_path: Path) -> None:
     text = QUALITY.replace("max_tokens: 200}", "max_tokens: 200, response_format: {type: json_object}}")
     with JudgeServer(picky({"json_schema", "json_object"})) as server:
@@ -189,14 +181,6 @@ def test_an_empty_reply_is_asked_for_again_without_an_empty_message(tmp_path: Pa
     assert [message["role"] for message in server.asked[1]["messages"]] == ["system", "user", "user"]
 
 
-def test_a_reply_that_cannot_be_read_twice_is_an_error_with_its_text_and_never_a_zero(tmp_path: Path) -> None:
-    with JudgeServer(["What a lovely\nday.", "Indeed!"]) as server:
-        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
-        with pytest.raises(JudgementError, match=r"no JSON object.*the reply is: What a lovely day\."):
-            judge(response="a")
-    assert len(server.asked) == 2
-
-
 def test_the_error_of_a_long_reply_is_short(tmp_path: Path) -> None:
     judge = PromptyEvaluator(prompt_file(tmp_path), Scripted("word " * 10_000, "no"))
     with pytest.raises(JudgementError) as raised:
@@ -205,30 +189,31 @@ def test_the_error_of_a_long_reply_is_short(tmp_path: Path) -> None:
     assert raised.value.request_id == "r2"
 
 
-@pytest.mark.parametrize("message", [{"refusal": "I'm sorry, I can't assist with that request."}, {}])
-def test_a_refusal_is_an_error_of_its_own_and_not_asked_again(tmp_path: Path, message: Any) -> None:
-    text = None if message else "I'm sorry, but I cannot judge this."
-    with JudgeServer([chat(text, **message)]) as server:
+DECLINED = "the judge declined: I'm sorry"
+NO_VERDICT: dict[str, tuple[list[Step | str], type[Exception], str | None]] = {
+    "unreadable twice": (
+        ["What a lovely\nday.", "Indeed!"],
+        JudgementError,
+        "no JSON object.*reply is: What a lovely day",
+    ),
+    "refused in a text": ([chat("I'm sorry, but I cannot judge this.")], JudgeRefusalError, DECLINED),
+    "refused as such": ([chat(None, refusal="I'm sorry, I can't assist with it.")], JudgeRefusalError, DECLINED),
+    "a filtered request": ([filtered()], ContentFilterError, None),
+    "a filtered answer": ([chat("", finish="content_filter")], ContentFilterError, None),
+    "a bad request": ([failing(400, "the context is too long")], EndpointError, "the context is too long"),
+    "a wrong key": ([failing(401, "response_format needs a valid key")], RefusedError, None),
+}
+
+
+@pytest.mark.parametrize(("replies", "error", "problem"), NO_VERDICT.values(), ids=NO_VERDICT)
+def test_a_reply_without_a_verdict_is_an_error_of_its_own_and_never_a_zero(
+    tmp_path: Path, replies: list[Step | str], error: type[Exception], problem: str | None
+) -> None:
+    with JudgeServer(replies) as server:
         judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
-        with pytest.raises(JudgeRefusalError, match="the judge declined: I'm sorry"):
+        with pytest.raises(error, match=problem):
             judge(response="a")
-    assert len(server.asked) == 1
-
-
-@pytest.mark.parametrize("step", [filtered(), chat("", finish="content_filter")])
-def test_the_content_filter_is_an_error_of_its_own(tmp_path: Path, step: Step) -> None:
-    with JudgeServer([step]) as server:
-        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
-        with pytest.raises(ContentFilterError):
-            judge(response="a")
-
-
-def test_a_wrong_key_is_no_reason_to_ask_in_another_form(tmp_path: Path) -> None:
-    with JudgeServer([failing(401, "response_format needs a valid key")]) as server:
-        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
-        with pytest.raises(RefusedError):
-            judge(response="a")
-    assert len(server.asked) == 1
+    assert len(server.asked) == len(replies)
 
 
 def test_a_reason_that_is_a_list_is_kept_as_text(tmp_path: Path) -> None:
@@ -358,11 +343,6 @@ def test_a_response_stays_within_its_message(tmp_path: Path, response: str) -> N
 
 
 # -- making one
-
-
-def test_without_a_model_it_says_how_to_name_one(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="--judge"):
-        PromptyEvaluator(prompt_file(tmp_path))
 
 
 def test_the_prompts_own_model_is_asked_unless_one_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,6 +168,7 @@ def test_the_metrics_count_verdicts_and_errors_apart(judged: Judged) -> None:
     scores = (1, 0.2, 0.9, 0.9, 0.5)
     assert metrics["difference.difference"] == pytest.approx(sum(scores) / 5)
     assert metrics["difference.binary_aggregate"] == 3 / 5
+    assert "difference.difference_differences" not in metrics
     assert (metrics["difference.scored_count"], metrics["difference.error_count"]) == (5, 5)
     assert (judged.written["rows"], judged.written["failed_rows"], judged.written["simulated"]) == (10, 5, True)
 
