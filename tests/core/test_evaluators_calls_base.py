@@ -1,4 +1,4 @@
-"""Shared behaviour of all evaluators of calls, for a row and over a run."""
+"""Shared behaviour of the evaluators of calls and of texts, for a row and over a run."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ from tunecheck import (
     Evaluator,
     FunctionCallMatchEvaluator,
     MatchEvaluator,
-    Metric,
     verdict,
 )
 from tunecheck.calls.matching import MatchPolicy
-from tunecheck.evaluators import FAULTS, CallEvaluator
+from tunecheck.evaluators import (
+    FAULTS,
+    BleuScoreEvaluator,
+    CallEvaluator,
+    F1ScoreEvaluator,
+    GleuScoreEvaluator,
+    MeteorScoreEvaluator,
+    RougeScoreEvaluator,
+)
 from tunecheck.plugins import dumps
 
 EVALUATORS: list[type[CallEvaluator]] = [FunctionCallMatchEvaluator, ArgumentMatchEvaluator, MatchEvaluator]
+EVERY: list[Evaluator] = [
+    *(kind(ordered=True) for kind in EVALUATORS),
+    *(BleuScoreEvaluator(), GleuScoreEvaluator(), MeteorScoreEvaluator(), RougeScoreEvaluator(), F1ScoreEvaluator()),
+]
+every_evaluator = pytest.mark.parametrize("evaluator", EVERY, ids=lambda evaluator: evaluator.primary)
 CALL = [{"type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}]
-
-
-def test_a_verdict_has_azures_eight_keys_in_azures_order() -> None:
-    assert list(verdict("m", score=0.5, passed=True, threshold=0.5).items()) == [
-        ("m", 0.5),
-        ("m_score", 0.5),
-        ("m_passed", True),
-        ("m_result", "pass"),
-        ("m_reason", None),
-        ("m_status", "completed"),
-        ("m_threshold", 0.5),
-        ("m_properties", None),
-    ]
 
 
 def test_a_verdict_that_is_not_applicable_has_no_score() -> None:
@@ -72,24 +71,51 @@ def test_an_unknown_keyword_is_an_error_that_names_it(kind: type[CallEvaluator])
         kind(ignore_cases=True)
 
 
-@pytest.mark.parametrize("kind", EVALUATORS)
-def test_evaluators_can_be_pickled_and_built_again_from_their_arguments(kind: type[CallEvaluator]) -> None:
-    evaluator = kind(ordered=True)
-    copies: list[Any] = [pickle.loads(pickle.dumps(evaluator)), kind(**evaluator.arguments)]  # type: ignore[arg-type]
-    for copy in copies:
-        assert copy.arguments == evaluator.arguments
-        assert copy(response=CALL, ground_truth=CALL) == evaluator(response=CALL, ground_truth=CALL)
+@every_evaluator
+def test_evaluators_can_be_pickled_and_built_again_from_their_arguments(evaluator: Evaluator) -> None:
+    made: Any = type(evaluator)
+    for copy in (pickle.loads(pickle.dumps(evaluator)), made(**evaluator.arguments)):
+        assert (copy.arguments, repr(copy)) == (evaluator.arguments, repr(evaluator))
+        for response, ground_truth in ((CALL, CALL), ("It rains in Paris.", "It is raining in Paris.")):
+            row = {"response": response, "ground_truth": ground_truth}
+            assert copy(**row) == evaluator(**row)
 
 
-@pytest.mark.parametrize("kind", EVALUATORS)
-def test_parameters_are_keywords_only_and_the_definitions_optional(kind: type[CallEvaluator]) -> None:
-    parameters = inspect.signature(kind()).parameters
+@every_evaluator
+def test_parameters_are_keywords_only_and_the_definitions_optional(evaluator: Evaluator) -> None:
+    parameters = inspect.signature(evaluator).parameters
+    optional = {"tool_definitions": None} if isinstance(evaluator, CallEvaluator) else {}
+    none = inspect.Parameter.empty
     assert {name: one.default for name, one in parameters.items()} == {
-        "response": inspect.Parameter.empty,
-        "ground_truth": inspect.Parameter.empty,
-        "tool_definitions": None,
+        "response": none,
+        "ground_truth": none,
+        **optional,
     }
     assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters.values())
+
+
+@every_evaluator
+def test_evaluators_declare_what_their_metrics_mean(evaluator: Evaluator) -> None:
+    names = [metric.name for metric in evaluator.metrics]
+    assert names[0] == evaluator.primary
+    assert len(names) == (3 if isinstance(evaluator, MatchEvaluator) else 1)
+    assert all(metric.range == (0, 1) and metric.higher_is_better for metric in evaluator.metrics)
+    assert evaluator.cpu_bound is not isinstance(evaluator, CallEvaluator)
+
+
+def test_threads_get_the_same_verdicts_as_one_alone() -> None:
+    texts = [
+        {"response": f"The {n} cats can't sit. {n * n}!", "ground_truth": f"{n} cats cannot sit."} for n in range(300)
+    ]
+    calls = [{"response": [call("f", x=n % 3)], "ground_truth": [call("f", x=n % 2)]} for n in range(300)]
+    rows: list[dict[str, Any]] = [*texts, *calls]
+
+    def judge(row: dict[str, Any]) -> list[object]:
+        return [evaluator(**row) for evaluator in EVERY]
+
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(judge, rows * 2))
+    assert together == [judge(row) for row in rows] * 2
 
 
 @pytest.mark.parametrize("kind", EVALUATORS)
@@ -98,27 +124,6 @@ def test_verdicts_are_plain_json(kind: type[CallEvaluator]) -> None:
         found = kind()(response=response, ground_truth=CALL)
         assert dumps(found)
         assert all(value is None or isinstance(value, (str, float, bool, dict)) for value in found.values())
-
-
-@pytest.mark.parametrize("kind", EVALUATORS)
-def test_evaluators_declare_what_their_metrics_mean(kind: type[CallEvaluator]) -> None:
-    assert kind.primary in {metric.name for metric in kind.metrics}
-    assert all(metric.range == (0, 1) and metric.higher_is_better for metric in kind.metrics)
-    assert isinstance(kind.metrics[0], Metric)
-    assert not kind.cpu_bound
-
-
-@pytest.mark.parametrize("kind", EVALUATORS)
-def test_one_evaluator_serves_many_threads(kind: type[CallEvaluator]) -> None:
-    evaluator = kind()
-    rows = [(number, number % 3) for number in range(300)]
-
-    def judge(row: tuple[int, int]) -> bool:
-        made, wanted = ({"name": "f", "arguments": {"x": value}} for value in (row[0] % 3, row[1]))
-        return evaluator(response=made, ground_truth=wanted)[f"{kind.primary}_passed"] is True
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(judge, rows))
 
 
 ANY_JSON = st.recursive(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -80,11 +79,6 @@ def test_an_answer_where_an_answer_was_wanted_passes(nothing: object) -> None:
 def test_an_answer_where_a_call_was_wanted_fails(nothing: object) -> None:
     assert not passed(nothing, [WEATHER])
     assert reason(nothing, [WEATHER]) == 'answered instead of calling get_weather(city="Paris")'
-
-
-def test_ten_thousand_calls_are_a_reason_and_no_hang() -> None:
-    many = [{"type": "function", "function": {"name": "f", "arguments": json.dumps({"x": n})}} for n in range(10_000)]
-    assert "cannot be read" in reason(many, [WEATHER])
 
 
 @pytest.mark.parametrize(
@@ -168,7 +162,3 @@ def test_a_schema_that_cannot_be_used_is_noted() -> None:
     found = properties([WEATHER], [WEATHER], tools)
     assert "the schema of get_weather cannot be used" in found["notes"]
     assert "checked" not in found
-
-
-def test_definitions_may_be_json_text() -> None:
-    assert properties([WEATHER], [WEATHER], json.dumps(TOOLS)) == properties([WEATHER], [WEATHER], TOOLS)
