@@ -23,7 +23,7 @@ from tunecheck_authoring._author.graph import find_graph, names_agree
 from tunecheck_authoring._author.paths import sample_tasks
 from tunecheck_authoring._author.trial import Trial
 from tunecheck_authoring._author.values import others
-from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text, request_of, value_text
+from tunecheck_authoring._author.wording import VOICES, Ask, details_of, place_text, request_of
 from tunecheck_authoring._author.world import World, describe_world
 from tunecheck_bfcl import CallCheckEvaluator
 
@@ -208,41 +208,13 @@ def test_what_is_unchanged_is_not_made_again(small: Path) -> None:
 
 
 @cases("authoring")
-def test_a_description_becomes_a_request(description: str, request_: str) -> None:
-    assert request_of("place_order", description) == request_
+def test_a_description_becomes_a_request(description: str, chooses: bool, request_: str) -> None:
+    assert request_of("place_order", description, chooses=chooses) == request_
 
 
-def test_a_request_says_each_value_as_people_do() -> None:
-    stocks = Ask("sell stocks", (("stocks", value_text(["AAPL", "MSFT"])), ("limit", value_text(7))))
-    assert VOICES["polite"]([stocks], True) == (
-        'Could you sell stocks? The stocks are "AAPL" and "MSFT" and the limit is 7.'
-    )
-    assert VOICES["chatty"]([stocks, Ask("log out")], True) == (
-        'Here\'s what I need: sell stocks. Use "AAPL" and "MSFT" as the stocks and 7 as the limit. '
-        "Once that's done, log out."
-    )
-
-
-def test_a_request_for_what_a_parameter_chooses_names_all_of_it() -> None:
-    assert request_of("set_lock", "Lock or unlock the doors", chooses=True) == "lock or unlock the doors"
-
-
-def test_an_object_is_said_entry_by_entry_and_what_is_true_is_a_setting() -> None:
-    details = details_of({"entities": [{"name": "Ida", "tags": ["a", "b"], "open": True}], "from": 7})
-    assert VOICES["polite"]([Ask("add a guest", details)], True) == (
-        'Could you add a guest? The name is "Ida", the tags are "a" and "b", the open setting is true and '
-        "the from field is 7."
-    )
-
-
-def test_a_list_of_one_is_called_as_one() -> None:
-    assert details_of({"entity_names": ["Ida"]}) == (("entity name", '"Ida"'),)
-    assert details_of({"entity_names": ["Ida", "Noah"]}) == (("entity names", '"Ida" and "Noah"'),)
-
-
-def test_entries_that_are_called_the_same_are_told_apart() -> None:
-    details = details_of({"name": "Ida", "pet": {"name": "Rex"}})
-    assert details == (("name", '"Ida"'), ("name of the pet", '"Rex"'))
+@cases("authoring")
+def test_requests_are_worded_as_people_say_them(voice: str, asks: list[tuple[str, dict[str, JSON]]], text: str) -> None:
+    assert VOICES[voice]([Ask(request, details_of(values)) for request, values in asks], True) == text
 
 
 @cases("authoring")

@@ -17,7 +17,7 @@ from tunecheck.cli import main
 from tunecheck.episodes import Services
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
-from tunecheck_authoring import PROBLEMS, findings
+from tunecheck_authoring import PROBLEMS, RowCheck, findings
 
 
 class Shelf(Simulator):
@@ -229,6 +229,21 @@ def test_a_call_that_breaks_the_schema_of_its_function_is_found_by_position_and_
     found = [each for each in _found(*rows) if each[0] == "breaks_schema"]
     assert [each[1] for each in found] == [0, 0]
     assert "is not one of" in found[0][2]
+
+
+@cases("authoring")
+def test_a_check_of_possible_answers_finds_what_the_table_names(
+    answer: dict[str, Any], columns: dict[str, Any], said: str | None
+) -> None:
+    unit = {"type": "string", "enum": ["m", "km"]}
+    schema = {"type": "object", "properties": {"metres": {"type": "integer"}, "unit": unit}, "required": ["metres"]}
+    tool = {"type": "function", "function": {"name": "road_length", "parameters": schema}}
+    row = {"id": "one", "check": "simple", "tools": [tool], "ground_truth": [answer]} | columns
+    check = RowCheck(lambda row: row["ground_truth"], lambda row: row["tools"])
+    found = [
+        (each.problem, said if said and said in each.text else each.text) for each in findings([row], row_check=check)
+    ]
+    assert found == ([] if said is None else [("breaks_schema", said)])
 
 
 class Waiting(Simulator):

@@ -153,18 +153,4 @@ def test_the_judge_is_calibrated_on_rows_that_carry_labels(glaive: Glaive) -> No
     assert {each["row_id"] for each in found["differences"]} == differ
     assert 0 < len(differ) < 40
     assert found["kappa"]["low"] < found["kappa"]["value"] < found["kappa"]["high"] < 1
-    assert found["kappa"]["value"] == pytest.approx(kappa(called, glaive))
     assert found["simulated"] is True
-
-
-def kappa(rows: list[dict[str, Any]], glaive: Glaive) -> float:
-    """Cohen's kappa by its definition: (observed − expected) / (1 − expected)."""
-    pairs = [
-        (row["row_id"] in glaive.failed("function_call_match"), row["row_id"] in glaive.failed("difference"))
-        for row in rows
-    ]
-    count = len(pairs)
-    observed = sum(one == other for one, other in pairs) / count
-    fails = [sum(pair[side] for pair in pairs) / count for side in (0, 1)]
-    by_chance = fails[0] * fails[1] + (1 - fails[0]) * (1 - fails[1])
-    return (observed - by_chance) / (1 - by_chance)
