@@ -3,11 +3,13 @@
 import json
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.tables import cases
 
 from tunecheck.cli import main
 
@@ -23,7 +25,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def job(*arguments: str, evaluate: tuple[str, ...] = ("--dataset", "val.jsonl")) -> int:
+def job(*arguments: str, evaluate: Sequence[str] = ("--dataset", "val.jsonl")) -> int:
     return main(["azureml", "job", "--compute", "cpu", *arguments, "--", *evaluate])
 
 
@@ -40,39 +42,21 @@ def fake_az(workspace: Path, script: str) -> None:
     az.chmod(az.stat().st_mode | stat.S_IXUSR)
 
 
-def test_the_job_runs_evaluate_with_what_was_typed_and_keeps_its_results_as_an_output(workspace: Path) -> None:
-    assert job(evaluate=("--dataset", "val.jsonl", "--mapping", "response=${data.an answer}")) == 0
-    made = written(workspace)
-    assert made["command"] == (
-        "tunecheck evaluate --dataset val.jsonl --mapping 'response=${data.an answer}' "
-        "--results-dir ${{outputs.results}}"
-    )
-    assert made["outputs"]["results"] == {"type": "uri_folder", "mode": "upload"}
-    assert (workspace / "azureml/val" / made["code"]).resolve() == workspace.resolve()
-
-
-def test_several_machines_are_a_ray_cluster_whose_head_runs_the_command(workspace: Path) -> None:
-    assert job("--instances", "3") == 0
-    made = written(workspace)
-    assert made["command"] == "tunecheck evaluate --dataset val.jsonl --results-dir ${{outputs.results}} --on ray:auto"
-    assert (made["distribution"], made["resources"]) == ({"type": "ray"}, {"instance_count": 3})
-    assert "tunecheck[ray]==" in (workspace / "azureml/val/environment/Dockerfile").read_text("utf-8")
-
-
-def test_results_may_go_to_blob_storage(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert job("--instances", "3", "--output", "az://evals/team") == 0
-    made = written(workspace)
-    assert made["command"] == "tunecheck evaluate --dataset val.jsonl --results-dir az://evals/team --on ray:auto"
-    assert "outputs" not in made
-    assert "tunecheck[azure-storage,ray]==" in (workspace / "azureml/val/environment/Dockerfile").read_text("utf-8")
-    assert "AZURE_STORAGE_ACCOUNT_NAME is read from the environment" in capsys.readouterr().out
-
-
-def test_where_rows_are_answered_is_said_by_the_number_of_machines(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
+@cases("azure")
+def test_a_job_runs_what_was_asked_for(
+    workspace: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    evaluate: list[str],
+    job: dict[str, Any],
+    docker: str,
+    said: str,
 ) -> None:
-    assert job("--instances", "2", evaluate=("--dataset", "val.jsonl", "--on", "ray")) == 2
-    assert "--on: a job cannot choose its machines; give --instances" in capsys.readouterr().err
+    assert main(["azureml", "job", "--compute", "cpu", "--name", "val", *options, "--", *evaluate]) == 0
+    made = written(workspace)
+    assert {key: made.get(key) for key in job} == job
+    assert docker in (workspace / "azureml/val/environment/Dockerfile").read_text("utf-8")
+    assert said in capsys.readouterr().out
 
 
 def test_data_from_elsewhere_are_an_input_of_the_job(workspace: Path) -> None:
@@ -84,31 +68,12 @@ def test_data_from_elsewhere_are_an_input_of_the_job(workspace: Path) -> None:
     assert (workspace / "azureml/other" / made["inputs"]["dataset"]["path"]).resolve() == elsewhere.resolve()
 
 
-def test_data_that_azure_ml_holds_are_named_by_its_address(workspace: Path) -> None:
-    assert job("--name", "held", evaluate=("--dataset", "azureml:val:3")) == 0
-    assert written(workspace, "held")["inputs"]["dataset"]["path"] == "azureml:val:3"
-
-
-def test_a_sidecar_that_would_stay_behind_is_told(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@cases("azure")
+def test_what_a_job_could_not_run_is_told_before_it_is_written(
+    workspace: Path, capsys: pytest.CaptureFixture[str], evaluate: list[str], says: str
+) -> None:
     (workspace.parent / "other.jsonl").write_text('{"query": "hello"}\n', "utf-8")
     (workspace.parent / "other.yaml").write_text("description: other\n", "utf-8")
-    assert job(evaluate=("--dataset", "../other.jsonl")) == 2
-    assert "copy it and ../other.jsonl into datasets/" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("evaluate", "says"),
-    [
-        (("--dataset", "vla.jsonl"), "vla.jsonl"),
-        (("--datset", "val.jsonl"), "--datset"),
-        (("--dataset", "val.jsonl", "--resume", "last"), "--resume"),
-        (("--evaluators", "bleu"), "no data"),
-        (("--dataset", "val.jsonl", "--set", "x.y=${{inputs.secret}}"), "Azure ML replaces"),
-    ],
-)
-def test_what_a_job_could_not_run_is_told_before_it_is_written(
-    workspace: Path, capsys: pytest.CaptureFixture[str], evaluate: tuple[str, ...], says: str
-) -> None:
     assert job(evaluate=evaluate) == 2
     assert says in capsys.readouterr().err
     assert not (workspace / "azureml").exists()
@@ -123,14 +88,6 @@ def test_a_secret_of_the_endpoint_stays_here_and_is_named(
     assert job("--json", evaluate=("--dataset", "val.jsonl", "--endpoint", "mine")) == 0
     assert json.loads(capsys.readouterr().out)["variables_needed"] == ["MY_KEY"]
     assert "hunter2" not in "".join(path.read_text("utf-8") for path in workspace.rglob("azureml/**/*.*"))
-
-
-def test_variables_are_texts_and_the_identity_is_azure_mls_word(workspace: Path) -> None:
-    assert job("--env", "DEPTH=8", "--env", "ON=true", "--identity", "user") == 0
-    made = written(workspace)
-    assert made["environment_variables"] == {"DEPTH": "8", "ON": "true"}
-    assert made["identity"] == {"type": "user_identity"}
-    assert "azure-identity" in (workspace / "azureml/val/environment/Dockerfile").read_text("utf-8")
 
 
 def test_a_job_that_is_there_is_replaced_only_when_told(workspace: Path) -> None:
