@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tunecheck import MultiTurnStateEvaluator
+from tunecheck import EvaluationResult, MultiTurnStateEvaluator
 from tunecheck.calls import FunctionCall
+from tunecheck.cli import main
 from tunecheck.formats import read_python_calls
 from tunecheck.simulators import Backends
 from tunecheck_authoring import AuthorPlan, AuthorReport, author
@@ -137,6 +138,14 @@ def authored(name: str = "loans", simulators: Sequence[str] = ("library",), **op
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def export(folder: Path, result: EvaluationResult, form: str, *options: str, free: bool = True) -> list[dict[str, Any]]:
+    """The lines of examples that `datasets export` writes; `free` says that the rows are in no test set."""
+    out = folder / f"{form}.jsonl"
+    arguments = ["datasets", "export", str(result.run_dir), "--to", form, "--out", str(out), *options]
+    assert main([*arguments, *(["--no-test-set"] if free else [])]) == 0
+    return lines(out)
 
 
 def rewritten(path: Path, rows: Sequence[dict[str, Any]]) -> None:

@@ -34,10 +34,18 @@ def url() -> Iterator[str]:
         yield address
 
 
-def recorded(server: str, name: str = "shelf") -> type[Recorded]:
+@pytest.fixture
+def live(url: str, cwd: Path) -> Iterator[LiveServer]:
+    """The server beside its new recording."""
+    found = LiveServer(recorded(url), url)
+    yield found
+    found.close()
+
+
+def recorded(server: str) -> type[Recorded]:
     """The simulator of a server, as the workspace has it."""
-    write_recorded(server, Path("simulators", f"{name}.py"))
-    found = find_simulator(name)
+    write_recorded(server, Path("simulators", "shelf.py"))
+    found = find_simulator("shelf")
     assert issubclass(found, Recorded)
     return found
 
@@ -67,9 +75,7 @@ def test_a_set_authored_from_a_server_is_scored_without_it(capsys: pytest.Captur
     assert main(["check", "datasets/shelf.jsonl"]) == 0, capsys.readouterr()
 
 
-def test_a_recording_answers_as_the_server_did(url: str) -> None:
-    simulator = recorded(url)
-    live = LiveServer(simulator, url)
+def test_a_recording_answers_as_the_server_did(live: LiveServer) -> None:
     asked = live_backend(live)
     texts = [asked.call(call).text for call in (add("Emma"), LIST)]
     live.close()
@@ -78,9 +84,7 @@ def test_a_recording_answers_as_the_server_did(url: str) -> None:
     assert replayed.states() == asked.states() == {"shelf": {"list_books": {"books": {"Emma": None}}}}
 
 
-def test_what_was_not_recorded_is_said_in_the_reply_and_in_the_state(url: str) -> None:
-    live = LiveServer(recorded(url), url)
-    live.close()
+def test_what_was_not_recorded_is_said_in_the_reply_and_in_the_state(live: LiveServer) -> None:
     backend = Backends().start(["shelf"], {})
     result = backend.call(add("Emma"))
     assert result.error
@@ -89,26 +93,20 @@ def test_what_was_not_recorded_is_said_in_the_reply_and_in_the_state(url: str) -
     assert "after add_book" in backend.call(LIST).text
 
 
-def test_an_unrecorded_call_that_only_reads_leaves_the_state_known(url: str) -> None:
-    live = LiveServer(recorded(url), url)
-    live.close()
+def test_an_unrecorded_call_that_only_reads_leaves_the_state_known(live: LiveServer) -> None:
     backend = Backends().start(["shelf"], {})
     assert backend.call(FunctionCall("tell_key", {})).error
     assert backend.states() == {"shelf": {"list_books": {"books": {}}}}
 
 
-def test_each_conversation_meets_the_server_as_it_begins(url: str) -> None:
-    live = LiveServer(recorded(url), url)
+def test_each_conversation_meets_the_server_as_it_begins(live: LiveServer) -> None:
     live_backend(live).call(add("Emma"))
     assert live_backend(live).call(LIST).value == {"books": {}}
-    live.close()
 
 
-def test_a_conversation_may_begin_after_calls(url: str) -> None:
-    live = LiveServer(recorded(url), url)
+def test_a_conversation_may_begin_after_calls(live: LiveServer) -> None:
     lend = FunctionCall("lend_book", {"title": "Emma", "reader": "Ines"})
     assert not live_backend(live, (add("Emma"),)).call(lend).error
-    live.close()
     with pytest.raises(DataError, match="not recorded"):
         Backends().start(["shelf"], {"shelf": {"before": [{"name": "add_book", "arguments": {"title": "Walden"}}]}})
 
@@ -171,13 +169,11 @@ def test_servers_that_were_started_ahead_end_with_those_that_were_used() -> None
     assert [each.folder.exists() for each in (*used, *ahead) if each.folder is not None] == [False] * 4
 
 
-def test_sessions_are_kept_in_the_states_they_are_in(url: str) -> None:
-    live = LiveServer(recorded(url), url)
+def test_sessions_are_kept_in_the_states_they_are_in(live: LiveServer) -> None:
     for number, before in enumerate([(), (add("Emma"),), (), (add("Emma"),)]):
         refused = FunctionCall("lend_book", {"title": "Dracula", "reader": f"reader {number}"})
         assert live_backend(live, before).call(refused).error
     assert [begun.written for begun in live._in_use.values()] == [[], ['add_book(title="Emma")']]
-    live.close()
 
 
 def test_a_commands_folder_is_new_empty_and_called_by_one_name() -> None:
@@ -223,9 +219,7 @@ def test_a_server_that_does_not_answer_is_one_line(server: str, why: str, capsys
     assert not Path("datasets").exists()
 
 
-def test_a_recording_that_is_damaged_names_itself(url: str) -> None:
-    live = LiveServer(recorded(url), url)
-    live.close()
+def test_a_recording_that_is_damaged_names_itself(live: LiveServer) -> None:
     with Path("simulators/shelf.recording.jsonl").open("a") as file:
         file.write(json.dumps({"call": 7}))
     with pytest.raises(DataError, match=r"shelf\.recording\.jsonl: cannot be read as a recording"):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.authoring_parts import export
 from tests.pipeline_parts import run
 from tests.tables import cases
 
@@ -44,14 +45,6 @@ def made(folder: Path, answers: dict[str, Any], rows: list[dict[str, Any]] = ROW
         return {"response": answers.get(id, ground_truth)}
 
     return run(folder, str(data), target=target, evaluators={"match": MatchEvaluator()}, **how)
-
-
-def export(folder: Path, result: EvaluationResult, form: str, *options: str, free: bool = True) -> list[dict[str, Any]]:
-    """The lines that the command writes."""
-    out = folder / f"{form}.jsonl"
-    arguments = ["datasets", "export", str(result.run_dir), "--to", form, "--out", str(out), *options]
-    assert main([*arguments, *(["--no-test-set"] if free else [])]) == 0
-    return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
 
 
 def test_a_failed_row_is_a_chat_in_which_only_the_right_answer_has_weight(tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.authoring_parts import workspace
+from tests.authoring_parts import export, lines, workspace
 from tests.pipeline_parts import run
 
 from tunecheck import EvaluationResult, MultiTurnStateEvaluator
-from tunecheck.cli import main
 from tunecheck.formats import read_python_calls
 
 Message = dict[str, Any]
@@ -54,13 +53,6 @@ def made(folder: Path, answers: dict[str, dict[str, Any]], *rows: dict[str, Any]
     return run(
         folder, str(data), target=lambda id: answers[id], evaluators={"multi_turn_state": MultiTurnStateEvaluator()}
     )
-
-
-def export(folder: Path, result: EvaluationResult, form: str, *options: str) -> list[dict[str, Any]]:
-    out = folder / f"{form}.jsonl"
-    arguments = ["datasets", "export", str(result.run_dir), "--to", form, "--out", str(out), "--no-test-set"]
-    assert main([*arguments, *options]) == 0
-    return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
 
 
 def called(message: Message) -> tuple[str, dict[str, Any]]:
@@ -157,7 +149,5 @@ def complaints(messages: list[Message], tools: list[Message]) -> Iterator[str]:
 def test_a_conversation_leaves_the_test_set_with_all_its_examples(folder: Path) -> None:
     answers = {"loan": answered(*STEPS), "right": answered(*[[each] for each in LOAN["ground_truth"]])}
     result = made(folder, answers, LOAN, {**LOAN, "id": "right"})
-    rest = folder / "rest.jsonl"
-    arguments = ["datasets", "export", str(result.run_dir), "--to", "sft", "--out", str(folder / "train.jsonl")]
-    assert main([*arguments, "--leave-test-set", str(rest)]) == 0
-    assert [json.loads(line)["id"] for line in rest.read_text().splitlines()] == ["right"]
+    export(folder, result, "sft", "--leave-test-set", str(folder / "rest.jsonl"), free=False)
+    assert [row["id"] for row in lines(folder / "rest.jsonl")] == ["right"]
