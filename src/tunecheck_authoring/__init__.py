@@ -2,7 +2,7 @@
 
 author(AuthorPlan(…), backends)        # a validated data set, stage by stage
 audit(rows, reader)                    # probable mistakes in rows
-export(run, ExportPlan(…))             # a run's failed rows as training examples
+export(run, ExportOptions(…))          # a run's failed rows as training examples
 write_simulator(openapi, path)         # a simulator of an OpenAPI file; write_recorded: of an MCP server
 """
 

@@ -30,7 +30,7 @@ def refusal(raw: dict[str, Any]) -> str:
 
 def test_text_beside_a_call_is_kept_and_read_back() -> None:
     chat = f"USER: Rain?\nASSISTANT: Let me see. {CALL}\nFUNCTION RESPONSE: 3\nASSISTANT: Yes."
-    call, _ = glaive_rows({"system": FUNCTIONS, "chat": chat}, 1)
+    call: Any = glaive_rows({"system": FUNCTIONS, "chat": chat}, 1)[0]
     assert call["answer"]["content"] == "Let me see."
     reading = read_calls(call["answer"])
     assert [found.name for found in reading.calls] == ["weather"]

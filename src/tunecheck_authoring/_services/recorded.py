@@ -112,9 +112,6 @@ class Recording:
 
         Raises:
             DataError: the file cannot be read, or a line is neither.
-
-        Raises:
-            DataError: the file cannot be read, or a line is neither.
         """
         try:
             for number, text in enumerate(read_regular(self.path).splitlines()):
