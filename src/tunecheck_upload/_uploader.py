@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tunecheck import ConfigurationError, Run, RunError
 from tunecheck.pipeline import read_failures
-from tunecheck.plugins import JSON, canonical, command_line, dumps_line, sha256_of
+from tunecheck.plugins import JSON, Missing, canonical, command_line, dumps_line, find_value, sha256_of
 from tunecheck.runs import stopped_text
 from tunecheck_upload._record import Destination, UploadRecord, one_at_a_time
 
@@ -430,9 +430,5 @@ class Uploader(abc.ABC):
 
 def value_at(value: JSON, *path: str | int) -> JSON:
     """Return the value under these keys and positions, or None if there is none."""
-    for key in path:
-        if isinstance(key, int):
-            value = value[key] if isinstance(value, list) and key < len(value) else None
-        else:
-            value = value.get(key) if isinstance(value, dict) else None
-    return value
+    found = find_value(value, path)
+    return None if isinstance(found, Missing) else found

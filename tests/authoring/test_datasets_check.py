@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -261,7 +262,7 @@ def test_an_async_operation_is_waited_for() -> None:
     assert (result.text, result.error) == ("noon", False)
 
 
-# -- `tunecheck check`, as a person at a terminal sees it
+# -- `tunecheck check` and `datasets audit`, as a person at a terminal sees them
 
 
 SIMULATOR = '''
@@ -313,7 +314,7 @@ def test_the_command_says_what_it_found(
     workspace: Path,
     capsys: pytest.CaptureFixture[str],
     files: dict[str, Any],
-    options: list[str],
+    command: list[str],
     code: int,
     lines: list[str],
 ) -> None:
@@ -324,7 +325,7 @@ def test_the_command_says_what_it_found(
             (workspace / name).write_text(content)
         else:
             write_lines(workspace / name, content)
-    assert main(["check", "own.jsonl", *options]) == code
+    assert main(command) == code
     for said, line in zip(capsys.readouterr().out.splitlines(), lines, strict=True):
         assert said.startswith(line[:-1]) if line.endswith("…") else said == line
 
@@ -372,3 +373,30 @@ def test_unusable_rows_are_findings_of_the_json(workspace: Path, capsys: pytest.
     found = json.loads(capsys.readouterr().out)
     assert found["problems"] == 1
     assert [(each["entry"], each["place"]) for each in found["findings"]] == [("q1", "own.jsonl:2")]
+
+
+def test_an_audit_as_json_holds_every_finding_in_its_fixed_shape(cwd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"tools": [{"name": "send", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}]}
+    asked = {
+        "b": ("Say 'We are late'.", "[send(text='We are lat')]"),
+        "c": ("Send word to Oslo.", "[send(text='KEF')]"),
+    }
+    write_lines(
+        cwd / "own.jsonl",
+        [{**row, "id": id, "query": query, "ground_truth": calls} for id, (query, calls) in asked.items()],
+    )
+    assert main(["datasets", "audit", "own.jsonl", "--json"]) == 3
+    value = json.loads(capsys.readouterr().out)
+    assert value["rows"] == 2
+    assert [(each["id"], each["kind"], each["certainty"]) for each in value["findings"]] == [
+        ("b", "nearly_quoted", "likely"),
+        ("c", "ungrounded_value", "look"),
+    ]
+    assert all([*each] == ["id", "kind", "certainty", "turn", "evidence", "fix"] for each in value["findings"])
+
+
+def test_training_data_that_cannot_be_compared_is_said(cwd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_lines(cwd / "own.jsonl", [{"query": "Hello.", "ground_truth": "Hi."}])
+    write_lines(cwd / "train.jsonl", [{"said": "Send 'Hello there'."}])
+    assert main(["datasets", "audit", "own.jsonl", "--against", "train.jsonl"]) == 2
+    assert re.search("1 of 1 row cannot be compared .* datasets convert", capsys.readouterr().err)

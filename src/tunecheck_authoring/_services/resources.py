@@ -23,6 +23,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from tunecheck import DataError
 from tunecheck.calls import FunctionDefinition, quoted
+from tunecheck.episodes import leaves
 from tunecheck.plugins import JSON, canonical, loads, read_regular
 from tunecheck.simulators import Operation, Simulator, SimulatorError, copy_json, operations_of, tool_definition
 
@@ -360,7 +361,8 @@ class Resources(TableSimulator):
         matches = [*_given_values(action.matches, arguments)]
         text = str(arguments.get(action.search or "", "")).casefold()
         for record in self._records[action.resource].values():
-            if all(_holds(record, *match) for match in matches) and (not text or _mentions(record, text)):
+            texts = (each.casefold() for each in leaves(record) if isinstance(each, str))
+            if all(_holds(record, *match) for match in matches) and (not text or any(text in each for each in texts)):
                 yield record
 
 
@@ -386,15 +388,6 @@ def _holds(record: Record, name: str, wanted: JSON) -> bool:
         for value in (record.get(name), wanted)
     )
     return not own.isdisjoint(others)
-
-
-def _mentions(value: JSON, text: str) -> bool:
-    """Return True if any text in a value contains the text, which is in lower case."""
-    if isinstance(value, dict):
-        return any(_mentions(each, text) for each in value.values())
-    if isinstance(value, list):
-        return any(_mentions(each, text) for each in value)
-    return isinstance(value, str) and text in value.casefold()
 
 
 def _repeat_arguments(action: Action, arguments: Record) -> Record:
