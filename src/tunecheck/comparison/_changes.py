@@ -103,7 +103,7 @@ def _read_verdicts(table: RunTable, items: Sequence[int], changes: Mapping[str, 
             wanted[rows.get(items[pair], items[pair])].append((name, pair))
     numbers, source = sorted(wanted), table.opened.rows
     if isinstance(source, ResultsFile):
-        records = source.picked(numbers, [*dict.fromkeys(chain(*(each.reader.keys for each in changes.values())))])
+        records = source.records(numbers, {key for each in changes.values() for key in each.reader.keys})
     else:
         records = (row for number, row in enumerate(source.records()) if number in wanted)
     told: dict[str, Told] = {name: {} for name in changes}

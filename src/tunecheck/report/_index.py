@@ -17,6 +17,7 @@ from tunecheck.report._blocks import cut, line
 from tunecheck.report._details import Details
 from tunecheck.report._reading import Columns, Evaluated, ReportedRun
 from tunecheck.results import PASS_RATE, State
+from tunecheck.results._columns import number_of
 
 MOST_ROWS = 100_000
 """The most rows that a page lists; its summary and charts cover all rows."""
@@ -97,14 +98,6 @@ def outcomes_of(run: ReportedRun, evaluator: Evaluated, metrics: Iterable[Metric
     return Outcomes("".join(letters), {key: column.values for key, column in columns.items() if column is not None})
 
 
-def number_in(value: JSON) -> float:
-    """Return a value as a float; NaN if it is not a number or too large for a float."""
-    try:
-        return float(value) if isinstance(value, (int, float)) else math.nan
-    except OverflowError:
-        return math.nan
-
-
 _CODED = ("kinds", "functions", "called", "reasons", "causes", "errors", "differences", "confused")
 _FIGURES = ("latency_ms", "first_token_ms")
 _TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens")
@@ -163,9 +156,9 @@ class RowIndex:
         usage = row.get("outputs.usage")
         counts = usage if isinstance(usage, dict) else {}
         for name in _FIGURES:
-            self.figures[name].append(number_in(row.get(f"outputs.{name}")))
+            self.figures[name].append(number_of(row.get(f"outputs.{name}")))
         for name in _TOKENS:
-            self.figures[name].append(number_in(counts.get(name)))
+            self.figures[name].append(number_of(counts.get(name)))
 
     def written(self, evaluators: Sequence[Evaluated], most: int = MOST_ROWS) -> dict[str, JSON]:
         """Return the first rows as the page reads them, without empty columns."""

@@ -40,7 +40,6 @@ from tunecheck.results._table import (
     State,
     clusters_of,
     may_cluster,
-    row_decoder,
 )
 
 _BLOCK_ROWS = 256
@@ -185,7 +184,7 @@ class TableBuilder:
         if expected != self._expected:
             kinds = {key: Any if key in read else msgspec.Raw for key in keys}
             self._expected = expected
-            self._decoder = row_decoder(kinds, only_these=True) if len(keys) <= _MOST_KEYS else None
+            self._decoder = _row_decoder(kinds) if len(keys) <= _MOST_KEYS else None
         if self._decoder is None:
             return None
         decode = self._decoder.decode
@@ -400,6 +399,17 @@ class TableBuilder:
                 first.append(row)
             of_row.append(item)
         return Items(list(numbers), [self._contents[row] for row in first], of_row), first
+
+
+def _row_decoder(keys: Mapping[str, object]) -> msgspec.json.Decoder[msgspec.Struct] | None:
+    """Return a decoder for rows without other keys than these, each with its type; None if msgspec refuses a key."""
+    fields = [(f"k{at}", kind, UNSET) for at, kind in enumerate(keys.values())]
+    names = {f"k{at}": key for at, key in enumerate(keys)}
+    try:
+        row = msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=True, gc=False)
+    except ValueError:  # msgspec does not support keys with characters that JSON must escape
+        return None
+    return msgspec.json.Decoder(row)
 
 
 def _is_short(value: JSON) -> bool:

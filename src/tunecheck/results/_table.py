@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
-from msgspec import UNSET
-from msgspec.structs import astuple
 
 from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError, raise_as
 from tunecheck._files import CallsRead, EarlyStop, EvaluatorEntry
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import plural
-from tunecheck.pipeline._finished_rows import ResultRow, read_row
+from tunecheck.pipeline._finished_rows import ResultRow, RowsView
 from tunecheck.runs._store import Run
 
 if TYPE_CHECKING:
@@ -115,56 +113,25 @@ class ResultsFile:
     """`eval_results.jsonl`, with one JSON object per line."""
 
     path: Path
-    _starts: array[int] = field(default_factory=lambda: array("Q"))
-    """The offset of each line that has been read in blocks."""
 
-    def records(self) -> Iterator[ResultRow]:
-        """See `RowSource.records`."""
-        for first, block in self.blocks():
-            for number, line in enumerate(block, first):
-                yield read_row(line, self.path, number)
+    def records(
+        self, numbers: Sequence[int] | None = None, columns: Container[str] | None = None
+    ) -> Iterator[ResultRow]:
+        """Yield all rows, or those with these numbers (from 0, rising).
+
+        With `columns`, only the values of these columns are sure to be in the rows.
+        """
+        rows = RowsView(self.path)
+        with raise_as(DataError, self.path):
+            yield from (rows if numbers is None else rows.only(numbers)).read(columns)
 
     def blocks(self) -> Iterator[tuple[int, Sequence[bytes]]]:
         """Yield the lines in blocks, each with the number of its first line, counted from 0."""
-        self._starts, end = array("Q"), 0
         with raise_as(DataError, self.path), open_regular(self.path, buffering=_BLOCK) as file:
-            left = lines(file)
+            left, first = lines(file), 0
             while block := [*islice(left, _BLOCK_ROWS)]:
-                yield len(self._starts), block
-                *starts, end = accumulate(map(len, block), initial=end)
-                self._starts.extend(starts)
-
-    def picked(self, numbers: Iterable[int], keys: Sequence[str]) -> Iterator[ResultRow]:
-        """Yield the rows with these numbers (from 0), reduced to these keys.
-
-        `blocks` must have read the whole file before.
-        """
-        decoder = row_decoder(dict.fromkeys(keys, Any), only_these=False)
-        with raise_as(DataError, self.path), open_regular(self.path) as file:
-            for number in numbers:
-                file.seek(self._starts[number])
-                line = file.readline()
-                try:
-                    values = None if decoder is None else dict(zip(keys, astuple(decoder.decode(line)), strict=True))
-                except (msgspec.DecodeError, RecursionError, UnicodeError):
-                    values = None
-                if values is None:
-                    values = read_row(line, self.path, number)
-                yield {key: value for key in keys if (value := values.get(key, UNSET)) is not UNSET}
-
-
-def row_decoder(keys: Mapping[str, object], *, only_these: bool) -> msgspec.json.Decoder[msgspec.Struct] | None:
-    """Return a decoder for these keys of a row, each with its type; None if msgspec cannot decode a key.
-
-    With `only_these`, a row with another key is an error.
-    """
-    fields = [(f"k{at}", kind, UNSET) for at, kind in enumerate(keys.values())]
-    names = {f"k{at}": key for at, key in enumerate(keys)}
-    try:
-        row = msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=only_these, gc=False)
-    except ValueError:  # msgspec does not support keys with characters that JSON must escape
-        return None
-    return msgspec.json.Decoder(row)
+                yield first, block
+                first += len(block)
 
 
 @dataclass(frozen=True, slots=True)

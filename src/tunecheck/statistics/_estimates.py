@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy
 
 from tunecheck.statistics._distributions import effective_rows, t_quantile
-from tunecheck.statistics._results import CONFIDENCE, Estimate, normal_quantile, wilson
+from tunecheck.statistics._results import CONFIDENCE, Estimate, normal_quantile, wilson, wilson_interval
 from tunecheck.statistics._samples import (
     Floats,
     Labels,
@@ -134,12 +134,7 @@ def _clustered_share(value: float, values: Floats, groups: RowGroups, confidence
     if error is None:
         return Estimate(value, None, None, n, confidence, method, None, groups.count, ONE_CLUSTER)
     worth = effective_rows(n, groups.count, math.sqrt(value * (1 - value) / n), error)
-    reach = t_quantile((1 + confidence) / 2, groups.count - 1)
-    shrink = 1 + reach**2 / worth
-    centre = (value + reach**2 / (2 * worth)) / shrink
-    half = reach / shrink * math.sqrt(value * (1 - value) / worth + reach**2 / (4 * worth**2))
-    low = 0.0 if value == 0 else max(0.0, centre - half)
-    high = 1.0 if value == 1 else min(1.0, centre + half)
+    low, high = wilson_interval(value, worth, t_quantile((1 + confidence) / 2, groups.count - 1))
     return Estimate(value, low, high, n, confidence, method, error, groups.count)
 
 

@@ -144,13 +144,16 @@ def wilson(hits: int, of: int, confidence: float = CONFIDENCE) -> Proportion:
     z = normal_quantile(confidence)
     if of == 0:
         return Proportion(None, None, None, hits, of)
-    share, shrink = hits / of, 1 + z * z / of
-    centre = (share + z * z / (2 * of)) / shrink
-    half = z / shrink * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    return Proportion(hits / of, *wilson_interval(hits / of, of, z), hits, of)
+
+
+def wilson_interval(share: float, rows: float, z: float) -> tuple[float, float]:
+    """Return Wilson's interval of a share of this many rows (may be fractional), `z` standard errors to either side."""
+    shrink = 1 + z * z / rows
+    centre = (share + z * z / (2 * rows)) / shrink
+    half = z / shrink * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
     # At the ends the bound is exactly 0 or 1; rounding must not move it.
-    low = 0.0 if hits == 0 else max(0.0, centre - half)
-    high = 1.0 if hits == of else min(1.0, centre + half)
-    return Proportion(share, low, high, hits, of)
+    return 0.0 if share == 0 else max(0.0, centre - half), 1.0 if share == 1 else min(1.0, centre + half)
 
 
 def normal_quantile(confidence: float) -> float:
