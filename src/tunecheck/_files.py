@@ -273,13 +273,15 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """The error of one stage (the target or an evaluator) on one row, under `error.<stage>`.
 
-    `cause` is the code of the reason why a model call, by the target or a judge, gave no usable answer.
+    `cause` is the code of the reason why a model call, by the target or a judge, gave no usable answer. `place` is the
+    file and line of user code that raised the error, such as "price.py:12".
     """
 
     type: str
     message: str
     request_id: str | None = None
     cause: str | None = None
+    place: str | None = None
 
 
 class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -389,6 +391,7 @@ class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True, omit_defaul
     message: str
     request_id: str | None = None
     cause: str | None = None
+    place: str | None = None
 
 
 class Accepted(msgspec.Struct, tag_field="k", tag="accepted", frozen=True):

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 from zlib import crc32
 
+from msgspec.structs import astuple
+
 from tunecheck._disk import MOST_IN_A_LINE, lines, lock, open_regular, read_regular
 from tunecheck._errors import RunError
 from tunecheck._files import (
@@ -379,8 +381,7 @@ class Journal:
 
     def error(self, index: int, row_id: str, stage: str, failure: Failure) -> None:
         """Record the failure of a stage (`target`, or an evaluator's name) on a row."""
-        fields = (failure.type, failure.message, failure.request_id, failure.cause)
-        self._append(Error(index, row_id, stage, *fields), index)
+        self._append(Error(index, row_id, stage, *astuple(failure)), index)
 
     def stopped(self, settled: Sequence[int], not_asked: Sequence[str]) -> None:
         """Record the indices of the rows that count, and the ids of rows never asked, in a run that stopped early."""

@@ -77,7 +77,9 @@ def test_after_errors_of_an_evaluator_its_rows_are_run_again_before_the_serving_
     (small / "evaluators" / "polite.py").write_text("def polite(response):\n    return 1 / 0\n")
     left_in_text = '<tool_call>{"name": "book", "arguments": {"day": "2026-0'
     lines = evaluated({"r4": left_in_text}, "--evaluators", "match,polite")
-    assert lines[2].startswith("Main reason of failures: polite: ZeroDivisionError: division by zero (6 rows")
+    assert lines[2].startswith(
+        "Main reason of failures: polite: ZeroDivisionError: division by zero at polite.py:2 (6 rows"
+    )
     assert lines[3].startswith("Next, run the rows with an error again:  tunecheck evaluate --resume small-recorded-")
 
 

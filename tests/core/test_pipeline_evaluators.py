@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import datetime
 import functools
+import json
 import math
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -356,7 +358,17 @@ def test_a_failing_row_is_noted_in_the_journal_for_people(tmp_path: Path) -> Non
     result = run(tmp_path, DATA[:1], evaluators={"e": fails(ValueError("no"))})
     (noted,) = records(result, "error")
     noted.pop("c")  # its number and checksum
+    assert re.fullmatch(r"test_pipeline_evaluators\.py:\d+", noted.pop("place"))
     assert noted == {"k": "error", "i": 0, "id": "row-1", "stage": "e", "type": "ValueError", "message": "no"}
+
+
+def test_an_error_in_a_library_names_the_line_of_user_code_that_called_it(tmp_path: Path) -> None:
+    def parse(response: str) -> object:
+        return json.loads(response)
+
+    result = run(tmp_path, DATA[:1], evaluators={"e": parse})
+    line = parse.__code__.co_firstlineno + 1
+    assert column(result, "error.e")[0]["place"] == f"test_pipeline_evaluators.py:{line}"
 
 
 # -- nobody changes what another one sees

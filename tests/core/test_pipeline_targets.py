@@ -119,7 +119,9 @@ def test_one_bad_row_is_one_error(tmp_path: Path) -> None:
     """With Azure it kills the run."""
     result = run(tmp_path, DATA, target=picky, evaluators={"e": lambda response: 1})
     assert column(result, "outputs.e.e") == [1, None, 1, None]
-    assert column(result, "error.target")[1] == {"type": "ValueError", "message": "endpoint 500 for question 1"}
+    place = f"test_pipeline_targets.py:{picky.__code__.co_firstlineno + 2}"
+    error = {"type": "ValueError", "message": "endpoint 500 for question 1", "place": place}
+    assert column(result, "error.target")[1] == error
     assert (result.row_count, result.failed_row_count) == (4, 2)
     assert len(records(result, "answer")) == 2
 

@@ -375,7 +375,8 @@ def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
     """
     for key, error in row.items():
         if key.startswith("error.") and isinstance(error, dict):
-            words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ]
+            place = f" at {error['place']}" if error.get("place") else ""
+            words = f"{error.get('type')}: {error.get('message')}"[:_MOST_READ] + place
             row_id = str(row.get("row_id"))
             alike = words.replace(row_id, "…") if len(row_id) > 2 else words
             yield key.removeprefix("error."), clean(_NUMBER.sub("…", _QUOTED.sub("…", alike)), 200), words

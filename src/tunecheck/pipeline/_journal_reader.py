@@ -241,7 +241,7 @@ class JournalReader:
         if place is None:
             return None
         record = self._read(place.offset)
-        return msgspec.convert({key: record.get(key) for key in ("type", "message", "request_id", "cause")}, Failure)
+        return msgspec.convert({key: record.get(key) for key in Failure.__struct_fields__}, Failure)
 
     def calls_of(self, index: int) -> Iterator[bytes]:
         """Yield the journal records of the model calls that evaluators made for a row, as JSON."""

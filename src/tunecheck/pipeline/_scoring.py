@@ -7,9 +7,12 @@ import dataclasses
 import inspect
 import math
 import os
+import sysconfig
+import traceback
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError, RunError, TimedOutError
@@ -398,9 +401,24 @@ def failure(error: BaseException) -> Failure:
         text = ""
     kind, text = type(error).__name__, text[:2000] or "no message"
     if not isinstance(error, EndpointError):
-        return Failure(kind, text)
+        return Failure(kind, text, place=_place_in_user_code(error))
     cause = error.cause or error_cause(f"{kind} {error.code or ''}: {text}")
     return Failure(kind, text, error.request_id or None, cause)
+
+
+_NOT_USER_CODE = (
+    *{f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")},
+    f"{Path(__file__).parents[2]}{os.sep}",
+    "<",
+)
+"""The beginnings of file names of code that is not the user's: libraries, Tunecheck, and code without a file."""
+
+
+def _place_in_user_code(error: BaseException) -> str | None:
+    """Return file name and line of the innermost user code that an exception passed, or None if it passed none."""
+    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [(name, line) for name, line in places if not name.startswith(_NOT_USER_CODE)]
+    return f"{Path(own[-1][0]).name}:{own[-1][1]}" if own else None
 
 
 # -- a plain function as a target: it takes columns as keywords and returns columns
