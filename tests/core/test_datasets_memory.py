@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck import DataError
 from tunecheck.datasets import open_dataset, usable_id
@@ -114,11 +115,6 @@ def test_a_second_reading_of_an_iterable_is_refused() -> None:
     list(dataset.rows())
     with pytest.raises(DataError, match="can be read only once"):
         list(dataset.rows())
-
-
-def test_ids_of_an_iterable_are_taken_where_the_first_rows_have_them() -> None:
-    rows = open_dataset({"id": f"q{number}"} for number in range(3)).rows()
-    assert [row.id for row in rows] == ["q0", "q1", "q2"]
 
 
 def test_an_id_that_comes_twice_late_in_an_iterable_is_refused_with_its_row() -> None:
@@ -222,15 +218,14 @@ def ids(rows: list[dict[str, Any]]) -> list[str]:
     return [row.id for row in open_dataset(rows).rows()]
 
 
-def test_unique_ids_are_taken_as_text() -> None:
-    assert ids([{"id": "a"}, {"id": 7}, {"id": -1}]) == ["a", "7", "-1"]
+@cases("datasets")
+def test_rows_have_these_ids(rows: list[dict[str, Any]], numbered: bool, ids: list[str]) -> None:
+    for data in (rows, iter(rows)):
+        assert [row.id for row in open_dataset(data, number_ids=numbered).rows()] == ids
 
 
-@pytest.mark.parametrize(
-    "second", [{}, {"id": None}, {"id": ""}, {"id": "  "}, {"id": True}, {"id": 1.5}, {"id": ["b"]}]
-)
-def test_one_id_that_is_missing_or_unusable_makes_all_rows_go_by_number(second: dict[str, Any]) -> None:
-    assert ids([{"id": "a"}, second]) == ["row-1", "row-2"]
+def test_a_number_as_long_as_content_is_no_id() -> None:
+    assert usable_id(10**5_000) is None
 
 
 def test_an_id_that_occurs_twice_is_refused_with_both_rows_and_the_way_on() -> None:
@@ -242,22 +237,6 @@ def test_an_id_that_occurs_twice_is_refused_with_both_rows_and_the_way_on() -> N
 def test_a_number_and_its_text_are_the_same_id() -> None:
     with pytest.raises(DataError, match="'1' occurs twice"):
         ids([{"id": 1}, {"id": "1"}])
-
-
-def test_ids_that_occur_twice_are_numbered_on_request_and_the_others_kept() -> None:
-    rows = [{"id": "a"}, {"id": "b"}, {"id": "a"}, {"id": "a"}]
-    for data in (rows, iter(rows)):
-        assert [row.id for row in open_dataset(data, number_ids=True).rows()] == ["a", "b", "a@3", "a@4"]
-
-
-def test_a_numbered_id_that_a_row_has_by_itself_is_numbered_again() -> None:
-    rows = [{"id": "a"}, {"id": "a"}, {"id": "a@2"}]
-    assert [row.id for row in open_dataset(rows, number_ids=True).rows()] == ["a", "a@2", "a@2@3"]
-
-
-def test_an_id_as_long_as_content_is_none() -> None:
-    assert ids([{"id": "x" * 2_000}]) == ["row-1"]
-    assert usable_id(10**5_000) is None
 
 
 def test_ids_are_judged_over_the_whole_file_with_a_limit_too(tmp_path: Path) -> None:

@@ -154,24 +154,15 @@ def test_the_reason_is_read_with_the_score(reply: str) -> None:
     assert (found.score, found.reason) == (2, "too short")
 
 
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        ("", "empty"),
-        ("  \n", "empty"),
-        ("<think>still thinking", "empty"),
-        ("It was a nice answer.", "no JSON object"),
-        ('{"reason": "it beg', "breaks off"),
-        ('{"reason": "x" "score": 2}', "breaks off or is broken"),
-        ("x" * 1_000_001, "1,000,001 characters"),
-        ('{"score": 5} {"score": 2}', "contradicts itself: 'score' is 5 and 2"),
-        ('{"score": 5, "score": 2}', "gives 'score' twice"),
-        ("Score: 7", "7, outside of 1 to 5"),
-    ],
-)
+@cases("judges")
 def test_what_is_no_verdict_is_an_error_that_says_why(reply: str, problem: str) -> None:
     with pytest.raises(JudgementError, match=problem):
         FIVE.read(reply)
+
+
+def test_a_reply_of_a_million_characters_is_not_read() -> None:
+    with pytest.raises(JudgementError, match="1,000,001 characters"):
+        FIVE.read("x" * 1_000_001)
 
 
 SCORES = st.integers(1, 5)

@@ -24,53 +24,15 @@ def _prompt(configuration: str) -> Prompt:
     return load_prompt("p.prompty", text=text)
 
 
-def test_azure_openai_becomes_an_endpoint_definition() -> None:
-    prompt = _prompt(
-        "{type: azure_openai, azure_endpoint: 'https://x.openai.azure.com', azure_deployment: judge, "
-        "api_key: '${env:JUDGE_KEY}', api_version: 2024-10-21}"
-    )
-    assert prompt.model_definition() == {
-        "kind": "azure_openai",
-        "url": "https://x.openai.azure.com",
-        "deployment": "judge",
-        "api_version": "2024-10-21",
-        "auth": {"type": "key", "value": "${env:JUDGE_KEY}"},
-    }
-
-
-def test_azure_openai_without_a_key_signs_in_with_entra_and_has_azures_default_version() -> None:
-    definition = _prompt("{azure_endpoint: 'https://x.openai.azure.com', azure_deployment: judge}").model_definition()
-    assert definition is not None
-    assert definition["auth"] == {"type": "entra"}
-    assert definition["api_version"] == "2024-02-01"
-
-
-def test_a_deployment_alone_takes_the_rest_from_azures_variables() -> None:
-    definition = _prompt("{type: azure_openai, azure_deployment: judge}").model_definition()
-    assert definition is not None
-    assert definition["url"] == "${env:AZURE_OPENAI_ENDPOINT}"
-    assert definition["auth"] == {"type": "key", "value": "${env:AZURE_OPENAI_API_KEY}"}
-
-
-def test_openai_becomes_an_endpoint_definition() -> None:
-    prompt = _prompt("{type: openai, model: gpt-4o, api_key: '${env:JUDGE_KEY}', organization: org-1}")
-    assert prompt.model_definition() == {
-        "kind": "openai",
-        "url": "https://api.openai.com/v1",
-        "model": "gpt-4o",
-        "auth": {"type": "key", "value": "${env:JUDGE_KEY}"},
-        "headers": {"OpenAI-Organization": "org-1"},
-    }
-
-
-def test_what_names_the_model_stays_a_reference_to_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+@cases("prompts")
+def test_a_model_configuration_becomes_this_endpoint_definition(
+    configuration: str, definition: dict[str, JSON] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JUDGE_MODEL", "gpt-4o")
-    definition = _prompt("{type: openai, model: '${env:JUDGE_MODEL}-mini', base_url: '${env:URL}'}").model_definition()
-    assert definition == {"kind": "openai", "url": "${env:URL}", "model": "${env:JUDGE_MODEL}-mini"}
+    assert _prompt(configuration).model_definition() == definition
 
 
-def test_a_prompt_without_a_configuration_has_no_definition() -> None:
-    assert _prompt("{}").model_definition() is None
+def test_a_prompt_without_a_model_has_no_definition() -> None:
     assert load_prompt("p.prompty", text="---\nname: x\n---\nuser:\nhi\n").model_definition() is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from tests.tables import cases
@@ -64,11 +65,6 @@ user:
 
 def _prompt(front: str, body: str = "user:\nhi\n") -> Prompt:
     return load_prompt("p.prompty", text=f"---\n{front}\n---\n{body}")
-
-
-def _messages(body: str, inputs: str = "", **values: object) -> list[tuple[object, object]]:
-    rendered = _prompt(f"model: m\n{inputs}", body).render(values)
-    return [(message["role"], message["content"]) for message in rendered]
 
 
 def test_the_front_matter_says_the_same_as_in_the_older_dialect() -> None:
@@ -184,91 +180,19 @@ def test_a_default_gives_way_to_the_variable(monkeypatch: pytest.MonkeyPatch) ->
     assert definition["url"] == "${env:JUDGE_URL}"
 
 
-@pytest.mark.parametrize(
-    "text", ["Say hi.\n", "---\n---\nSay hi.\n", "---\nname: x\n---\nSay hi.\n", "---\nmodel: m\n---\n\n\nSay hi.\n"]
-)
-def test_a_text_without_a_header_is_a_system_message(text: str) -> None:
-    assert load_prompt("p.prompty", text=text).render({}) == [{"role": "system", "content": "Say hi."}]
+@cases("prompts")
+def test_a_prompt_of_the_newer_dialect_renders_as_these_messages(
+    text: str, values: dict[str, Any], rendered: list[dict[str, Any]]
+) -> None:
+    assert load_prompt("p.prompty", text=text).render(values) == rendered
 
 
-def test_a_thread_stands_as_messages_where_the_template_places_it() -> None:
-    talk = [{"role": "user", "content": "a\nsystem:\nb"}, {"role": "assistant", "content": None, "tool_calls": []}]
-    rendered = _prompt(
-        "model: m\ninputs: [{name: talk, kind: thread}]", "system:\nBefore\n\n{{talk}}\nafter\nuser:\nend\n"
-    ).render({"talk": talk})
-    system = [{"role": "system", "content": text} for text in ("Before", "after")]
-    assert rendered == [system[0], *talk, system[1], {"role": "user", "content": "end"}]
-
-
-@pytest.mark.parametrize("talk", [None, "", {}, []])
-def test_a_thread_that_is_empty_or_left_out_is_none(talk: object) -> None:
-    expected = [("system", "x"), ("user", "end")]
-    inputs = "inputs: [{name: talk, kind: thread}]"
-    assert _messages("system:\nx\n{{talk}}\nuser:\nend\n", inputs, talk=talk) == expected
-    assert _messages("system:\nx\n{{talk}}\nuser:\nend\n", inputs) == expected
-
-
-def test_a_thread_that_the_template_does_not_place_comes_last() -> None:
-    talk = [{"role": "user", "content": "hi"}]
-    inputs = "inputs: [{name: talk, kind: thread}]"
-    assert _messages("system:\nx\n", inputs, talk=talk) == [("system", "x"), ("user", "hi")]
-
-
-@pytest.mark.parametrize("use", ["{{ talk | upper }}", "{% for m in talk %}{% endfor %}", "{% set x = talk %}"])
-def test_a_thread_is_written_and_nothing_else_is_done_with_it(use: str) -> None:
-    with pytest.raises(PromptError, match=r"^p\.prompty, line 3: .* the template may only use \{\{ talk \}\}"):
-        _prompt("model: m\ninputs: [{name: talk, kind: thread}]", f"{{% if talk %}}{{{{ talk }}}}{{% endif %}}{use}")
-
-
-@pytest.mark.parametrize("talk", ["user:\nhi", [{"role": "judge", "content": "x"}], ["hi"], {"role": "boss"}])
-def test_a_thread_is_a_list_of_messages(talk: object) -> None:
-    with pytest.raises(PromptRenderError, match=r"^p\.prompty: the input talk must be a list of messages"):
-        _messages("{{talk}}", "inputs: [{name: talk, kind: thread}]", talk=talk)
-
-
-def test_an_image_joins_the_users_message_before_it() -> None:
-    inputs = "inputs: [{name: a, kind: image}, {name: b, kind: audio}, {name: c, kind: file}]"
-    url = "https://example.com/a.png"
-    image = {"type": "image_url", "image_url": {"url": url}}
-    sound = {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}}
-    file = {"type": "file", "file": {"url": "https://example.com/a.pdf"}}
-    assert _messages("user:\nLook {{a}}{{b}}{{c}} here", inputs, a=url, b="aGk=", c="https://example.com/a.pdf") == [
-        ("user", [{"type": "text", "text": "Look"}, image, sound, file]),
-        ("user", "here"),
-    ]
-    assert _messages("Look {{a}}{{b}}{{c}}", inputs, a=url, b="", c=None) == [("system", "Look"), ("user", [image])]
-
-
-@pytest.mark.parametrize("value", ["cat.png", "/etc/passwd", "file:///etc/passwd", "../x.png", 5])
-def test_an_image_is_an_address_or_data_and_never_a_file(value: object) -> None:
-    with pytest.raises(PromptRenderError, match=r"^p\.prompty: the input a must be "):
-        _messages("user:\n{{a}}", "inputs: [{name: a, kind: image}]", a=value)
-
-
-def test_headers_say_more_than_the_role_only_where_the_prompt_is_not_strict() -> None:
-    body = 'user[name="Ann", n=2, ok=true]:\nhi\n'
-    assert _prompt("model: m", body).render({}) == [{"role": "user", "content": "hi"}]
-    lenient = "model: m\ntemplate: {format: {kind: jinja2, strict: false}, parser: prompty}"
-    assert _prompt(lenient, body).render({}) == [{"role": "user", "name": "Ann", "n": 2, "ok": True, "content": "hi"}]
-
-
-NUNJUCKS = "model: m\ntemplate: {format: nunjucks, parser: prompty}"
-
-
-def test_of_nunjucks_plain_values_are_read() -> None:
-    prompt = _prompt(NUNJUCKS, "system:\n{# no #}x\nuser:\n{{ a }} {{ b.c }}\n")
-    assert prompt.render({"a": "<1>", "b": {"c": 2}})[1] == {"role": "user", "content": "<1> 2"}
-    for value in (True, None, 1.0, [1]):
-        with pytest.raises(PromptRenderError, match=r"line 8: Nunjucks would write a \w+ in another way"):
-            prompt.render({"a": value, "b": {"c": 2}})
-
-
-@pytest.mark.parametrize(
-    "body", ["{% if a %}x{% endif %}", "{{ a | upper }}", "{{ a + 1 }}", "{{ a[0] }}", "{{ f() }}"]
-)
-def test_what_may_mean_something_else_in_nunjucks_is_refused(body: str) -> None:
-    with pytest.raises(PromptError, match=r"^p\.prompty, line 6: Nunjucks templates may only use \{\{ name \}\}"):
-        _prompt(NUNJUCKS, f"user:\n{body}\n")
+@cases("prompts")
+def test_a_value_or_template_that_the_newer_dialect_cannot_render_is_refused(
+    text: str, values: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(PromptRenderError if values else PromptError, match=problem):
+        load_prompt("p.prompty", text=text).render(values)
 
 
 @cases("prompts")
