@@ -36,7 +36,7 @@ from tunecheck._files import (
     Verdicts,
     check_first_record,
 )
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import plural
 from tunecheck._targets import Row
 
@@ -382,6 +382,13 @@ class Journal:
     def error(self, index: int, row_id: str, stage: str, failure: Failure) -> None:
         """Record the failure of a stage (`target`, or an evaluator's name) on a row."""
         self._append(Error(index, row_id, stage, *astuple(failure)), index)
+
+    def read(self, offset: int) -> dict[str, JSON]:
+        """Return the record at this offset; an empty one if it is damaged."""
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            record = value_of(file.readline())
+        return record if isinstance(record, dict) else {}
 
     def stopped(self, settled: Sequence[int], not_asked: Sequence[str]) -> None:
         """Record the indices of the rows that count, and the ids of rows never asked, in a run that stopped early."""

@@ -144,7 +144,6 @@ class ChunkDriver:
         """Return the cost of the calls that a resumed run has recorded, in the currency of its prices."""
         budget = Budget(None)
         calls = RunCalls(self.plan.run_id, self._journal, self._cached, budget)
-        calls.close()
         target = self.plan.target
         if target is not None and self._cached:
             for row in self.plan.rows():

@@ -156,7 +156,6 @@ def run_calls(folder: Path) -> Iterator[RunCalls]:
     try:
         yield calls
     finally:
-        calls.close()
         journal.close()
 
 

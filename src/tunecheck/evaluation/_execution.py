@@ -431,7 +431,6 @@ class _Work:
         grouping = ["row_kind", *self.settings.grouping]
         aggregator = opened.enter_context(contextlib.closing(Aggregator(execution.evaluators, grouping)))
         calls = RunCalls(self.run.id, journal, cached, Budget(self.settings.max_cost))
-        opened.callback(calls.close)
         engine = Engine(execution.plan(self.run, self.scan), journal, results, aggregator, cached, calls)
         engine.tally.notes += self._notes_before()
         run_engine(engine, execution.closing, self._progress())

@@ -33,7 +33,7 @@ from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import ResultRow
 from tunecheck.pipeline._journal_reader import CachedResults, JournalReader
 from tunecheck.pipeline._model_calls import RunCalls, SharedCalls
-from tunecheck.pipeline._plan import Plan
+from tunecheck.pipeline._plan import Plan, Remarks
 from tunecheck.pipeline._results import RowState
 
 _LOOKED_EVERY_S = 0.005
@@ -92,7 +92,7 @@ class Portion:
     asked: int = 0
     failed: int = 0
     notes: list[str] = field(default_factory=list)
-    remarks: dict[str, dict[str, int]] = field(default_factory=dict)
+    remarks: Remarks = field(default_factory=Remarks)
     facts: dict[str, JSON] = field(default_factory=dict)
     """Properties of the endpoints' APIs that the chunk found; only its last portion has them."""
     stage: str = ""
@@ -318,7 +318,6 @@ class ChunkRunner:
             opened.callback(cached.close)
             shared = _CallsInStep(self._calls, outbox)
             calls = RunCalls(plan.run_id, journal, cached, self._budget, shared)
-            opened.callback(calls.close)
             aggregator = opened.enter_context(contextlib.closing(Aggregator(plan.evaluators, ())))
             engine = _ChunkEngine(plan, journal, cached, calls, aggregator, outbox)
             watching = asyncio.ensure_future(self._stopped())
@@ -328,7 +327,7 @@ class ChunkRunner:
                 await engine.run()
             with outbox.adding() as portion:
                 portion.notes += engine.tally.notes
-                portion.remarks = engine.tally.remarks.counts()
+                portion.remarks = engine.tally.remarks
                 portion.facts = dict(self._facts())
 
     def _stop(self, engine: Engine, asked: asyncio.Future[object]) -> None:

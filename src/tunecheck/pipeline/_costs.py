@@ -143,6 +143,11 @@ class Reservation:
     amount: float = 0.0
     cost: float | None = None
 
+    def charge(self, cost: float | None) -> None:
+        """Add the cost of one of the call's attempts; None if it is unknown."""
+        if cost is not None:
+            self.cost = (self.cost or 0.0) + cost
+
 
 @dataclass(slots=True)
 class _Learned:

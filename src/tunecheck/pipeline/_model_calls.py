@@ -18,10 +18,9 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
-from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
-from tunecheck._json import JSON, content_hash, dumps, loads
+from tunecheck._json import JSON, content_hash, dumps
 from tunecheck._records import Journal
 from tunecheck._targets import CallsMade, Row, Target
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage, output_limit
@@ -70,7 +69,8 @@ class RunCalls:
         self.budget = budget
         self._shared = shared
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
-        self._recorded_calls = _RecordedCalls(journal.path)
+        self._recorded: dict[str, int] = {}
+        """The journal offsets of the calls that this process has recorded, by key."""
         self._reported: defaultdict[tuple[str, str], ReportedUsage] = defaultdict(ReportedUsage)
         for evaluator, columns, cost, currency in cached.paid_calls():
             completion = Completion.of_columns(columns)
@@ -109,7 +109,9 @@ class RunCalls:
             await asyncio.wait([shared])
             if not shared.cancelled():  # if cancelled, a waiting caller makes the call
                 return shared.result()
-        return self._recorded_calls.find(key)
+        offset = self._recorded.get(key)
+        columns = None if offset is None else self._journal.read(offset).get("out")
+        return Completion.of_columns(columns) if isinstance(columns, dict) else None
 
     async def _first(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
         """Get the answer to a request and give it, or its error, to all waiting callers of an equal request."""
@@ -150,7 +152,7 @@ class RunCalls:
         """Journal an answer that another run or task has paid for, at no cost to this run; return it."""
         completion = Completion.of_columns(columns)
         self.masked += completion.masked
-        self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns, ROW.get()))
+        self._recorded[key] = self._journal.call(None, key, None, None, columns, ROW.get())
         return completion
 
     async def _buy(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
@@ -166,16 +168,15 @@ class RunCalls:
         # The idempotency key is the same for each attempt of this call in this run.
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        async with self.budget.reserved(evaluator, cost_of(expected, price) if price else 0.0) as reservation:
-            with charge_unanswered(functools.partial(self._charge_unanswered, evaluator, price, expected, reservation)):
-                completion = await endpoint.complete(replace(request, idempotency_key=digest))
+        async with self.reserved(evaluator, price, expected) as reservation:
+            completion = await endpoint.complete(replace(request, idempotency_key=digest))
             columns = completion.columns()
             estimate = expected_usage(asked, limit, _length(columns)) if price else expected
             cost, currency = _cost(completion.usage, price, estimate)
-            self._recorded_calls.add(key, self._journal.call(evaluator, key, cost, currency, columns, ROW.get()))
+            self._recorded[key] = self._journal.call(evaluator, key, cost, currency, columns, ROW.get())
             self._count(evaluator, completion.usage, cost, currency)
             self.masked += completion.masked
-            reservation.cost = _sum(reservation.cost, cost)
+            reservation.charge(cost)
         return completion
 
     def _count(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
@@ -183,24 +184,34 @@ class RunCalls:
         self.spending[evaluator].add(usage, cost, currency, calls)
         self.budget.count(cost)
 
-    def _charge_unanswered(
-        self, name: str, price: Price | None, expected: Usage, reservation: Reservation, usage: Usage
-    ) -> None:
-        """Charge an attempt without an answer, because the service may have billed it; nothing without a price.
+    @contextlib.asynccontextmanager
+    async def reserved(self, name: str, price: Price | None, expected: Usage | None) -> AsyncIterator[Reservation]:
+        """Reserve budget for a call of an evaluator (or `target`); the caller charges its cost to the reservation.
+
+        Attempts without an answer are journaled and charged, because the service may have billed them; nothing without
+        a price. If nothing is known about the request, `expected` is None: earlier calls tell how much to reserve.
 
         Raises:
-            StopRunError: further attempts could exceed the budget.
+            StopRunError: the budget is spent, or further attempts could exceed it.
         """
-        if price is not None:
-            cost = self.charge(name, price, charge_of(usage, price, expected), usage)
-            reservation.cost = _sum(reservation.cost, cost)
-            self.budget.check()
+        amount = cost_of(expected, price) if price is not None and expected is not None else 0.0
+        async with self.budget.reserved(name, amount) as reservation:
 
-    def charge(self, name: str, price: Price, cost: float, usage: Usage) -> float:
-        """Journal and count the cost of an attempt without an answer, so that a resumed run knows of it; return it."""
-        self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {"usage": usage.as_json()})
-        self._count(name, usage, cost, price.currency)
-        return cost
+            def charge(usage: Usage) -> None:
+                """Journal and count the cost of an attempt without an answer, so that a resumed run knows of it."""
+                if price is None:
+                    return
+                if expected is not None or is_counted(usage):
+                    cost = charge_of(usage, price, expected or Usage())
+                else:
+                    cost = reservation.amount or charge_of(Usage(), price)
+                self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {"usage": usage.as_json()})
+                self._count(name, usage, cost, price.currency)
+                reservation.charge(cost)
+                self.budget.check()
+
+            with charge_unanswered(charge):
+                yield reservation
 
     # -- the target's calls
 
@@ -229,14 +240,8 @@ class RunCalls:
         if price is None or target.tracks_each_call:  # no price, so no cost to limit; or each call is counted already
             yield functools.partial(self.count_target, target, row)
             return
-        expected = _expected_answer(target, row)
-        async with self.budget.reserved("target", cost_of(expected, price)) as reservation:
-
-            def count(answer: Mapping[str, JSON]) -> None:
-                reservation.cost = _sum(reservation.cost, self.count_target(target, row, answer))
-
-            with charge_unanswered(functools.partial(self._charge_unanswered, "target", price, expected, reservation)):
-                yield count
+        async with self.reserved("target", price, _expected_answer(target, row)) as reservation:
+            yield lambda answer: reservation.charge(self.count_target(target, row, answer))
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
         """Count an answer that this run has paid for, now or before an interruption; return its cost, if known.
@@ -255,10 +260,6 @@ class RunCalls:
         cost, currency = _cost(usage, price, _expected_answer(target, row, answer) if price else Usage())
         self._count("target", usage, cost, currency)
         return cost
-
-    def close(self) -> None:
-        """Close the journal file opened for reading."""
-        self._recorded_calls.close()
 
 
 class EvaluatorCalls:
@@ -293,59 +294,18 @@ class EndpointCosts:
         if self._price is None:  # without a price there is no cost to limit
             yield self.record
             return
-        price, budget = self._price, self._calls.budget
-        # The request is not known here: only the costs of earlier calls say how much to reserve.
-        async with budget.reserved(self._name, 0.0) as reservation:
+        price = self._price
+        async with self._calls.reserved(self._name, price, None) as reservation:
 
             def count(made: CallsMade) -> None:
                 self.record(made)
-                reservation.cost = _sum(reservation.cost, cost_of(charged_usage(made), price))
+                reservation.charge(cost_of(charged_usage(made), price))
 
-            expected = reservation.amount or charge_of(Usage(), price)
-
-            def charge(usage: Usage) -> None:
-                cost = cost_of(usage, price) if is_counted(usage) else expected
-                reservation.cost = _sum(reservation.cost, self._calls.charge(self._name, price, cost, usage))
-                budget.check()
-
-            with charge_unanswered(charge):
-                yield count
+            yield count
 
     def record(self, made: CallsMade) -> None:
         """Count a call that was made: in this session without a limit, or before the run was interrupted."""
         self._calls.count_calls(self._name, self._price, self._reported.add_calls(made))
-
-
-class _RecordedCalls:
-    """Journal offsets of the calls that this process has recorded."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: BinaryIO | None = None
-        self._offsets: dict[str, int] = {}
-
-    def add(self, key: str, offset: int) -> None:
-        """Note that the journal has the answer to the call with this key at this offset."""
-        self._offsets[key] = offset
-
-    def find(self, key: str) -> Completion | None:
-        """Read the answer to the call with this key from the journal; None without one, or if it is damaged."""
-        offset = self._offsets.get(key)
-        if offset is None:
-            return None
-        self._file = self._file or self._path.open("rb")
-        self._file.seek(offset)
-        record = loads(self._file.readline())
-        columns = record.get("out") if isinstance(record, dict) else None
-        return Completion.of_columns(columns) if isinstance(columns, dict) else None
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-def _sum(known: float | None, more: float | None) -> float | None:
-    return known if more is None else (known or 0.0) + more
 
 
 def _price(endpoint: object) -> Price | None:

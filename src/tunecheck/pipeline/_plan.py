@@ -1,5 +1,7 @@
 """The plan of a run, its progress, its random row order, and whether calls in the text of answers count."""
 
+from __future__ import annotations
+
 import asyncio
 import random
 from collections import Counter
@@ -208,10 +210,6 @@ class Remarks:
     late: Counter[str] = field(default_factory=Counter)
     """Number of rows on which an evaluator exceeded its time limit, by evaluator."""
 
-    def counts(self) -> dict[str, dict[str, int]]:
-        """Return all counts, by field."""
-        return {"lost": dict(self.lost), "refused": dict(self.refused), "late": dict(self.late)}
-
     def sentences(self, evaluator_timeout: float) -> list[str]:
         """Return the notes for the user: refused files, timeouts, and values that became null, with numbers of rows."""
         limit = f"{evaluator_timeout:g} s (--evaluator-timeout)"
@@ -221,10 +219,11 @@ class Remarks:
             *(f"{why}: stored as null on {plural(count, 'row')}" for why, count in self.lost.most_common(_MOST_LOST)),
         ]
 
-    def add(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+    def add(self, more: Remarks) -> None:
         """Add the counts of another process."""
-        for name, counter in (("lost", self.lost), ("refused", self.refused), ("late", self.late)):
-            counter.update(counts.get(name, {}))
+        self.lost.update(more.lost)
+        self.refused.update(more.refused)
+        self.late.update(more.late)
 
 
 @dataclass(slots=True)
