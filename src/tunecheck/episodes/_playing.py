@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 from tunecheck._json import JSON, dumps
-from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
 from tunecheck.episodes._benchmark import registered_constants
 from tunecheck.episodes._episode import Called, Episode, Said, StateSeen
 from tunecheck.episodes._scenario import Scenario, configuration_of, simulators_of
-from tunecheck.episodes._states import changes, copy_state
+from tunecheck.episodes._states import changes, copy_state, leaves
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backend, Backends, OperationResult, failure
-from tunecheck.simulators._base import Simulator
 
 MAX_CHANGES = 1_000
 """Maximum number of differences of two states that are compared."""
@@ -63,31 +61,27 @@ class GroundTruth:
         )
 
 
+@dataclass(eq=False, repr=False)
 class Services(Backends):
     """Starts simulators for rows, and caches classes, definitions and parsed calls for all rows.
 
-    Args:
-        classes: simulators by name that are not plug-ins; they override plug-ins of the same name.
-        long_context: returns the constants for rows with long context; by default those of an installed benchmark.
-        data: the copy of the benchmark with the constants, if not in the usual place.
-        time_limit_s: seconds after which a call of a simulator is abandoned.
-        trust: the trust in the rows that name simulators; by default every file may be loaded.
+    `data` is the copy of the benchmark with the constants for long context, if not in the usual place. `long_context`
+    replaces these constants.
     """
 
-    def __init__(
-        self,
-        classes: Mapping[str, type[Simulator]] | None = None,
-        *,
-        long_context: Callable[[], Mapping[str, JSON]] | None = None,
-        data: Path | None = None,
-        time_limit_s: float = 10,
-        trust: Trust | None = None,
-    ) -> None:
-        """Prepare the caches; the class describes the arguments."""
-        constants = long_context or partial(registered_constants, data)
-        super().__init__(classes, long_context=constants, time_limit_s=time_limit_s, trust=trust)
-        self._readings: dict[str, Reading] = {}
-        self._definitions: dict[tuple[str, ...], str] = {}
+    _: KW_ONLY
+    data: Path | None = None
+    _readings: dict[str, Reading] = field(default_factory=dict, init=False)
+    _definitions: dict[tuple[str, ...], str] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def constants(self) -> Mapping[str, JSON]:
+        """The constants that extend rows with long context: the given ones, else those of an installed benchmark.
+
+        Raises:
+            DataError: no benchmark is installed, or there is no copy of its data.
+        """
+        return registered_constants(self.data) if self.long_context is None else super().constants
 
     def play(self, truth: GroundTruth | Scenario) -> Backend:
         """Start new simulators in the initial state of a ground truth or a conversation; return them as a backend."""
@@ -137,7 +131,7 @@ class Attempt:
         """
         if self._named and "0" in call.arguments:  # otherwise "0" marks a positional argument
             return failure(f"{call.name} has no parameter '0'")
-        if _holds_unwritable([*call.arguments.values()]):
+        if _holds_unwritable(call.arguments):
             return failure("an argument holds NaN or an infinity, which no call can")
         return self.backend.call(call)
 
@@ -157,15 +151,12 @@ class Attempt:
 
 def _holds_unwritable(value: object) -> bool:
     """Return True if the value contains NaN or an infinity at any depth; JSON cannot express them."""
-    if isinstance(value, (str, int)):
-        return False
-    if isinstance(value, dict):
-        return any(map(_holds_unwritable, value.values()))
-    if isinstance(value, (list, tuple)):
-        return any(map(_holds_unwritable, value))
-    if isinstance(value, FunctionCall):
-        return _holds_unwritable(value.arguments)
-    return isinstance(value, float) and not math.isfinite(value)
+    return any(
+        _holds_unwritable(leaf.arguments)
+        if isinstance(leaf, FunctionCall)
+        else isinstance(leaf, float) and not math.isfinite(leaf)
+        for leaf in leaves(value)
+    )
 
 
 class Player:

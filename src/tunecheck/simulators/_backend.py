@@ -6,11 +6,10 @@ Nothing is global or shared: each attempt has its own backend.
 from __future__ import annotations
 
 import asyncio
-import copy
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import cast
@@ -190,32 +189,22 @@ class Backend:
         return [definition for each in self.simulators.values() for definition in each.tool_definitions()]
 
 
+@dataclass(eq=False, repr=False)
 class Backends:
     """Starts the backends of many attempts; looks each simulator's class up only once, because that is slow.
 
-    Args:
-        classes: simulators by name that are not plug-ins; they override plug-ins of the same name.
-        long_context: returns the constants for rows with long context; called for the first such row.
-        workspace: a folder whose `simulators/` folder is also searched.
-        time_limit_s: seconds after which a call of a simulator is abandoned.
-        trust: the trust in the rows that name simulators; by default every file may be loaded.
+    `classes` are simulators by name that are not plug-ins; they override plug-ins of the same name. `long_context`
+    returns the constants for rows with long context. The `simulators/` folder of `workspace` is also searched. A call
+    of a simulator is abandoned after `time_limit_s` seconds. `trust` is the trust in the rows that name simulators; by
+    default every file may be loaded.
     """
 
-    def __init__(
-        self,
-        classes: Mapping[str, type[Simulator]] | None = None,
-        *,
-        long_context: Callable[[], Mapping[str, JSON]] | None = None,
-        workspace: Path | None = None,
-        time_limit_s: float = 10,
-        trust: Trust | None = None,
-    ) -> None:
-        """Keep the settings; simulators are looked up when rows name them."""
-        self._classes = dict(classes or {})
-        self._read_constants = long_context
-        self._workspace = (workspace or Path()).absolute()
-        self._time_limit_s = time_limit_s
-        self._trust = trust
+    classes: Mapping[str, type[Simulator]] = field(default_factory=dict)
+    _: KW_ONLY
+    long_context: Callable[[], Mapping[str, JSON]] | None = None
+    workspace: Path = field(default_factory=Path.cwd)
+    time_limit_s: float = 10
+    trust: Trust | None = None
 
     def start(self, names: Sequence[str], config: Mapping[str, JSON], *, long_context: bool = False) -> Backend:
         """Start a backend for one attempt, with each simulator loaded from its part of the configuration.
@@ -226,7 +215,7 @@ class Backends:
         """
         constants = self.constants if long_context else None
         classes = {name: self.find(name) for name in names}
-        return Backend.of(classes, config, long_context=constants, time_limit_s=self._time_limit_s)
+        return Backend.of(classes, config, long_context=constants, time_limit_s=self.time_limit_s)
 
     @cached_property
     def constants(self) -> Mapping[str, JSON]:
@@ -235,25 +224,24 @@ class Backends:
         Raises:
             DataError: no benchmark here provides them.
         """
-        if self._read_constants is None:
+        if self.long_context is None:
             raise DataError("a row needs long context: install the benchmark's plug-in, which has its texts")
-        return self._read_constants()
+        return self.long_context()
 
     def find(self, name: str) -> type[Simulator]:
         """Return the class of a simulator by its name; raises the errors of `find_simulator`."""
-        if name not in self._classes:
-            self._classes[name] = find_simulator(name, among=self._plugins, trust=self._trust)
-        return self._classes[name]
+        if name not in self.classes:
+            found = find_simulator(name, among=self._plugins, trust=self.trust)
+            self.classes = {**self.classes, name: found}
+        return self.classes[name]
 
     def with_class(self, name: str, simulator: type[Simulator]) -> Backends:
         """Return a copy that uses this class for the name."""
-        other = copy.copy(self)
-        other._classes = {**self._classes, name: simulator}
-        return other
+        return replace(self, classes={**self.classes, name: simulator})
 
     @cached_property
     def _plugins(self) -> Sequence[Candidate]:
-        return discover("simulators", workspace=self._workspace)
+        return discover("simulators", workspace=self.workspace.absolute())
 
 
 def find_simulator(
