@@ -58,10 +58,24 @@ def write_run(
     return own
 
 
-def passes(folder: Path, name: str, outcomes: Sequence[bool | None], **manifest: object) -> Path:
-    """A run of one evaluator `match` that passes and fails rows."""
-    rows = [row(number, verdict("match", passed)) for number, passed in enumerate(outcomes)]
-    return write_run(folder, name, rows, **{"evaluators": declares("match"), **manifest})  # type: ignore[arg-type]
+Outcomes = Sequence[bool | None]
+
+
+def passes(
+    folder: Path,
+    name: str,
+    outcomes: Outcomes | Mapping[str, Outcomes],
+    columns: Mapping[str, Sequence[object]] | None = None,
+    **manifest: object,
+) -> Path:
+    """A run that passes and fails rows: by the evaluator `match`, or by each of these; `columns` are further keys."""
+    metrics = outcomes if isinstance(outcomes, Mapping) else {"match": outcomes}
+    rows = [
+        row(number, *map(verdict, metrics, passed)) | {key: values[number] for key, values in (columns or {}).items()}
+        for number, passed in enumerate(zip(*metrics.values(), strict=True))
+    ]
+    declared = {key: entry for metric in metrics for key, entry in declares(metric).items()}
+    return write_run(folder, name, rows, **{"evaluators": declared, **manifest})  # type: ignore[arg-type]
 
 
 def scores(folder: Path, name: str, values: Sequence[float | None], **metric: object) -> Path:

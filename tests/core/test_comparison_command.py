@@ -74,12 +74,8 @@ def test_two_runs_are_compared_in_thirty_lines_whatever_is_found(
 
 
 def test_what_is_not_shown_is_said_in_one_line(tmp_path: Path, compared: Command) -> None:
-    names = "abcde"
-    evaluators = {name: entry for each in names for name, entry in declares(each).items()}
     for side in ("base", "new"):
-        write_run(
-            tmp_path, side, [row(n, *(verdict(each, n % 3 > 0) for each in names)) for n in range(100)], evaluators
-        )
+        passes(tmp_path, side, {name: [n % 3 > 0 for n in range(100)] for name in "abcde"})
     said = compared("base", "new")
     assert said.out.count("no difference shown") == 1
 
@@ -117,10 +113,8 @@ def test_many_iterations_and_metrics_fit_on_a_narrow_screen(
     tmp_path: Path, compared: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("function_call_match", "argument_match", "rouge")
-    evaluators = {name: entry for each in names for name, entry in declares(each).items()}
     for number in range(8):
-        rows = [row(n, *(verdict(each, number < 7) for each in names)) for n in range(40)]
-        write_run(tmp_path, f"ck{number}", rows, evaluators)
+        passes(tmp_path, f"ck{number}", {name: [number < 7] * 40 for name in names})
     monkeypatch.setenv("COLUMNS", "50")
     lines = compared(*(f"ck{number}" for number in range(8)), "--rows", "0").out.splitlines()
     assert sum(bool(re.fullmatch(r"run 8( +▼ 0.0%)+", line.strip())) for line in lines) == 2
@@ -247,11 +241,8 @@ def test_names_are_whole_and_lines_fit_on_every_screen(
     tmp_path: Path, compared: Command, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     names = ("function_call_match", "multi_turn_miss_param")
-    evaluators = {name: entry for each in names for name, entry in declares(each).items()}
     for side in ("base", "new"):
-        write_run(
-            tmp_path, side, [row(n, *(verdict(each, n % 3 > 0) for each in names)) for n in range(100)], evaluators
-        )
+        passes(tmp_path, side, {name: [n % 3 > 0 for n in range(100)] for name in names})
     monkeypatch.setenv("COLUMNS", str(width))
     table = compared("base", "new", "--margin", "0.05", "--rows", "0").out.split("\n\n")[2].splitlines()
     assert all(len(line) <= width for line in table)
@@ -269,7 +260,7 @@ def test_evaluators_of_other_code_are_named_the_primary_one_first(tmp_path: Path
         return {"a": about, "b": about}
 
     for side in ("base", "new"):
-        write_run(tmp_path, side, [row(n, verdict("a", True), verdict("b", True)) for n in range(3)], entries(side))
+        passes(tmp_path, side, {"a": [True] * 3, "b": [True] * 3}, evaluators=entries(side))
     said = " ".join(compared("base", "new").out.split())
     assert "invalid: a is not the same in both runs (its code)" in said
     assert "other evaluators are not the same in both runs: b (its code)" in said

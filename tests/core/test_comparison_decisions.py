@@ -43,12 +43,7 @@ def collapsed_slice(folder: Path) -> list[Path]:
     new = {*range(38), *range(100, 170)}
     domains = ["refund"] * 100 + ["order", "delivery", "account"] * 200
     return [
-        write_run(
-            folder,
-            name,
-            [row(at, verdict("match", at not in failed), domain=domain) for at, domain in enumerate(domains)],
-            declares("match"),
-        )
+        passes(folder, name, [at not in failed for at in range(700)], {"inputs.domain": domains})
         for name, failed in (("old", base), ("new", new))
     ]
 
@@ -218,12 +213,7 @@ def test_a_changed_evaluator_of_another_metric_changes_nothing(tmp_path: Path) -
 
 def test_another_metric_that_got_worse_keeps_the_base(tmp_path: Path) -> None:
     runs = [
-        write_run(
-            tmp_path,
-            name,
-            [row(at, verdict("match", at < good), verdict("safe", at < safe)) for at in range(100)],
-            {**declares("match"), **declares("safe")},
-        )
+        passes(tmp_path, name, {"match": [at < good for at in range(100)], "safe": [at < safe for at in range(100)]})
         for name, good, safe in (("a", 60, 100), ("b", 90, 80))
     ]
     found = compare(*runs, metrics="match").decision
@@ -255,10 +245,8 @@ def test_a_guard_may_name_a_slice(tmp_path: Path) -> None:
 
 def test_rows_that_failed_for_serving_in_the_base_alone_leave_it_uncompare(tmp_path: Path) -> None:
     def run(name: str, failed: int) -> Path:
-        rows = [
-            row(at, verdict("match", at >= failed)) | {"cause": "cut_off" if at < failed else None} for at in range(100)
-        ]
-        return write_run(tmp_path, name, rows, declares("match"))
+        columns = {"cause": ["cut_off"] * failed + [None] * (100 - failed)}
+        return passes(tmp_path, name, [at >= failed for at in range(100)], columns)
 
     found = compare(run("a", 30), run("b", 0)).decision
     assert (found.decision, found.objections[0].code) == ("undecided", "serving_changed")
@@ -307,8 +295,8 @@ def test_too_few_rows_need_as_many_more_as_show_a_large_difference(tmp_path: Pat
 
 def test_an_open_guard_says_how_many_of_its_own_rows_would_decide_it(tmp_path: Path) -> None:
     def run(name: str, failed: set[int]) -> Path:
-        rows = [row(n, verdict("match", n not in failed), domain="refund" if n < 40 else "faq") for n in range(300)]
-        return write_run(tmp_path, name, rows, declares("match"))
+        columns = {"inputs.domain": ["refund"] * 40 + ["faq"] * 260}
+        return passes(tmp_path, name, [n not in failed for n in range(300)], columns)
 
     base, new = run("a", {*range(5), *range(40, 120)}), run("b", {*range(3, 9)})
     decision = compare(base, new, guards={"match[domain=refund]": 0.05}).decision

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli_parts import here
-from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
+from tests.comparison_parts import passes, scores
 from tests.report_parts import data_of, make_run
 
 from tunecheck import ConfigurationError, RougeScoreEvaluator, RougeType, compare, select, write_report
@@ -103,19 +104,11 @@ def test_a_metrics_declared_range_bounds_its_interval(tmp_path: Path) -> None:
 
 
 def test_holms_correction_is_over_the_metrics_that_are_tested(tmp_path: Path) -> None:
-    evaluators = {**declares("one"), **declares("two"), **declares("three")}
     sides = []
-    for name, lost in (("a", False), ("b", True)):
-        rows = [
-            row(
-                number,
-                verdict("one", not (lost and number < 8)),
-                verdict("two", not (lost and number < 6)),
-                verdict("three", True),
-            )
-            for number in range(100)
-        ]
-        sides.append(write_run(tmp_path, name, rows, evaluators, dataset={"primary": "three"}))
+    for name, lost in (("a", (0, 0, 0)), ("b", (8, 6, 0))):
+        metrics = zip(("one", "two", "three"), lost, strict=True)
+        outcomes = {metric: [number >= first for number in range(100)] for metric, first in metrics}
+        sides.append(passes(tmp_path, name, outcomes, dataset={"primary": "three"}))
     found = compare(*sides).metrics
     # Mid-p of n discordant rows, all on one side: 2 / 2^n · ½ … of both sides: 1 / 2^n.
     assert found["one"].p_value == pytest.approx(1 / 2**8)
@@ -132,23 +125,12 @@ def test_holms_correction_is_over_the_metrics_that_are_tested(tmp_path: Path) ->
 
 def five_metrics(folder: Path, primary: str | None = None) -> list[Path]:
     """Two runs: six rows lose `a`; one row loses each other metric, and one gets it."""
-
-    def passed(metric: str, side: str, number: int) -> bool:
-        if metric == "a":
-            return side == "base" or number >= 6
-        return number != (20 if side == "base" else 21)
-
-    evaluators = {name: entry for each in "abcde" for name, entry in declares(each).items()}
-    return [
-        write_run(
-            folder,
-            side,
-            [row(n, *(verdict(each, passed(each, side, n)) for each in "abcde")) for n in range(90)],
-            evaluators,
-            dataset={"primary": primary},
-        )
-        for side in ("base", "new")
-    ]
+    runs = []
+    for side, lost, other in (("base", 0, 20), ("new", 6, 21)):
+        others = {metric: [number != other for number in range(90)] for metric in "bcde"}
+        outcomes = {"a": [number >= lost for number in range(90)], **others}
+        runs.append(passes(folder, side, outcomes, dataset={"primary": primary}))
+    return runs
 
 
 def test_a_difference_that_only_holms_correction_hides_is_not_shown_and_says_so(tmp_path: Path) -> None:
@@ -189,8 +171,8 @@ def test_rows_of_one_conversation_widen_the_interval(tmp_path: Path) -> None:
     """Forty conversations of five equal rows: as good as forty rows, not as two hundred."""
     sides = []
     for name, fails in (("a", 20), ("b", 14)):
-        rows = [row(n, verdict("match", n // 5 >= fails), conversation=f"c{n // 5}") for n in range(200)]
-        sides.append(write_run(tmp_path, name, rows, declares("match")))
+        columns = {"inputs.conversation": [f"c{n // 5}" for n in range(200)]}
+        sides.append(passes(tmp_path, name, [n // 5 >= fails for n in range(200)], columns))
     plain, clustered = compare(*sides).metrics["match"], compare(*sides, cluster="conversation").metrics["match"]
     assert clustered.difference.clusters == 40
     assert plain.difference.value == clustered.difference.value == pytest.approx(0.15)
@@ -208,30 +190,22 @@ def test_a_cluster_column_that_is_not_there_is_named_with_what_was_meant(tmp_pat
         compare(*sides, cluster="questoin")
 
 
-def test_few_rows_are_too_few_to_say_that_nothing_differs(tmp_path: Path) -> None:
-    base, new = outcomes(both=4, lost=1, gained=1, neither=3)
+@pytest.mark.parametrize(
+    ("counts", "verdict", "why"),
+    [
+        pytest.param((4, 1, 1, 3), "too little data", "^9 rows$", id="few rows cannot say that nothing differs"),
+        pytest.param((10, 5, 5, 10), "too little data", r"above [2-9]\d points", id="only a large one could be shown"),
+        pytest.param((150, 10, 10, 30), "no difference shown", "^$", id="many rows show no difference"),
+        pytest.param((0, 0, 6, 0), "better", "^$", id="six rows that all got better are enough"),
+    ],
+)
+def test_a_verdict_says_what_the_rows_can_show(
+    tmp_path: Path, counts: tuple[int, int, int, int], verdict: str, why: str
+) -> None:
+    base, new = outcomes(*counts)
     found = compare(passes(tmp_path, "a", base), passes(tmp_path, "b", new)).metrics["match"]
-    assert found.verdict == "too little data"
-    assert found.why == "9 rows"
-
-
-def test_rows_that_could_only_have_shown_a_large_difference_are_too_few(tmp_path: Path) -> None:
-    base, new = outcomes(both=10, lost=5, gained=5, neither=10)
-    found = compare(passes(tmp_path, "a", base), passes(tmp_path, "b", new)).metrics["match"]
-    assert found.smallest_difference is not None
-    assert found.smallest_difference.value is not None and found.smallest_difference.value > 0.2
-    assert found.verdict == "too little data"
-
-
-def test_many_equal_rows_show_no_difference(tmp_path: Path) -> None:
-    base, new = outcomes(both=150, lost=10, gained=10, neither=30)
-    found = compare(passes(tmp_path, "a", base), passes(tmp_path, "b", new)).metrics["match"]
-    assert found.verdict == "no difference shown"
-
-
-def test_six_rows_that_all_changed_the_same_way_are_enough_to_show_it(tmp_path: Path) -> None:
-    found = compare(passes(tmp_path, "a", [False] * 6), passes(tmp_path, "b", [True] * 6)).metrics["match"]
-    assert found.verdict == "better"
+    assert found.verdict == verdict
+    assert re.search(why, found.why)
 
 
 def test_the_same_call_gives_the_same_figures(tmp_path: Path) -> None:

@@ -117,12 +117,8 @@ def test_rows_pair_by_content_however_their_json_is_written(tmp_path: Path) -> N
 def test_another_evaluator_is_named_and_what_its_arguments_were(tmp_path: Path) -> None:
     strict = {"match": {**declares("match")["match"], "arguments": {"threshold": 0.9}, "fingerprint": "g"}}  # type: ignore[dict-item]
     base = passes(tmp_path, "a", [True, False])
-    new = write_run(
-        tmp_path,
-        "b",
-        [row(n, verdict("match", True), verdict("extra", True)) for n in range(2)],
-        {**strict, **declares("extra")},
-    )
+    outcomes = {"match": [True, True], "extra": [True, True]}
+    new = passes(tmp_path, "b", outcomes, evaluators={**strict, **declares("extra")})
     found = compare(base, new)
     assert "evaluator 'extra' is only in b-" in " ".join(found.notes)
     assert "match is not the same in both runs (threshold null → 0.9)" in found.decision.objections[0].text
@@ -141,20 +137,13 @@ def test_long_settings_are_cut_so_that_what_differs_is_seen(tmp_path: Path) -> N
 
 
 def test_runs_without_a_common_evaluator_do_not_compare(tmp_path: Path) -> None:
-    base = passes(tmp_path, "a", [True])
-    new = write_run(tmp_path, "b", [row(0, verdict("other", True))], declares("other"))
+    base, new = passes(tmp_path, "a", [True]), passes(tmp_path, "b", {"other": [True]})
     with pytest.raises(ConfigurationError, match="have no evaluator in common: match in the first"):
         compare(base, new)
 
 
 def test_a_metric_of_one_run_only_cannot_be_asked_for(tmp_path: Path) -> None:
-    base = passes(tmp_path, "a", [True])
-    new = write_run(
-        tmp_path,
-        "b",
-        [row(0, verdict("match", True), verdict("other", True))],
-        {**declares("match"), **declares("other")},
-    )
+    base, new = passes(tmp_path, "a", [True]), passes(tmp_path, "b", {"match": [True], "other": [True]})
     with pytest.raises(ConfigurationError, match=r"no metric 'other' in both runs, only in b-"):
         compare(base, new, metrics=["other"])
 

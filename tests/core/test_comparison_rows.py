@@ -155,11 +155,8 @@ def test_several_runs_are_each_compared_with_the_first_over_rows_that_all_have(t
 
 
 def run_with(folder: Path, name: str, *causes: str | None, **more: str) -> Path:
-    rows = [
-        row(number, verdict("match", cause is None), {"cause": cause} | ({"cause_evidence": more} if cause else {}))
-        for number, cause in enumerate(causes)
-    ]
-    return write_run(folder, name, rows, declares("match"))
+    columns = {"cause": causes, "cause_evidence": [more if cause else None for cause in causes]}
+    return passes(folder, name, [cause is None for cause in causes], columns)
 
 
 def test_causes_are_counted_over_the_rows_of_both_runs(tmp_path: Path) -> None:
@@ -180,17 +177,8 @@ def test_a_run_that_tells_of_no_causes_is_compared_without_them(tmp_path: Path) 
 
 def test_trials_of_one_row_have_the_causes_of_all_of_them(tmp_path: Path) -> None:
     def trials(name: str, *causes: str | None) -> Path:
-        rows = [
-            row(
-                number,
-                verdict("match", cause is None),
-                {"cause": cause, "row_id": f"q#{number}"},
-                source_id="q",
-                trial=number,
-            )
-            for number, cause in enumerate(causes)
-        ]
-        return write_run(tmp_path, name, rows, declares("match"))
+        trial = {"row_id": ["q#0", "q#1"], "inputs.source_id": ["q", "q"], "inputs.trial": [0, 1]}
+        return passes(tmp_path, name, [cause is None for cause in causes], {"cause": causes, **trial})
 
     found = compare(trials("a", None, "cut_off"), trials("b", "refusal", "cut_off"), pair_by="id").against[-1].causes
     assert [(each.cause, each.base, each.new) for each in found] == [("refusal", 0, 1), ("cut_off", 1, 1)]
@@ -342,9 +330,8 @@ def test_a_row_changed_where_all_its_trials_agree_that_it_did(passed: list[float
 
 def test_a_row_is_in_the_part_of_each_of_its_tags(tmp_path: Path) -> None:
     def run(name: str, failed: set[int]) -> Path:
-        tags: tuple[list[str], ...] = (["dates"], ["dates", "long"], ["long"], [])
-        rows = [row(n, verdict("match", n not in failed), tags=tags[n % 4]) for n in range(80)]
-        return write_run(tmp_path, name, rows, declares("match"), group_by=["tags"])
+        columns = {"inputs.tags": [["dates"], ["dates", "long"], ["long"], []] * 20}
+        return passes(tmp_path, name, [n not in failed for n in range(80)], columns, group_by=["tags"])
 
     new = run("new", {1, 5, 9})  # dates and long
     found = compare(run("base", set()), new)
@@ -361,12 +348,8 @@ def test_a_row_is_in_the_part_of_each_of_its_tags(tmp_path: Path) -> None:
 
 def test_parts_say_where_and_are_corrected_among_themselves(tmp_path: Path) -> None:
     def run(name: str, failed: set[int]) -> Path:
-        rows = [
-            row(n, verdict("match", n not in failed), topic="abcdef"[n % 6])
-            | {"row_kind": "call" if n % 2 else "answer"}
-            for n in range(240)
-        ]
-        return write_run(tmp_path, name, rows, declares("match"), group_by=["topic"])
+        columns = {"inputs.topic": [*"abcdef"] * 40, "row_kind": ["answer", "call"] * 120}
+        return passes(tmp_path, name, [n not in failed for n in range(240)], columns, group_by=["topic"])
 
     lost = {6 * n for n in range(8)}  # eight rows of topic a, all of them answers
     found = compare(run("base", {7}), run("new", lost | {13}))  # and in topic b one lost, one won

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy
 import pytest
 from tests.cli_parts import here
-from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
+from tests.comparison_parts import declares, passes, scores
 
 from tunecheck import ConfigurationError, Decision, Selection, compare, select
 from tunecheck.comparison import selection_view
@@ -29,11 +29,7 @@ def called(run: Path) -> str:
 
 
 def two_metrics(folder: Path, name: str, match: Sequence[bool], safe: Sequence[bool]) -> Path:
-    rows = [
-        row(number, verdict("match", each), verdict("safe", other))
-        for number, (each, other) in enumerate(zip(match, safe, strict=True))
-    ]
-    return write_run(folder, name, rows, {**declares("match"), **declares("safe")})
+    return passes(folder, name, {"match": match, "safe": safe})
 
 
 def test_a_last_run_that_lost_what_an_earlier_one_had_is_not_shipped(tmp_path: Path) -> None:
@@ -73,23 +69,6 @@ def test_the_best_run_does_not_ship_if_it_breaks_a_guard(tmp_path: Path) -> None
 
 def texts(decision: Decision, effect: str | None = None) -> list[str]:
     return [each.text for each in decision.objections if effect in (None, each.effect)]
-
-
-def test_a_guard_that_these_rows_cannot_decide_leaves_it_undecided(tmp_path: Path) -> None:
-    base = two_metrics(tmp_path, "base", failing(*range(30)), failing(1))
-    new = two_metrics(tmp_path, "new", failing(), failing(2))
-    found = select(base, new, metric="match", guards={"safe": 0.001})
-    assert found.decision.decision == "undecided"
-    (guard,) = texts(found.decision, "undecided")
-    assert guard.startswith("safe is not shown to be at most 0.1 points worse (guard): 99.0% → 99.0%, ±0.0 points (")
-
-
-def test_another_evaluator_that_got_worse_speaks_against_the_run(tmp_path: Path) -> None:
-    base = two_metrics(tmp_path, "base", failing(*range(30)), failing())
-    new = two_metrics(tmp_path, "new", failing(), failing(*range(25)))
-    found = select(base, new, metric="match").decision
-    assert found.decision == "keep"
-    assert texts(found, "keep")[0].startswith("safe is worse: 100.0% → 75.0%")
 
 
 def test_only_rows_that_every_run_has_are_ranked(tmp_path: Path) -> None:
@@ -147,9 +126,8 @@ def test_runs_of_changed_evaluators_are_not_called_best(tmp_path: Path) -> None:
 
 def test_runs_of_different_judges_are_not_ranked(tmp_path: Path) -> None:
     def run(name: str, judge: str) -> Path:
-        rows = [row(number, verdict("match", number > 3)) for number in range(40)]
         entry = {**declares("match")["match"], "judge": judge}  # type: ignore[dict-item]
-        return write_run(tmp_path, name, rows, {"match": entry})
+        return passes(tmp_path, name, [number > 3 for number in range(40)], evaluators={"match": entry})
 
     runs = [run("a", "one"), run("b", "one"), run("c", "another")]
     with pytest.raises(ConfigurationError, match="match was scored by different judges in these runs"):
@@ -186,28 +164,15 @@ def test_the_command_says_the_sentence_first_or_all_as_json(tmp_path: Path, caps
 
 @pytest.mark.parametrize(("kind", "metric"), [("call", "match"), ("answer", "text")])
 def test_match_decides_if_rows_have_calls_else_the_first_evaluator(tmp_path: Path, kind: str, metric: str) -> None:
-    runs = [
-        write_run(
-            tmp_path,
-            name,
-            [row(at, verdict("text", True), verdict("match", at > 9)) | {"row_kind": kind} for at in range(60)],
-            {**declares("text"), **declares("match")},
-        )
-        for name in "ab"
-    ]
+    outcomes = {"text": [True] * 60, "match": [at > 9 for at in range(60)]}
+    runs = [passes(tmp_path, name, outcomes, {"row_kind": [kind] * 60}) for name in "ab"]
     assert select(*runs).metric == compare(*runs).decision.metric == metric
 
 
 def test_what_the_data_declares_decides(tmp_path: Path) -> None:
     dataset = {"name": "d", "primary": "safe"}
     runs = [
-        write_run(
-            tmp_path,
-            name,
-            [row(at, verdict("match", True), verdict("safe", at >= bad)) for at in range(60)],
-            {**declares("match"), **declares("safe")},
-            dataset=dataset,
-        )
+        passes(tmp_path, name, {"match": [True] * 60, "safe": [at >= bad for at in range(60)]}, dataset=dataset)
         for name, bad in (("a", 20), ("b", 0))
     ]
     assert (select(*runs).decision.decision, select(*runs).metric) == ("ship", "safe")
@@ -215,19 +180,10 @@ def test_what_the_data_declares_decides(tmp_path: Path) -> None:
 
 def test_seven_metrics_that_show_nothing_do_not_hide_that_the_primary_one_improved(tmp_path: Path) -> None:
     """Eight rows are won: McNemar's mid-p is 1/256, and Holm's over eight metrics would be above 0.03."""
-    others = [f"text{number}" for number in range(7)]
-    runs = [
-        write_run(
-            tmp_path,
-            name,
-            [
-                row(at, verdict("match", at >= bad), *(verdict(each, at % 7 != own) for each in others))
-                for at in range(60)
-            ],
-            {**declares("match"), **{key: value for each in others for key, value in declares(each).items()}},
-        )
-        for name, bad, own in (("a", 8, 0), ("b", 0, 1))
-    ]
+    runs = []
+    for name, bad, own in (("a", 8, 0), ("b", 0, 1)):
+        others = {f"text{number}": [at % 7 != own for at in range(60)] for number in range(7)}
+        runs.append(passes(tmp_path, name, {"match": [at >= bad for at in range(60)], **others}))
     found = compare(*runs)
     assert (found.decision.decision, found.metric("match").p_adjusted) == ("ship", found.metric("match").p_value)
 
@@ -236,12 +192,7 @@ def test_a_slice_can_decide(tmp_path: Path) -> None:
     """Refunds get better by 30 of 50 rows, orders get worse by as many."""
     domains = ["refund", "order"] * 50
     runs = [
-        write_run(
-            tmp_path,
-            name,
-            [row(at, verdict("match", at >= 60 or at % 2 == bad), domain=domains[at]) for at in range(100)],
-            declares("match"),
-        )
+        passes(tmp_path, name, [at >= 60 or at % 2 == bad for at in range(100)], {"inputs.domain": domains})
         for name, bad in (("a", 1), ("b", 0))
     ]
     found = select(*runs, metric="match[domain=refund]")
@@ -320,12 +271,8 @@ def test_rows_of_one_cluster_say_no_more_than_one_row() -> None:
 
 def test_cost_latency_and_faults_of_serving_speak_against_a_run(tmp_path: Path) -> None:
     def run(name: str, match: Sequence[bool], milliseconds: float, cost: float) -> Path:
-        cause = {"cause": "cut_off"} if name == "new" else {}
-        rows = [
-            row(at, verdict("match", each)) | {"outputs.latency_ms": milliseconds} | cause
-            for at, each in enumerate(match)
-        ]
-        folder = write_run(tmp_path, name, rows, declares("match"))
+        causes = {"cause": ["cut_off"] * 100} if name == "new" else {}
+        folder = passes(tmp_path, name, match, {"outputs.latency_ms": [milliseconds] * 100, **causes})
         usage = {"target": {"cost": cost, "currency": "USD"}}
         (folder / "metrics.json").write_text(json.dumps({"usage": usage}), "utf-8")
         return folder
@@ -338,11 +285,8 @@ def test_cost_latency_and_faults_of_serving_speak_against_a_run(tmp_path: Path) 
 
 def test_a_cause_that_grew_is_named(tmp_path: Path) -> None:
     def run(name: str, refused: int, failed: int) -> Path:
-        rows = [
-            row(at, verdict("match", at >= failed)) | {"cause": "refusal" if at < refused else None}
-            for at in range(100)
-        ]
-        return write_run(tmp_path, name, rows, declares("match"))
+        columns = {"cause": ["refusal"] * refused + [None] * (100 - refused)}
+        return passes(tmp_path, name, [at >= failed for at in range(100)], columns)
 
     assert "refused: 20 rows, 0 in the base" in texts(select(run("old", 0, 40), run("new", 20, 20)).decision)
 

@@ -25,13 +25,6 @@ def test_out_says_where_else(tmp_path: Path) -> None:
     assert not (run.folder / "report.html").exists()
 
 
-def test_against_compares_with_another_run(tmp_path: Path) -> None:
-    base, new = make_run(tmp_path, small_rows(), "one"), make_run(tmp_path, small_rows(), "two")
-    said = inside(tmp_path, "report", new.id, "--against", base.id)
-    assert said.code == 0
-    assert f'"run":"{base.id}"' in (new.folder / "report.html").read_text("utf-8")
-
-
 def test_any_number_of_runs_are_held_against_the_first(tmp_path: Path) -> None:
     ids = [make_run(tmp_path, small_rows(), name).id for name in ("one", "two", "three")]
     assert inside(tmp_path, "report", ids[2], "--against", ids[0], "--against", ids[1]).code == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.comparison_parts import declares, row as result_row, verdict, write_run
+from tests.comparison_parts import passes
 from tests.conftest import ROOT
 from tests.report_parts import (
     Looked,
@@ -457,11 +457,9 @@ def test_a_page_of_several_runs_opens_on_the_recommended_one_and_on_the_slice_th
     """The first run fails 120 of 240 rows, the second the first 30, the third the first 60 and all of one city."""
     folder, runs = tmp_path, []
     for name, lost, city in (("ck1", 120, ""), ("ck2", 30, ""), ("ck3", 60, "c5")):
-        rows = []
-        for at in range(240):
-            failed = at // 6 < lost / 6 or f"c{at % 6}" == city
-            rows.append(result_row(at, verdict("match", not failed), city=f"c{at % 6}"))
-        run = write_run(folder, name, rows, declares("match"), group_by=["city"])
+        cities = [f"c{at % 6}" for at in range(240)]
+        outcomes = [at // 6 >= lost / 6 and cities[at] != city for at in range(240)]
+        run = passes(folder, name, outcomes, {"inputs.city": cities}, group_by=["city"])
         (run / "metrics.json").write_text('{"metrics": {}}', "utf-8")
         (run / "journal.jsonl").touch()
         runs.append(Run(run))
