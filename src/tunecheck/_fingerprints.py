@@ -74,7 +74,7 @@ def _arguments(thing: object) -> dict[str, object]:
         return declared
     # A larger instance keeps state outside of `__dict__`: in slots, or in a base class written in C.
     if type(thing).__basicsize__ != _Plain.__basicsize__:
-        raise TypeError("its state cannot be seen")
+        raise TypeError(f"the state of a {type(thing).__name__} cannot be read")
     return vars(thing)
 
 

@@ -109,7 +109,7 @@ class ExampleReader:
         """Yield the examples of one row; `turn` is the failed turn of a conversation, counted from 0.
 
         Raises:
-            UnusableRowError: The row has no question or no right answer, or all expected calls were made.
+            UnusableRowError: The row has no question or no ground truth, or all expected calls were made.
         """
         data = {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}
         target = {key.removeprefix("outputs."): value for key, value in row.items() if key.startswith("outputs.")}
@@ -153,10 +153,10 @@ class ExampleReader:
             truth = question_row(row, tools).values["ground_truth"]
         reading = read_calls(truth, tools=definitions or None)
         if reading.problem is not None:
-            raise UnusableRowError(f"the row's right answer cannot be read: {reading.problem}")
+            raise UnusableRowError(f"the row's ground truth cannot be read: {reading.problem}")
         text = truth if isinstance(truth, str) and not reading.calls else reading.text
         if not text and not reading.calls:
-            raise UnusableRowError("the row has no right answer")
+            raise UnusableRowError("the row has no ground truth")
         return TrainingReply(text, reading.calls)
 
 

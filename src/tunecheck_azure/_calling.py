@@ -166,7 +166,7 @@ class AzureEvaluator(Evaluator):
         """Return the sets of inputs to judge, in order: the given one, or one for each turn of a conversation.
 
         Raises:
-            EvaluationException: inputs are missing, or a conversation and single inputs are both given.
+            EvaluationException: inputs are missing or stand beside a conversation, or the conversation is invalid.
         """
         conversation = inputs.get("conversation")
         if self.error_target is not ErrorTarget.CONVERSATION:

@@ -132,7 +132,7 @@ class Definition(msgspec.Struct, frozen=True, rename={"expected": "expected_resp
     def __post_init__(self) -> None:
         """Spread the waits evenly if none are given; raise ValueError if the lists have different lengths.
 
-        A temporal test has one mark more than lines, for the question that is worded at run time.
+        A temporal test has one more item in `is_question` than in `script`: its question is worded at run time.
         """
         lines, marked = len(self.script), len(self.is_question)
         if not self.waits:

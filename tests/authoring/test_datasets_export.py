@@ -167,7 +167,7 @@ def test_a_row_without_a_right_answer_or_with_turns_of_nothing_is_left_out_and_s
     )
     assert len(export(tmp_path, result, "sft")) == 1
     said = capsys.readouterr().out
-    assert "right answer cannot be read" in said
+    assert "ground truth cannot be read" in said
     assert "turns[0] must be a list of messages" in said
 
 

@@ -38,7 +38,7 @@ class DataCheckOptions(JsonOptions, TrustOptions):
     """Options of commands that check rows of a data set."""
 
     limit: int | None = option("Check only the first N rows.", "N", least=1)
-    benchmark_data: Path | None = option("Folder of the benchmark's texts for long-context rows.", "DIR")
+    benchmark_data: Path | None = option("Folder of BFCL's texts for long-context rows.", "DIR")
     remarks: bool = flag("List remarks, too: entries that may still be right.")
 
 

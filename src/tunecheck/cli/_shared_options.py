@@ -232,7 +232,7 @@ class ConversationOptions(CommandOptions):
         ASKING,
     )
     format: str | None = option("Read calls only in this model family's format; with --mode text.", "NAME", ASKING)
-    step_limit: int | None = option("Most answers in one turn; default 20.", "N", ASKING, least=1)
+    step_limit: int | None = option("Maximum number of answers in one turn; default 20.", "N", ASKING, least=1)
     include_input_log: bool = flag("Keep the messages and tools of every request in the log.", RUNNING)
 
     @property
@@ -247,7 +247,7 @@ class NamesOptions(CommandOptions):
     """Options of commands that compare calls with BFCL's accepted answers."""
 
     names: str | None = option(
-        "Spelling of BFCL functions with dots: dotted, underscored, or auto (default: as each row's calls).",
+        "Spelling of BFCL functions with dots: dotted, underscored, or auto (default: as in each row's calls).",
         "HOW",
         SCORING,
     )

@@ -32,7 +32,9 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
         )
     mains = {name: main for name in shared if (main := _main(name, base, new)) is not None}
     if not mains:
-        raise ConfigurationError(f"no row of {base.info.id} or {new.info.id} has a score: there is nothing to compare")
+        raise ConfigurationError(
+            f"neither {base.info.id} nor {new.info.id} has a row with a score: score them with `tunecheck score RUN`"
+        )
     tested = dict(_find_named(_declared_first(mains, base, new) if named is None else named, mains, base, new))
     chosen = [_choose(name, key, base, new, tested=True) for name, key in tested.items()]
     others = [

@@ -154,7 +154,7 @@ ALL_SECRETS = Redactor()
 
 
 def _texts(value: JSON) -> list[str]:
-    """Return the keys and texts at all levels of a value; raise ValueError below MAX_DEPTH."""
+    """Return the keys and texts at all levels of a value; raise ValueError if it is nested deeper than MAX_DEPTH."""
     texts: list[str] = []
     level: list[JSON] = [value]
     for _ in range(MAX_DEPTH + 2):

@@ -64,7 +64,9 @@ def _piece(data: bytes) -> Mapping[str, JSON]:
     try:
         piece = read_json(data)
     except ValueError:
-        raise UnreadableReplyError("a piece of its stream is not JSON: check the url, or leave out stream:") from None
+        raise UnreadableReplyError(
+            "a part of the streamed reply is not JSON: check the url, or remove stream from the definition"
+        ) from None
     return piece if isinstance(piece, dict) else {}
 
 

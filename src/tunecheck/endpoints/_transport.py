@@ -107,7 +107,11 @@ def is_loopback(host: str) -> bool:
 
 
 def proxy_for(url: str) -> Proxy | None:
-    """Return the environment's proxy for this address, or None (as for this machine); refuse a wrong proxy address."""
+    """Return the environment's proxy for this address, or None (always for this machine).
+
+    Raises:
+        ConfigurationError: the proxy's address is wrong.
+    """
     target = urlsplit(url)
     host = target.hostname or ""
     if is_loopback(host) or urllib.request.proxy_bypass(f"{host}:{target.port or _PORTS[target.scheme]}"):

@@ -261,7 +261,7 @@ class Execution:
         return self._plan_of(run_id, None, workers=self.settings.workers or 0)
 
     def _plan_of(self, run_id: str, folder: Path | None, *, workers: int, row_count: int | None = None) -> Plan:
-        """Return the plan of this execution; a run's folder and row count are None in a task."""
+        """Return the plan of this execution; `folder` and `row_count` are None in a Ray task."""
         settings = self.settings
         at_once = settings.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY
         return Plan(

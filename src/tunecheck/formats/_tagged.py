@@ -335,7 +335,7 @@ def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
 
 
 def _convert(text: str, schema: Schema | None, *, guess: bool = True) -> JSON:
-    """Convert a text to the type in its definition. Without a type, guess it or keep the text."""
+    """Convert a text to the type in its definition. Without a type, guess it or keep the text (`null`: None)."""
     kinds = schema.types() if schema else frozenset[str]()
     if not guess and not (schema and (kinds or schema.node.keys() & {"properties", "items", "const"})):
         return None if text == "null" else text

@@ -307,7 +307,7 @@ def _answer_causes(answer: GivenAnswer) -> Iterator[Fault]:
     yield from _ending_faults(answer)
     encoding = [*_encoding_faults(answer.response)]
     yield from encoding
-    lost = None if encoding else _lost_call_fault(answer)  # a call with invalid arguments did arrive
+    lost = None if encoding else _lost_call_fault(answer)  # if `encoding` has faults, a call did arrive
     if lost is not None:
         yield lost
     elif answer.reading.problem is not None:

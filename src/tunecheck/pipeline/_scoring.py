@@ -236,9 +236,9 @@ def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner
 
 
 async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: ModelCalls | None = None) -> Outcome:
-    """Call an asynchronous evaluator on one row; return its output, or a Failure for any other exception.
+    """Call an asynchronous evaluator on one row; return its output, or a Failure for an exception not named below.
 
-    With `calls`, which makes its model calls, the evaluator's `call_with` is called instead.
+    If `calls` is given, the evaluator's `call_with` is called, which makes its model calls through it.
 
     Raises:
         CancelledError, LeftAtOnceError: this task was cancelled.

@@ -327,7 +327,7 @@ def _state_differences(row: Mapping[str, JSON], columns: Columns) -> Iterator[JS
 
 
 def _properties(row: Mapping[str, JSON], columns: Columns, name: str) -> Iterator[JSON]:
-    """Yield each evaluator's value of this property; None if it has properties without that one."""
+    """Yield this property of each evaluator that has properties; None if it is not among them."""
     for own in columns.evaluators:
         properties = row.get(own.properties)
         if isinstance(properties, dict):

@@ -199,11 +199,11 @@ def _simulator(given: str) -> str:
 
 
 def _turns(text: str) -> tuple[int, int]:
-    """Return the least and most turns of --turns, or raise ConfigurationError for another format."""
+    """Return the fewest and most turns of --turns, 3 or 2-4; raise ConfigurationError for others, such as 1-3."""
     found = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", text)
     least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= least <= most:
-        raise ConfigurationError(f"--turns {text!r} must be a number or a range, such as 3 or 2-4")
+        raise ConfigurationError(f"--turns {text!r} must be a number from 1 to 99 or a rising range, such as 3 or 2-4")
     if least == 1 < most:
         hint = f"conversations need at least two turns (--turns 2-{most}); for single questions, give --turns 1"
         raise ConfigurationError(f"--turns {text}: {hint}")

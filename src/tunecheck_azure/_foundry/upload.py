@@ -82,7 +82,7 @@ class FoundryUploader(Uploader):
         return len(criteria) if isinstance(criteria, list) else 0
 
     def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
-        """Return the upload of a run to this project, by the API that the project has."""
+        """Return the upload of a run: to a hub, as a run of the portal's evaluations, or as a result by itself."""
         # Azure's packages are imported only now: importing takes time, and they belong to an extra.
         from tunecheck_azure._foundry.endpoint import FoundryUpload
         from tunecheck_azure._foundry.evals import EvalsUpload

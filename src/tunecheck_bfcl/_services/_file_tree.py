@@ -200,7 +200,9 @@ class Volume:
         self._plain: dict[str, object] | None = None
         self._measured = 0
         if _is_over_limits(*measure(root)):
-            raise DataError("initial_config.GorillaFileSystem.root is larger than a simulated file system may be")
+            raise DataError(
+                "initial_config.GorillaFileSystem.root is too large for a simulated file system; make it smaller"
+            )
 
     def plain(self) -> dict[str, object]:
         """Return the tree as plain data under the root's name. It is cached until the next change."""

@@ -81,7 +81,7 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
         "New run with RUN's options and answers to unchanged rows.", "RUN", RUNNING, recorded=False
     )
     on: str | None = option(
-        "Run rows elsewhere: ray (this machine) or ray:ADDRESS (a cluster).", "WHERE", RUNNING, recorded=False
+        "Run rows on Ray: ray (this machine), ray:ADDRESS or ray:auto (a cluster).", "WHERE", RUNNING, recorded=False
     )
     dry_run: bool = flag("Check everything and estimate calls and cost; make no call.", SHOWING, recorded=False)
 

@@ -48,7 +48,7 @@ _READ = frozenset(("role", "content", "weight", *_CALL_KEYS))
 def is_chat(record: Record) -> bool:
     """Return True for a record of a chat training file: it ends with the assistant or has a preferred answer.
 
-    A record with columns of evaluation rows is none.
+    A record with columns of evaluation rows is not one.
     """
     if _OF_ROWS & record.keys():
         return False
@@ -115,7 +115,7 @@ def _add(turns: Turns, message: JSON, *, trained: bool) -> None:
     """Add one message to the conversation; an assistant's message becomes a row if `trained` and its weight is not 0.
 
     Raises:
-        ConversationError: the message has no known role, or its content has another form.
+        ConversationError: the message has no known role, or its content is neither a text nor a list of parts.
     """
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str):

@@ -19,7 +19,7 @@ _COMMON_FORM = "hermes"
 
 
 def tools_are_shown(answers: Answers) -> Diagnosis:
-    """Check that tools lengthen the prompt, so that the model sees them; suggest tools as text otherwise."""
+    """Check by the number of prompt tokens that the model sees the tools; suggest tools as text otherwise."""
     if not answers.sends_tools:
         return Diagnosis(
             "warn",

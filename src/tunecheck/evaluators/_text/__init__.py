@@ -481,7 +481,7 @@ class RougeScoreEvaluator(TextEvaluator):
 
 
 def _rouge_type(given: object) -> RougeType:
-    """Return the type that the user gave as a `RougeType`, as Azure's enum or as text.
+    """Convert the user's type (a `RougeType`, Azure's enum or a text) to a `RougeType`.
 
     Raises:
         ConfigurationError: there is no such type.
