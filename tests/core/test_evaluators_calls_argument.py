@@ -74,21 +74,13 @@ def test_a_wrong_argument_fails_and_is_counted_by_its_kind() -> None:
     assert properties == {"right": 0, "total": 3, "wrong": {"case_or_spacing": 1, "other": 1, "unexpected": 1}}
 
 
-def test_an_argument_wrong_in_many_places_in_one_way_counts_once() -> None:
-    found = judge([call("f", x=["1", "2", "3"])], [call("f", x=[1, 2, 3])])
-    properties: Any = found["argument_match_properties"]
-    faults = properties.pop("faults")
-    assert properties == {"right": 0, "total": 1, "wrong": {"number_as_text": 1}}
-    assert [(fault["code"], fault["path"]) for fault in faults] == [
-        ("wrong_argument.number_as_text", f"x[{place}]") for place in range(3)
-    ]
-
-
-def test_an_argument_wrong_in_two_ways_counts_for_both() -> None:
-    found = judge([call("f", x=["1", "A"], y=0)], [call("f", x=[1, "a"], y=0)])
-    properties: Any = found["argument_match_properties"]
-    assert [fault["path"] for fault in properties.pop("faults")] == ["x[0]", "x[1]"]
-    assert properties == {"right": 1, "total": 2, "wrong": {"number_as_text": 1, "case_or_spacing": 1}}
+@cases("scoring")
+def test_wrong_arguments_are_counted_by_kind_and_named_by_place(
+    response: Any, ground_truth: Any, counts: dict[str, Any], faults: list[list[str]]
+) -> None:
+    properties: Any = judge(calls_of(response), calls_of(ground_truth))["argument_match_properties"]
+    assert [[fault["code"], fault["path"]] for fault in properties.pop("faults")] == faults
+    assert properties == counts
 
 
 @pytest.mark.parametrize("response", [None, "", [], "Sunny."])

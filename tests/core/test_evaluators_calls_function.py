@@ -109,30 +109,16 @@ def test_possible_answers_are_read_as_they_stand(as_text: bool) -> None:
         assert not passed([BOOK], given, alternatives=True)
 
 
-def test_a_passing_row_holds_three_counts_and_nothing_else() -> None:
-    found = judge([WEATHER], [WEATHER])
-    assert found["function_call_match_properties"] == {"expected": 1, "called": 1, "matched": 1}
-    assert found["function_call_match_reason"] is None
-    assert found["function_call_match_threshold"] is None
-
-
-def test_a_failing_row_has_precision_and_recall() -> None:
-    def counts(response: object, ground_truth: object) -> tuple[dict[str, Any], list[str]]:
-        found = properties(response, ground_truth)
-        return found, [fault["code"] for fault in found.pop("faults")]
-
-    assert counts([WEATHER, BOOK, BOOK], [WEATHER, FunctionCall("z")]) == (
-        {"expected": 2, "called": 3, "matched": 1, "precision": 1 / 3, "recall": 1 / 2},
-        ["missing_call", "extra_call", "extra_call"],
-    )
-    assert counts("text", [WEATHER]) == (
-        {"expected": 1, "called": 0, "matched": 0, "recall": 0.0},
-        ["answered_instead_of_calling"],
-    )
-    assert counts([WEATHER], "text") == (
-        {"expected": 0, "called": 1, "matched": 0, "precision": 0.0},
-        ["called_instead_of_answering"],
-    )
+@cases("scoring")
+def test_a_row_has_these_counts_and_these_faults(
+    response: Any, ground_truth: Any, counts: dict[str, Any], faults: list[str] | None
+) -> None:
+    found = judge(calls_of(response), calls_of(ground_truth))
+    listed = found["function_call_match_properties"]
+    assert isinstance(listed, dict)
+    assert [fault["code"] for fault in listed.pop("faults", [])] == (faults or [])
+    assert listed == counts
+    assert (found["function_call_match_reason"] is None, found["function_call_match_threshold"]) == (not faults, None)
 
 
 def test_broken_schemas_are_counted_and_do_not_fail_the_row_unless_asked() -> None:
