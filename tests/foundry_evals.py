@@ -1,31 +1,36 @@
 """The evals API of a Foundry project, as far as uploads need it: keeps evaluations, and runs their Python graders."""
 
 import uuid
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
 PROJECT = "/api/projects/project-1"
 _EVALS = rf"{PROJECT}/openai/v1/evals"
+_DATA = rf"{PROJECT}/datasets/[^/]+/versions/1"
+
+
+class Step(NamedTuple):
+    """A call that a service answers: its name here, method and path, and the version and keys that it must have."""
+
+    name: str
+    method: str
+    path: str
+    version: str | None = None
+    keys: str = ""
+
 
 STEPS = (
-    ("list evals", "GET", _EVALS),
-    ("create eval", "POST", _EVALS),
-    ("list runs of evals", "GET", rf"{_EVALS}/[^/]+/runs"),
-    ("create run of evals", "POST", rf"{_EVALS}/[^/]+/runs"),
-    ("get run of evals", "GET", rf"{_EVALS}/[^/]+/runs/[^/]+"),
-    ("delete run of evals", "DELETE", rf"{_EVALS}/[^/]+/runs/[^/]+"),
-    ("reserve rows", "POST", rf"{PROJECT}/datasets/[^/]+/versions/1/startPendingUpload"),
-    ("register rows", "PATCH", rf"{PROJECT}/datasets/[^/]+/versions/1"),
-    ("list items", "GET", rf"{_EVALS}/[^/]+/runs/[^/]+/output_items"),
+    Step("list evals", "GET", _EVALS),
+    Step("create eval", "POST", _EVALS, keys="name data_source_config testing_criteria metadata"),
+    Step("list runs of evals", "GET", rf"{_EVALS}/[^/]+/runs"),
+    Step("create run of evals", "POST", rf"{_EVALS}/[^/]+/runs", keys="name data_source metadata"),
+    Step("get run of evals", "GET", rf"{_EVALS}/[^/]+/runs/[^/]+"),
+    Step("delete run of evals", "DELETE", rf"{_EVALS}/[^/]+/runs/[^/]+"),
+    Step("reserve rows", "POST", rf"{_DATA}/startPendingUpload", "v1", "pendingUploadType"),
+    Step("register rows", "PATCH", _DATA, "v1", "type dataUri"),
+    Step("list items", "GET", rf"{_EVALS}/[^/]+/runs/[^/]+/output_items"),
 )
-
-KEYS = {
-    "create eval": {"name", "data_source_config", "testing_criteria", "metadata"},
-    "create run of evals": {"name", "data_source", "metadata"},
-    "reserve rows": {"pendingUploadType"},
-    "register rows": {"type", "dataUri"},
-}
 
 _NO_SAMPLE = {
     "error": {"code": "", "message": ""},
@@ -52,7 +57,7 @@ def _page(asked: Any, found: list[dict[str, Any]]) -> web.Response:
     return web.json_response({"object": "list", "data": data, "first_id": last, "last_id": last, "has_more": more})
 
 
-def _not_found() -> web.Response:
+def not_found() -> web.Response:
     return web.json_response({"error": {"code": "NotFound", "message": "no such run"}}, status=404)
 
 
@@ -127,14 +132,14 @@ class EvalsService:
     def _get_run_of_evals(self, asked: Any) -> web.Response:
         run = self.evals_runs.get(asked.path.rpartition("/")[2])
         if run is None:
-            return _not_found()
+            return not_found()
         shown = dict(run)
         run["status"] = self.fate
         return web.json_response(shown)
 
     def _delete_run_of_evals(self, asked: Any) -> web.Response:
         run = self.evals_runs.pop(asked.path.rpartition("/")[2], None)
-        return _not_found() if run is None else web.json_response({"deleted": True, "object": "eval.run.deleted"})
+        return not_found() if run is None else web.json_response({"deleted": True, "object": "eval.run.deleted"})
 
     def _list_items(self, asked: Any) -> web.Response:
         return _page(asked, self.items[asked.path.split("/")[-2]])

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.foundry_azurite import ACCOUNT, KEY
-from tests.foundry_evals import KEYS, STEPS, EvalsService
+from tests.foundry_evals import STEPS, EvalsService, Step, not_found
 
 SCOPE = "/subscriptions/sub-1/resourceGroups/group-1/providers/Microsoft.MachineLearningServices/workspaces/project-1"
 PROJECT = "/api/projects/project-1"
@@ -87,40 +87,38 @@ class Failure:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-FAILURES = {
-    "foundry": ("reserve", "blob", "register", "create", "complete"),
-    "hub": (
-        "workspace",
-        "create run",
-        "datastore",
-        "secrets",
-        "blob",
-        "register artifact",
-        "properties",
-        "metric",
-        "finish",
-    ),
-}
+_OF_HUB = "workspace, create run, datastore, secrets, blob, register artifact, properties, metric, finish"
+FAILURES = {"foundry": "reserve, blob, register, create, complete".split(", "), "hub": _OF_HUB.split(", ")}
 """The steps of each kind of project, by what the fake calls them, in their order."""
 
+_RESULT = rf"{PROJECT}/evaluationResults/[^/]+/versions/\d+"
+_RUNS = rf"{PROJECT}/evaluations/runs"
+_HUB = re.escape(SCOPE)
+_MLFLOW = rf"/mlflow/v2\.0{_HUB}/api/2\.0/mlflow/runs"
 _STEPS = (
-    ("reserve", "POST", rf"{PROJECT}/evaluationResults/[^/]+/versions/\d+/startPendingUpload"),
-    ("register", "PATCH", rf"{PROJECT}/evaluationResults/[^/]+/versions/\d+"),
-    ("create", "POST", rf"{PROJECT}/evaluations/runs:upload"),
-    ("complete", "PATCH", rf"{PROJECT}/evaluations/runs:updateUpload/[^/]+"),
-    ("list", "GET", rf"{PROJECT}/evaluations/runs"),
-    ("get", "GET", rf"{PROJECT}/evaluations/runs/[^/]+"),
-    ("workspace", "GET", re.escape(SCOPE)),
-    ("datastore", "GET", rf"{re.escape(SCOPE)}/datastores"),
-    ("secrets", "POST", rf"{re.escape(SCOPE)}/datastores/workspaceblobstore/listSecrets"),
-    ("create run", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/create"),
-    ("get run", "GET", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/get"),
-    ("search", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/search"),
-    ("metric", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/log-metric"),
-    ("finish", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/update"),
-    ("register artifact", "POST", rf"/artifact/v2\.0{re.escape(SCOPE)}/artifacts/register"),
-    ("properties", "PATCH", rf"/history/v1\.0{re.escape(SCOPE)}/experimentids/[^/]+/runs/[^/]+"),
+    *STEPS,
+    Step("reserve", "POST", rf"{_RESULT}/startPendingUpload", FOUNDRY, "pendingUploadType"),
+    Step("register", "PATCH", _RESULT, FOUNDRY, "blobUri resultType metrics"),
+    Step("create", "POST", rf"{_RUNS}:upload", FOUNDRY, "displayName properties tags"),
+    Step("complete", "PATCH", rf"{_RUNS}:updateUpload/[^/]+", FOUNDRY, "displayName status outputs"),
+    Step("list", "GET", _RUNS, FOUNDRY),
+    Step("get", "GET", rf"{_RUNS}/[^/]+", FOUNDRY),
+    Step("workspace", "GET", _HUB, HUB),
+    Step("datastore", "GET", rf"{_HUB}/datastores", HUB),
+    Step(
+        "secrets", "POST", rf"{_HUB}/datastores/workspaceblobstore/listSecrets", HUB, "expirableSecret expireAfterHours"
+    ),
+    Step("create run", "POST", rf"{_MLFLOW}/create", keys="experiment_id user_id start_time tags run_name"),
+    Step("get run", "GET", rf"{_MLFLOW}/get"),
+    Step("search", "POST", rf"{_MLFLOW}/search"),
+    Step("metric", "POST", rf"{_MLFLOW}/log-metric", keys="run_uuid key value timestamp step run_id"),
+    Step("finish", "POST", rf"{_MLFLOW}/update", keys="run_uuid status end_time run_id"),
+    Step(
+        "register artifact", "POST", rf"/artifact/v2\.0{_HUB}/artifacts/register", keys="origin container path dataPath"
+    ),
+    Step("properties", "PATCH", rf"/history/v1\.0{_HUB}/experimentids/[^/]+/runs/[^/]+", keys="runId properties"),
 )
+_BY_NAME = {step.name: step for step in _STEPS}
 
 
 class Fake(EvalsService):
@@ -217,10 +215,8 @@ class Fake(EvalsService):
     def _step(self, request: web.Request) -> str:
         if request.host.startswith(f"{ACCOUNT}.blob.") or request.path.startswith(f"/{ACCOUNT}/"):
             return "blob"
-        for step, method, path in (*_STEPS, *STEPS):
-            if request.method == method and re.fullmatch(path, request.path):
-                return step
-        return "unknown"
+        found = (step for step in _STEPS if request.method == step.method and re.fullmatch(step.path, request.path))
+        return next((step.name for step in found), "unknown")
 
     def _failing(self, step: str) -> Failure | None:
         failure = self.failures.get(step)
@@ -238,10 +234,7 @@ class Fake(EvalsService):
             if "comp" not in asked.query and kind != "BlockBlob":
                 self.violations.append(f"a blob of type {kind}")
             return
-        expected = {"reserve": FOUNDRY, "register": FOUNDRY, "create": FOUNDRY, "complete": FOUNDRY, "list": FOUNDRY}
-        expected |= {"get": FOUNDRY, "reserve rows": "v1", "register rows": "v1"}
-        expected |= {"workspace": HUB, "datastore": HUB, "secrets": HUB}
-        if asked.query.get("api-version") != expected.get(asked.step):
+        if asked.query.get("api-version") != _BY_NAME[asked.step].version:
             self.violations.append(f"{asked.step}: api-version {asked.query.get('api-version')}")
         if asked.step == "datastore" and asked.query.get("isDefault", "").lower() != "true":
             self.violations.append("datastore: not the default one")
@@ -262,27 +255,15 @@ class Fake(EvalsService):
 
     def _check_body(self, asked: Asked) -> None:
         """The services' requirements for each body; JSON that is not strict does not get through."""
-        keys = {
-            "reserve": {"pendingUploadType"},
-            "register": {"blobUri", "resultType", "metrics"},
-            "create": {"displayName", "properties", "tags"},
-            "complete": {"displayName", "status", "outputs"},
-            "secrets": {"expirableSecret", "expireAfterHours"},
-            "create run": {"experiment_id", "user_id", "start_time", "tags", "run_name"},
-            "metric": {"run_uuid", "key", "value", "timestamp", "step", "run_id"},
-            "finish": {"run_uuid", "status", "end_time", "run_id"},
-            "register artifact": {"origin", "container", "path", "dataPath"},
-            "properties": {"runId", "properties"},
-            **KEYS,
-        }.get(asked.step)
-        if keys is None:
+        keys = _BY_NAME[asked.step].keys.split()
+        if not keys:
             return
         try:
             body = json.loads(asked.body, parse_constant=lambda word: pytest_fail(word))
         except ValueError as error:
             self.violations.append(f"{asked.step}: {error}")
             return
-        if set(body) != keys:
+        if {*body} != {*keys}:
             self.violations.append(f"{asked.step}: keys {sorted(body)}")
 
     # -- doing
@@ -295,7 +276,7 @@ class Fake(EvalsService):
             return await self._forward(asked, request, self.mlflow + own)
         done = getattr(self, f"_{asked.step.replace(' ', '_')}", None)
         if done is None:
-            return web.json_response({"error": {"code": "NotFound", "message": "no such thing"}}, status=404)
+            return not_found()
         answer: web.StreamResponse = done(asked)
         return answer
 
@@ -360,7 +341,7 @@ class Fake(EvalsService):
     def _complete(self, asked: Asked) -> web.Response:
         id_ = asked.path.rpartition("/")[2]
         if id_ not in self.runs:
-            return web.json_response({"error": {"code": "NotFound", "message": "no such run"}}, status=404)
+            return not_found()
         self.runs[id_] |= asked.json()
         page = {"AiStudioEvaluationUri": f"https://ai.azure.com/resource/build/evaluation/{id_}"}
         return web.json_response({**self.runs[id_], "properties": {**self.runs[id_]["properties"], **page}})
@@ -373,7 +354,7 @@ class Fake(EvalsService):
 
     def _found(self, id_: str) -> web.Response:
         if id_ not in self.runs:
-            return web.json_response({"error": {"code": "NotFound", "message": "no such run"}}, status=404)
+            return not_found()
         return web.json_response({"id": id_, "run": {"info": self.runs[id_].get("info", {})}})
 
     def _list(self, asked: Asked) -> web.Response:
