@@ -60,7 +60,7 @@ class OtherRun:
     def __post_init__(self) -> None:
         """Begin to read the partners' rows, in the order of the reported run."""
         self.shapes = ShapeReader(self.run.evaluators)
-        self._waiting = iter(self.run.rows.only([at for at in self.partners if at is not None]))
+        self._waiting = self.run.rows([at for at in self.partners if at is not None])
 
     def row(self, at: int) -> ResultRow | None:
         """Return this run's partner of row `at`, or None; reads on in the file, so call it in the order of rows."""

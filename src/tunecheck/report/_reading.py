@@ -1,9 +1,9 @@
 """Read a run for a report: its evaluators, and the role of each column of a row."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Literal, Protocol
+from typing import Literal
 
 from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
@@ -45,33 +45,6 @@ class Evaluated:
         return [metric for metric in self.metrics if metric.kind != "binary"]
 
 
-class Rows(Protocol):
-    """A run's rows, read from their file one by one."""
-
-    def __iter__(self) -> Iterator[ResultRow]: ...
-
-    def only(self, positions: Sequence[int]) -> Iterable[ResultRow]:
-        """Return the rows at these positions, in this order."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ForeignRows:
-    """Rows of another program's results, with the ids that comparisons use."""
-
-    table: RunTable
-
-    def __iter__(self) -> Iterator[ResultRow]:
-        """Yield each row without empty values, with the id that comparisons use as `row_id`."""
-        for name, record in zip(self.table.row_ids, self.table.opened.rows.records(), strict=False):
-            row: ResultRow = {key: value for key, value in record.items() if value is not None}
-            yield row | {"row_id": name}
-
-    def only(self, positions: Sequence[int]) -> Iterable[ResultRow]:
-        """See `Rows`. All rows are read into memory, as the readers of such files do anyway."""
-        rows = [*self]
-        return (rows[at] for at in positions)
-
-
 @dataclass(frozen=True)
 class ReportedRun:
     """A finished run.
@@ -84,10 +57,25 @@ class ReportedRun:
     manifest: RunFile
     metrics: Mapping[str, JSON]
     evaluators: Sequence[Evaluated]
-    rows: Rows
     table: RunTable
     folder: Run | None = None
     notes: Sequence[str] = ()
+
+    def rows(self, positions: Sequence[int] | None = None) -> Iterator[ResultRow]:
+        """Yield all rows, or those at these positions, in this order.
+
+        Rows of another program's results have the ids that comparisons use, and no empty values. The readers of such
+        files read all rows into memory anyway.
+        """
+        if self.folder is not None:
+            rows = self.folder.rows()
+            yield from rows if positions is None else rows.only(positions)
+            return
+        named = zip(self.table.row_ids, self.table.opened.rows.records(), strict=False)
+        found: list[ResultRow] = [
+            {**{key: value for key, value in row.items() if value is not None}, "row_id": name} for name, row in named
+        ]
+        yield from found if positions is None else (found[at] for at in positions)
 
     @property
     def simulated(self) -> bool:
@@ -125,14 +113,12 @@ def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
             simulated=info.simulated,
             created=info.created,
         )
-        return ReportedRun(
-            info.id, manifest, {}, list_evaluators(table, manifest), _ForeignRows(table), table, notes=info.notes
-        )
+        return ReportedRun(info.id, manifest, {}, list_evaluators(table, manifest), table, notes=info.notes)
     manifest, measured = folder.manifest(), folder.metrics()
     noted = measured.get("notes")
     notes = [*info.notes, *map(str, noted if isinstance(noted, list) else ())]
     evaluators = list_evaluators(table, manifest)
-    return ReportedRun(folder.id, manifest, measured, evaluators, folder.rows(), table, folder, notes)
+    return ReportedRun(folder.id, manifest, measured, evaluators, table, folder, notes)
 
 
 def facts_of(run: ReportedRun) -> Iterator[JSON]:

@@ -196,7 +196,7 @@ class _Report:
     def _read_rows(self) -> None:
         """Add each row to the index, and its details to the file until the file is too large."""
         shapes = ShapeReader(self._run.evaluators)
-        for at, row in enumerate(self._run.rows):
+        for at, row in enumerate(self._run.rows()):
             columns = shapes.columns(row)
             details = self._reader.read(at, row, columns)
             self._table.add(row, columns, details)
