@@ -48,6 +48,14 @@ def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def shelf(cwd: Path) -> Path:
+    """The current folder, a workspace with the simulator `Shelf`."""
+    from tests.conversation_parts import shelf_workspace  # few tests need what it loads
+
+    return shelf_workspace(cwd)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real inputs; tests that need it skip where it is absent."""

@@ -1,6 +1,9 @@
 """Shared parts of the tests of the pipeline: runs in a temporary folder, and reading what they leave strictly."""
 
 import json
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +22,14 @@ def run(folder: Path, data: Any, **arguments: Any) -> EvaluationResult:
     It is given back where the target failed on every row, too.
     """
     return result_or_unanswered(evaluate, **({"data": data, "results_dir": folder / "runs", "workers": 0} | arguments))
+
+
+def script(folder: Path, source: str, *arguments: object, own_group: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process of its own, which has to end; with `own_group`, signals to its group spare the test."""
+    command = [sys.executable, "-c", textwrap.dedent(source), *map(str, arguments)]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False, start_new_session=own_group
+    )
 
 
 def rows_of(result: EvaluationResult) -> list[Values]:

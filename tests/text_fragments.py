@@ -1,4 +1,4 @@
-"""Texts made of what tokenisers stumble over, for property tests."""
+"""Texts made of what tokenisers stumble over, and values of any JSON type, for property tests."""
 
 from hypothesis import strategies as st
 
@@ -47,3 +47,19 @@ def ascii_texts() -> st.SearchStrategy[str]:
 def international_texts() -> st.SearchStrategy[str]:
     """The same with other scripts, symbols and entities, and any characters."""
     return st.one_of(_joined(_WORDS + _FOREIGN, _BLANKS), st.text(max_size=40))
+
+
+_SCALARS = st.none() | st.booleans() | st.integers() | st.text()
+
+
+def _nested(scalars: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """Return values of these scalars, and lists and objects of them."""
+    return st.recursive(
+        scalars,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+        max_leaves=15,
+    )
+
+
+JSON_VALUES = _nested(_SCALARS | st.floats(allow_nan=False, allow_infinity=False))
+WITH_NAN = _nested(_SCALARS | st.floats())

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.tables import cases
+from tests.text_fragments import WITH_NAN
 
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import decode_step, source_text
@@ -70,14 +71,7 @@ def test_hostile_text_is_decoded_at_once_without_running_anything(
     assert not list(tmp_path.iterdir())
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=10,
-)
-
-
-@given(json_values, st.booleans())
+@given(WITH_NAN, st.booleans())
 def test_any_value_is_decoded_or_has_a_problem(step: Any, text_mode: bool) -> None:
     texts(step, text_mode=text_mode)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conversation_parts import Values, said, serving, shelf_row, shelf_workspace
+from tests.conversation_parts import Values, said, serving, shelf_row
 from tests.pipeline_parts import column, metrics_of, rows_of
 
 from tunecheck import ConfigurationError, evaluate
@@ -16,11 +16,7 @@ from tunecheck.endpoints import EndpointTarget
 from tunecheck.episodes import ConversationTarget
 from tunecheck.evaluation import is_driver
 
-
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(shelf_workspace(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("shelf")
 
 
 def rows(count: int) -> list[Values]:
@@ -55,18 +51,18 @@ def test_a_conversation_is_a_target_like_any_other() -> None:
     assert column(result, "outputs.forced_quit") == [False] * 5
 
 
-def test_an_endpoint_is_driven_as_the_data_set_declares(workspace: Path) -> None:
+def test_an_endpoint_is_driven_as_the_data_set_declares(shelf: Path) -> None:
     with serving(reply) as server:
-        result = evaluate(data=declared(workspace, 3), target=server.endpoint(), evaluators={"steps": steps}, workers=0)
+        result = evaluate(data=declared(shelf, 3), target=server.endpoint(), evaluators={"steps": steps}, workers=0)
     assert column(result, "outputs.steps.steps") == [2, 2, 2]
     manifest = json.loads((result.run_dir / "run.json").read_bytes())
     assert manifest["target"]["conversation"]["mode"] == "tools"
 
 
-def test_a_data_set_says_how_its_conversations_are_had(workspace: Path) -> None:
+def test_a_data_set_says_how_its_conversations_are_had(shelf: Path) -> None:
     """It may name the mode, the family that sets the form of calls, the step limit, and the parts of the log."""
     how = "mode: text\nformat: hermes\nstep_limit: 2\ninclude_input_log: true\n"
-    data = declared(workspace, 1)
+    data = declared(shelf, 1)
     data.with_suffix(".yaml").write_text(f"target: conversation\n{how}", "utf-8")
     written = '<tool_call>\n{"name": "put", "arguments": {"name": "cup"}}\n</tool_call>'
     with serving(lambda _: written) as server:
@@ -82,8 +78,8 @@ def test_a_data_set_says_how_its_conversations_are_had(workspace: Path) -> None:
     assert first[1]["raw_text"] == written
 
 
-def test_a_data_set_of_single_questions_has_no_mode(workspace: Path) -> None:
-    data = declared(workspace, 1)
+def test_a_data_set_of_single_questions_has_no_mode(shelf: Path) -> None:
+    data = declared(shelf, 1)
     data.with_suffix(".yaml").write_text("mode: text\n", "utf-8")
     with (
         serving(reply) as server,
@@ -92,25 +88,25 @@ def test_a_data_set_of_single_questions_has_no_mode(workspace: Path) -> None:
         evaluate(data=data, target=server.endpoint(), evaluators={"steps": steps})
 
 
-def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(workspace: Path) -> None:
-    (workspace / "endpoints").mkdir()
-    (workspace / "endpoints" / "mine.yaml").write_text("kind: simulated\n", "utf-8")
-    dataset = open_dataset(declared(workspace, 1, "mine"))
+def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(shelf: Path) -> None:
+    (shelf / "endpoints").mkdir()
+    (shelf / "endpoints" / "mine.yaml").write_text("kind: simulated\n", "utf-8")
+    dataset = open_dataset(declared(shelf, 1, "mine"))
     assert not is_driver(dataset.defaults.target)
     result = evaluate(data=dataset, evaluators={"one": lambda response: {"one": 1}}, workers=0)
     assert result.simulated
 
 
-def test_a_data_set_of_conversations_needs_somebody_who_answers(workspace: Path) -> None:
+def test_a_data_set_of_conversations_needs_somebody_who_answers(shelf: Path) -> None:
     with pytest.raises(ConfigurationError, match="shelf: its rows need an endpoint for conversation: give target"):
-        evaluate(data=declared(workspace, 1), evaluators={"steps": steps})
+        evaluate(data=declared(shelf, 1), evaluators={"steps": steps})
 
 
-def test_a_mapping_of_the_target_s_columns_is_refused_in_a_conversation(workspace: Path) -> None:
+def test_a_mapping_of_the_target_s_columns_is_refused_in_a_conversation(shelf: Path) -> None:
     config = {"target": {"column_mapping": {"messages": "${data.turns}"}}}
     with serving(reply) as server, pytest.raises(ConfigurationError, match="a conversation takes whole rows"):
         evaluate(
-            data=declared(workspace, 1), target=server.endpoint(), evaluators={"steps": steps}, evaluator_config=config
+            data=declared(shelf, 1), target=server.endpoint(), evaluators={"steps": steps}, evaluator_config=config
         )
 
 

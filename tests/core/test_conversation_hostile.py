@@ -11,19 +11,16 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from tests.conversation_parts import context, had, log_items, said, serving, shelf_row, shelf_workspace, states
+from tests.conversation_parts import context, had, log_items, said, serving, shelf_row, states
 
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.episodes import ConversationTarget, decode_step
 from tunecheck.plugins import plain
 from tunecheck.simulators import find_simulator
 
+pytestmark = pytest.mark.usefixtures("shelf")
+
 KEYS = ["id", "type", "function", "name", "arguments", "put", "count"]
-
-
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(shelf_workspace(tmp_path))
 
 
 def message(**parts: Any) -> dict[str, Any]:

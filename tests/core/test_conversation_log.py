@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conversation_parts import had, log_items, said, shelf_row, shelf_workspace, states
+from tests.conversation_parts import had, log_items, said, shelf_row, states
 
-
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(shelf_workspace(tmp_path))
+pytestmark = pytest.mark.usefixtures("shelf")
 
 
 PUT = [("put", {"name": "cup"})]

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conversation_parts import call, context, had, log_items, said, serving, shelf_row, shelf_workspace
+from tests.conversation_parts import call, context, had, log_items, said, serving, shelf_row
 from tests.tables import cases
 
 from tunecheck.episodes import ConversationTarget
 
+pytestmark = pytest.mark.usefixtures("shelf")
+
 LOOK = [call("look", {}, "c1")]
-
-
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(shelf_workspace(tmp_path))
 
 
 def message(**parts: Any) -> dict[str, Any]:

@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conversation_parts import Values, context, log_items, said, shelf_row, shelf_workspace, states
+from tests.conversation_parts import Values, context, log_items, said, shelf_row, states
 
 from tunecheck import DataError, EndpointError
 from tunecheck.endpoints import load_endpoint
 from tunecheck.episodes import ConversationTarget
 
-
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(shelf_workspace(tmp_path))
+pytestmark = pytest.mark.usefixtures("shelf")
 
 
 def recorded(folder: Path, *records: Values, name: str = "BFCL_v4_multi_turn_base_result.json") -> Path:

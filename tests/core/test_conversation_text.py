@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
-from tests.conversation_parts import had, log_items, said, shelf_row, shelf_workspace, states
+from tests.conversation_parts import had, log_items, said, shelf_row, states
 
 from tunecheck.episodes import OwnWording
 
-
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(shelf_workspace(tmp_path))
+pytestmark = pytest.mark.usefixtures("shelf")
 
 
 async def test_functions_stand_in_the_system_prompt_and_no_tools_are_sent() -> None:

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conversation_parts import (
-    Values,
-    call,
-    context,
-    had,
-    log_items,
-    said,
-    serving,
-    shelf_row,
-    shelf_workspace,
-    states,
-)
+from tests.conversation_parts import Values, call, context, had, log_items, said, serving, shelf_row, states
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, EndpointError, PluginError
 from tunecheck.episodes import ConversationTarget
 
-
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = shelf_workspace(tmp_path)
-    monkeypatch.chdir(folder)
-    return folder
+pytestmark = pytest.mark.usefixtures("shelf")
 
 
 PUT = [("put", {"name": "cup", "count": 2})]

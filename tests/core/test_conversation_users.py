@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
-from tests.conversation_parts import context, had, said, serving, shelf_row, shelf_workspace
+from tests.conversation_parts import context, had, said, serving, shelf_row
 
 from tunecheck import CallContext, Row
 from tunecheck.episodes import ConversationTarget, Message, OwnWording
 
-
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(shelf_workspace(tmp_path))
+pytestmark = pytest.mark.usefixtures("shelf")
 
 
 class Insisting:

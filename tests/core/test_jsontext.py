@@ -14,33 +14,16 @@ import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from tests.pipeline_parts import strict_json
+from tests.text_fragments import JSON_VALUES
 
 from tunecheck.plugins import canonical, dumps, dumps_line, loads, plain
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=20,
-)
 
-
-def strictly(text: bytes) -> object:
-    """Read JSON as a strict parser does: no NaN, no Infinity, no key twice."""
-
-    def refuse(word: str) -> NoReturn:
-        raise AssertionError(f"{word} is not JSON")
-
-    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        assert len({key for key, _ in pairs}) == len(pairs)
-        return dict(pairs)
-
-    return json.loads(text.decode("utf-8"), parse_constant=refuse, object_pairs_hook=once)
-
-
-@given(json_values)
+@given(JSON_VALUES)
 def test_what_is_written_is_read_back_equal_by_us_and_by_a_strict_parser(value: object) -> None:
     assert loads(dumps(value)) == value
-    assert strictly(dumps(value)) == value
+    assert strict_json(dumps(value)) == value
 
 
 class _Inner(msgspec.Struct, omit_defaults=True):
@@ -58,11 +41,11 @@ class _Written(msgspec.Struct, tag_field="k", tag="written", rename={"errors": "
 
 @pytest.mark.parametrize("inner", [_Inner("a"), _Inner("a", "b", ["c"])])
 def test_a_struct_with_a_lone_surrogate_has_the_keys_that_it_has_without(inner: _Inner) -> None:
-    plainly = strictly(dumps(_Written(1, inner, "x")))
-    assert strictly(dumps(_Written(1, inner, "\ud83d"))) == {**plainly, "text": "\ud83d"}  # type: ignore[dict-item]
+    plainly = strict_json(dumps(_Written(1, inner, "x")))
+    assert strict_json(dumps(_Written(1, inner, "\ud83d"))) == {**plainly, "text": "\ud83d"}
 
 
-@given(st.dictionaries(st.text(), json_values, max_size=6))
+@given(st.dictionaries(st.text(), JSON_VALUES, max_size=6))
 def test_canonical_text_does_not_depend_on_the_order_of_keys(value: dict[str, object]) -> None:
     assert canonical(value) == canonical(dict(reversed(value.items())))
 

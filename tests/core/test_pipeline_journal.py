@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import subprocess
 import sys
-import textwrap
 import threading
 import zlib
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.pipeline_parts import strict_lines
+from tests.pipeline_parts import script, strict_lines
 from tests.platforms import posix_only
 
 from tunecheck import ConfigurationError, RunError
@@ -459,13 +458,7 @@ FILLS_UP = """
 @posix_only
 def test_a_run_on_a_disk_that_is_really_full_stops_in_order_and_goes_on_later(tmp_path: Path) -> None:
     def run(limit: int, *resume: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(FILLS_UP), str(tmp_path / "runs"), str(limit), *resume],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = script(tmp_path, FILLS_UP, tmp_path / "runs", limit, *resume)
         assert not done.stderr, done.stderr
         return done.stdout.strip()
 

@@ -7,9 +7,6 @@ import errno
 import gc
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Iterable
@@ -17,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from tests.pipeline_parts import Answering, column, metrics_of, only_run, records, run
+from tests.pipeline_parts import Answering, column, metrics_of, only_run, records, run, script
 from tests.platforms import posix_only
 
 from tunecheck import CallContext, Row, RunError, RunInterruptedError, StopRunError, Target
@@ -239,13 +236,7 @@ HANGING = """
 @pytest.mark.parametrize("what", ["target", "evaluator"])
 def test_a_function_that_never_returns_does_not_keep_python_from_ending(tmp_path: Path, what: str) -> None:
     """Two interruptions: one stops in order, one abandons calls in flight."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(HANGING), str(tmp_path / "runs"), what],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = script(tmp_path, HANGING, tmp_path / "runs", what)
     assert done.stdout.startswith("interrupted; go on with --resume rows-"), done
     assert not done.stderr, done.stderr
 

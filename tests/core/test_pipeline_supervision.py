@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 from collections import Counter
@@ -17,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.judge_parts import JudgeServer
-from tests.pipeline_parts import column, metrics_of, run
+from tests.pipeline_parts import column, metrics_of, run, script
 from tests.platforms import posix_only
 
 from tunecheck import CallContext, Row, Target, _loops
@@ -37,12 +35,6 @@ def released() -> Iterator[threading.Event]:
 
 def errors(result: Any, stage: str) -> dict[int, Any]:
     return {number: error for number, error in enumerate(column(result, f"error.{stage}")) if error}
-
-
-def script(folder: Path, source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in a process of its own, which has to end."""
-    command = [sys.executable, "-c", textwrap.dedent(source), str(folder / "runs"), *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
 # -- too long
@@ -263,7 +255,7 @@ HANGS = """
 
 @pytest.mark.parametrize("what", ["evaluators", "target"])
 def test_threads_that_never_come_back_do_not_keep_python_from_ending(tmp_path: Path, what: str) -> None:
-    done = script(tmp_path, HANGS, what)
+    done = script(tmp_path, HANGS, tmp_path / "runs", what)
     assert (done.stdout.strip(), done.stderr) == ("2", "")
 
 
@@ -387,7 +379,7 @@ FORKS = """
 @posix_only
 @pytest.mark.parametrize("what", ["evaluator", "asynchronous", "target", "asynchronous target"])
 def test_a_child_that_comes_back_to_us_has_no_part_in_the_run(tmp_path: Path, what: str) -> None:
-    done = script(tmp_path, FORKS, what)
+    done = script(tmp_path, FORKS, tmp_path / "runs", what)
     assert (done.stdout.strip(), done.stderr) == ("True 0", "")
 
 

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.pipeline_parts import column, metrics_of, records, rows_of, run
+from tests.pipeline_parts import column, metrics_of, records, rows_of, run, script
 from tests.platforms import posix_only
 
 JUDGES = '''
@@ -238,15 +238,7 @@ def test_an_evaluator_that_signals_its_process_group_ends_its_worker_only(tmp_pa
         result = evaluate(data=data, evaluators={{"e": acme_judges.signals_its_group}}, workers=1, results_dir="runs")
         print([row.get("error.e") for row in result.rows if "error.e" in row])
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(source)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        start_new_session=True,  # without a group of its own, the test would get the signal, too
-    )
+    done = script(tmp_path, source, own_group=True)
     message = "evaluator 'e' ended its worker process: signal 15 (SIGTERM)"
     assert (done.stdout, done.stderr) == (f"{[{'type': 'WorkerDied', 'message': message}]}\n", "")
 
@@ -396,14 +388,7 @@ INTERRUPTED = """
 
 @posix_only
 def test_ctrl_c_to_the_whole_group_stops_in_order(tmp_path: Path, judges: ModuleType) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), str(tmp_path / "runs"), str(tmp_path / "site")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        start_new_session=True,
-    )
+    done = script(tmp_path, INTERRUPTED, tmp_path / "runs", tmp_path / "site", own_group=True)
     assert done.stdout.startswith("interrupted; go on with --resume rows-"), done
     assert not done.stderr, done.stderr
 
@@ -414,7 +399,7 @@ Killer = Callable[[int], None]
 @posix_only
 @pytest.mark.parametrize("name", ["length", "starts_a_process", "keeps_the_interpreter"])
 def test_workers_do_not_outlive_a_killed_run(tmp_path: Path, judges: ModuleType, name: str) -> None:
-    script = f"""
+    source = f"""
         import os, sys, signal, time
         sys.path.insert(0, {str(tmp_path / "site")!r})
         import acme_judges
@@ -428,7 +413,5 @@ def test_workers_do_not_outlive_a_killed_run(tmp_path: Path, judges: ModuleType,
                  workers=2, results_dir={str(tmp_path / "runs")!r})
     """
     # The pipe's end is reached only when the last process that holds it is gone.
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, timeout=120, check=False
-    )
+    done = script(tmp_path, source)
     assert done.returncode == -signal.SIGKILL

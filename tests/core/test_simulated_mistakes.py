@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.tables import cases
+from tests.text_fragments import JSON_VALUES
 
 from tunecheck.calls import FunctionCall
 from tunecheck.calls.matching import match_calls
@@ -235,42 +236,39 @@ def test_a_paraphrase_has_other_words_and_the_same_numbers() -> None:
 
 # -- anything may be asked --------------------------------------------------------------------------------------------
 
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=10,
-)
 schemas = st.recursive(
-    values,
+    JSON_VALUES,
     lambda inner: st.fixed_dictionaries(
         {},
         optional={
             "type": st.sampled_from(["object", "array", "integer", "number", "string", "boolean", ["string", "null"]]),
             "properties": st.dictionaries(st.sampled_from(["a", "b", "c"]), inner),
-            "required": st.lists(st.sampled_from(["a", "b", "c"])) | values,
+            "required": st.lists(st.sampled_from(["a", "b", "c"])) | JSON_VALUES,
             "items": inner,
-            "enum": st.lists(values) | values,
-            "default": values,
+            "enum": st.lists(JSON_VALUES) | JSON_VALUES,
+            "default": JSON_VALUES,
         },
     ),
     max_leaves=12,
 )
 tools = st.lists(
     st.fixed_dictionaries(
-        {}, optional={"name": st.sampled_from(["f", "g", "h", 3]), "parameters": schemas, "function": values}
+        {}, optional={"name": st.sampled_from(["f", "g", "h", 3]), "parameters": schemas, "function": JSON_VALUES}
     ),
     max_size=3,
 )
 drafts = st.lists(
     st.builds(
-        FunctionCall, st.sampled_from(["f", "g", ""]), st.dictionaries(st.sampled_from(["a", "b", "c", ""]), values)
+        FunctionCall,
+        st.sampled_from(["f", "g", ""]),
+        st.dictionaries(st.sampled_from(["a", "b", "c", ""]), JSON_VALUES),
     ),
     min_size=1,
     max_size=3,
 )
 
 
-@given(drafts, tools, st.lists(st.dictionaries(st.sampled_from(["role", "content"]), values)), st.integers())
+@given(drafts, tools, st.lists(st.dictionaries(st.sampled_from(["role", "content"]), JSON_VALUES)), st.integers())
 def test_every_mistake_changes_any_call_or_says_that_it_cannot(
     calls: list[FunctionCall], offered: Any, messages: Any, seed: int
 ) -> None:
