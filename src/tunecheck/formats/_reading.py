@@ -239,13 +239,6 @@ def cached_reading(value: object, tools: ToolDefinitions | None = None) -> Readi
     return cached_per_row(("read", tools), (value,), lambda: read_calls(value, tools=tools))
 
 
-def is_prose(value: object, tools: ToolDefinitions) -> bool:
-    """Return whether a text cannot contain a call. This is several times faster than `read_calls`."""
-    if type(value) is not str or "Ġ" in value or "Ċ" in value:
-        return False
-    return not may_hold_calls(value, gated=bool(tools))
-
-
 def cached_tools(value: object) -> ToolDefinitions:
     """Return `ToolDefinitions.read` of a value from the row's cache, so that readings with these tools are cached.
 

@@ -18,7 +18,7 @@ from tunecheck._json import JSON, MISSING, Missing, ValuePath, find_value, parse
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.formats._collector import may_hold_calls
-from tunecheck.formats._reading import cached_reading, is_prose, tools_of
+from tunecheck.formats._reading import cached_reading, tools_of
 
 Source = Literal["data", "target"]
 
@@ -409,8 +409,6 @@ def row_kind_reader(
         if value is None:
             return None
         tools = tools_of(definitions(data, target))
-        if is_prose(value, tools):
-            return "answer"
         asks = _asks_for_call(value, tools) or (isinstance(value, list) and _turns_ask(value))
         return "call" if asks else "answer"
 

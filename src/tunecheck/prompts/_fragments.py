@@ -158,13 +158,7 @@ class Skeleton:
 
     def filled(self, piece: str) -> str:
         """Return a piece of the skeleton with its values in place of the marks."""
-        if self.mark not in piece:
-            return piece
-        outside, *rest = piece.split(self.mark)
-        filled = [outside]
-        for number, after in zip(rest[::2], rest[1::2], strict=True):
-            filled += [self.values[int(number)], after]
-        return "".join(filled)
+        return "".join(self.divided(piece))
 
     def divided(self, piece: str) -> Iterator[str | Inserted]:
         """Yield a piece of the skeleton with its values: texts, and between them values that are not text, such as

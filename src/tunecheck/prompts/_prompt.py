@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -74,13 +74,13 @@ class ImageFiles:
     urls: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, texts: Iterable[str], folder: PromptFolder) -> ImageFiles:
-        """Read the image files that these texts link to from the prompt's folder.
+    def of(cls, template: str, folder: PromptFolder) -> ImageFiles:
+        """Read the image files that a template links to from the prompt's folder.
 
         Raises:
             ValueError: a file cannot be read or is too large.
         """
-        links = {link.strip() for text in texts for _, _, link in find_images(text)}
+        links = {link.strip() for _, _, link in find_images(template)}
         files = {link: file for link in links if (file := _file_of(link)) is not None}
         urls: dict[str, str] = {}
         for link, (name, kind) in files.items():

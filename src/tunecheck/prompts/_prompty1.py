@@ -68,9 +68,8 @@ def read_prompty1(file: PromptFile) -> Prompt:
     refuse_secrets(front, "model", "parameters")
     refuse_secrets(front, "model", "configuration", references=True)
     body = file.body
-    images = ImageFiles()
     try:
-        images = ImageFiles.of([body], front.folder)
+        images = ImageFiles.of(body, front.folder)
     except ValueError as error:
         raise front.error((), f"the image {error}") from None
     template = Template(body, file.where, _RoleLines(images), "jinja2 trimmed")

@@ -6,7 +6,7 @@ Calls are paired first, then the arguments of each pair are compared. Difference
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from msgspec import UNSET
@@ -38,42 +38,35 @@ _WRONG = 900  # cost of a wrong value; similar texts cost less, down to half of 
 _CLOSE = 400
 
 
-@dataclass(slots=True)
-class CallPairing:
-    """Positions of calls paired by function (in order, or `moved` out of order) and of probably misnamed calls."""
-
-    pairs: Positions = field(default_factory=list)
-    moved: Positions = field(default_factory=list)
-    misnamed: Positions = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
 def pair_up(
     expected: Sequence[FunctionCall],
     actual: Sequence[FunctionCall],
     policy: MatchPolicy,
     definitions: ToolDefinitions | None = None,
-) -> CallPairing:
+) -> "CallPairing":
     """Choose for each expected call the actual call to compare it with; return positions, not calls.
 
     Pair as many calls of the same function as possible, without crossing if the order counts. Among these pairings,
     choose the one with the fewest wrong arguments; a close wording costs less than another value. Remaining calls are
     paired as misnamed if their names are similar or most of their arguments are right.
     """
-    pairs = _Pairs(expected, actual, policy, definitions)
+    pairing = CallPairing(expected, actual, policy, definitions)
     if policy.ordered:
-        pairs.align()
-        pairs.pairing.moved = pairs.by_name()
+        pairing.align()
+        pairing.moved = pairing.by_name()
     else:
-        pairs.pairing.pairs = pairs.by_name()
-    pairs.pairing.misnamed = pairs.by_likeness()
-    if pairs.comparison.exhausted:
-        pairs.pairing.notes.append("some arguments are too large to be compared in full")
-    return pairs.pairing
+        pairing.pairs = pairing.by_name()
+    pairing.misnamed = pairing.by_likeness()
+    if pairing.comparison.exhausted:
+        pairing.notes.append("some arguments are too large to be compared in full")
+    return pairing
 
 
-class _Pairs:
-    """A pairing in progress. `open_expected` and `open_actual` are the positions still without a partner."""
+class CallPairing:
+    """Positions of calls paired by function (in order, or `moved` out of order) and of probably misnamed calls.
+
+    `open_expected` and `open_actual` are the positions still without a partner.
+    """
 
     def __init__(
         self,
@@ -88,7 +81,10 @@ class _Pairs:
         self.policy = policy
         self.definitions = definitions
         self.comparison = ValueComparison(policy, explain=False)
-        self.pairing = CallPairing()
+        self.pairs: Positions = []
+        self.moved: Positions = []
+        self.misnamed: Positions = []
+        self.notes: list[str] = []
         self.open_expected = list(range(len(expected)))
         self.open_actual = list(range(len(actual)))
 
@@ -119,7 +115,7 @@ class _Pairs:
             rows, columns = ({pair[side] for pair in positions} for side in (0, 1))
             wanted, made = [row for row in wanted if row not in rows], [each for each in made if each not in columns]
         if len(wanted) * len(made) > MOST_PAIRS:
-            self.pairing.notes.append(
+            self.notes.append(
                 f"{len(wanted)} calls of {name} against {len(made)} are too many to find the best pairs; "
                 "they were compared in the order they stand in"
             )
@@ -132,13 +128,13 @@ class _Pairs:
         """Pair as many calls of the same function as possible without changing their order, and store the pairs."""
         rows, columns = len(self.expected), len(self.actual)
         if rows * columns > MOST_PAIRS:
-            self.pairing.notes.append(f"{rows} calls against {columns} were aligned by their names alone")
+            self.notes.append(f"{rows} calls against {columns} were aligned by their names alone")
             names = [call.name for call in self.expected], [call.name for call in self.actual]
             pairs = _transpose(_next_by_name(*reversed(names))) if self._actual_first() else _next_by_name(*names)
         else:
             costs = [[self._cost_in_order(row, column) for column in range(columns)] for row in range(rows)]
             pairs = _transpose(align([*zip(*costs, strict=True)])) if self._actual_first() else align(costs)
-        self.pairing.pairs = self._close(pairs)
+        self.pairs = self._close(pairs)
 
     def _actual_first(self) -> bool:
         """Return whether the actual calls decide between equally good pairings.

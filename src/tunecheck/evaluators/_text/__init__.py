@@ -145,23 +145,12 @@ def gleu(reference: Tokens, candidate: Tokens) -> float:
 @lru_cache(maxsize=512)  # BLEU and GLEU of a row need the same counts
 def common_ngrams(reference: Tokens, candidate: Tokens) -> tuple[int, ...]:
     """Return how many n-grams of orders 1 to 4 both texts have; a repeated one counts as often as both have it."""
-    counts: list[int] = []
-    for wanted, given in zip(_ngrams(reference), _ngrams(candidate), strict=True):
-        common = _overlap(wanted, given)
-        if not common:
-            break  # without common n-grams there are no longer ones
-        counts.append(common)
-    return tuple(counts) + (0,) * (len(ORDERS) - len(counts))
+    return tuple(_overlap(_ngrams(reference, order), _ngrams(candidate, order)) for order in ORDERS)
 
 
-def _ngrams(tokens: Tokens) -> Iterator[Sequence[Hashable]]:
-    """Yield the words, then all runs of two, three and four words."""
-    yield tokens
-    second = tokens[1:]
-    yield [*zip(tokens, second, strict=False)]
-    third = tokens[2:]
-    yield [*zip(tokens, second, third, strict=False)]
-    yield [*zip(tokens, second, third, tokens[3:], strict=False)]
+def _ngrams(words: Sequence[str], order: int) -> list[tuple[str, ...]]:
+    """Return all runs of this many words."""
+    return [*zip(*(words[start:] for start in range(order)), strict=False)]
 
 
 def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
@@ -213,11 +202,8 @@ def rouge_l_f(reference: str, candidate: str, *, stemmer: bool = False) -> float
 
 def rouge_n(reference: list[str], candidate: list[str], order: int) -> RougeScore:
     """Return the ROUGE-N score: the common n-grams of this order relative to the n-grams of each text."""
-    wanted, given = (
-        Counter(zip(*(words[start:] for start in range(order)), strict=False)) for words in (reference, candidate)
-    )
-    common = sum(min(wanted[gram], given[gram]) for gram in wanted.keys() & given.keys())
-    return _rouge_score(common, wanted.total(), given.total())
+    wanted, given = _ngrams(reference, order), _ngrams(candidate, order)
+    return _rouge_score(_overlap(wanted, given), len(wanted), len(given))
 
 
 def rouge_lsum(reference: str, candidate: str) -> RougeScore:
@@ -276,8 +262,7 @@ def token_f1(reference: str, candidate: str) -> float:
     are compared in lower case, without ASCII punctuation and English articles; 0 without a common word.
     """
     wanted, given = _squad_words(reference), _squad_words(candidate)
-    common = (Counter(wanted) & Counter(given)).total()
-    return _rouge_score(common, len(wanted), len(given)).f1_score
+    return _rouge_score(_overlap(wanted, given), len(wanted), len(given)).f1_score
 
 
 def _squad_words(text: str) -> list[str]:
