@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -99,6 +100,23 @@ def replay(folder: Path, answers: Mapping[str, object], name: str = "recorded") 
     path = folder / "endpoints" / f"{name}.yaml"
     path.write_text(f"kind: replay\npath: {name}.jsonl\n", "utf-8")
     return path
+
+
+def right_answers(wrong: Mapping[str, object] | None = None) -> dict[str, object]:
+    """The ground truth of `rows` by id, with these answers instead; None leaves a row without an answer."""
+    answers = {str(row["id"]): row["answer"] for row in rows()} | (wrong or {})
+    return {name: answer for name, answer in answers.items() if answer is not None}
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+
+
+def like(text: str, found: str) -> bool:
+    """Whether both are the same, where `…` stands for any text, and any white space for one space."""
+    return re.fullmatch(re.escape(" ".join(text.split())).replace("…", ".*"), " ".join(found.split())) is not None
 
 
 def command(*arguments: str) -> list[str]:

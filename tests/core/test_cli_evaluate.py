@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import ROOT, call, environment, here, inside, replay, rows, workspace, write_lines
+from tests.cli_parts import ROOT, call, environment, here, inside, replay, right_answers, rows, workspace, write_lines
 
 from tunecheck.report._serving import runs_page
 
@@ -21,10 +21,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace of six rows, and the current folder."""
     monkeypatch.chdir(workspace(tmp_path))
     return tmp_path
-
-
-def right_answers(data: list[dict[str, object]] | None = None) -> dict[str, object]:
-    return {str(row["id"]): row["answer"] for row in data or rows()}
 
 
 def only_run(folder: Path) -> Path:
@@ -53,21 +49,6 @@ def test_evaluate_py_is_the_same_command(small: Path) -> None:
     assert done.stderr == "SIMULATED answers: no model was asked\n"
 
 
-def test_the_table_says_how_many_call_rows_match_and_why_the_others_do_not(small: Path) -> None:
-    answers = right_answers() | {"r0": call(people="2"), "r2": call(people=4, day="March 5, 2026"), "r3": call()}
-    replay(small, answers)
-    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--details")
-    lines = [" ".join(line.split()) for line in said.out.splitlines()]
-    assert said.code == 0
-    assert "all 6 rows call (3) answer (3)" in lines
-    assert "match 3 of 6 (50.0%) 1 of 3 (33.3%) 2 of 3 (66.7%)" in lines
-    assert "function_call_match 5 of 6 (83.3%) 3 of 3 (100.0%) 2 of 3 (66.7%)" in lines
-    assert "1 16.7% a number written as text e.g. r0" in lines
-    assert "1 16.7% a date or time in another format e.g. r2" in lines
-    assert "1 16.7% called more than it should e.g. r3" in lines
-    assert "SIMULATED" not in said.out
-
-
 def test_the_table_fits_a_terminal_of_eighty_columns(small: Path) -> None:
     said = inside(small, "evaluate", "--dataset", "small.jsonl", COLUMNS="80")
     assert max(len(line.rstrip()) for line in said.out.splitlines()) <= 80
@@ -82,7 +63,10 @@ def test_model_output_reaches_the_terminal_as_harmless_text(small: Path) -> None
     data[0]["id"] = HOSTILE
     data[0]["city"] = HOSTILE
     workspace(small, data)
-    answers = right_answers(data) | {HOSTILE: call(name=HOSTILE), "r2": call(people=HOSTILE)}
+    answers = {str(row["id"]): row["answer"] for row in data} | {
+        HOSTILE: call(name=HOSTILE),
+        "r2": call(people=HOSTILE),
+    }
     replay(small, answers)
     said = inside(
         small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--name", HOSTILE,
@@ -91,23 +75,6 @@ def test_model_output_reaches_the_terminal_as_harmless_text(small: Path) -> None
     assert said.code == 0
     assert not any(letter in said.out for letter in "\x1b\x07\u202e")
     assert "[bold red]BOOM[/bold red]" in said.out
-
-
-def test_a_group_by_column_gets_a_table_of_its_own(small: Path) -> None:
-    said = inside(
-        small, "evaluate", "--dataset", "small.jsonl", "--group-by", "city", "--response-column", "answer"
-    )  # the answer column answers itself rightly
-    lines = [" ".join(line.split()) for line in said.out.splitlines()]
-    assert "city rows function_call_match match" in lines
-    assert lines.index("Rome 4 100.0% 100.0%") < lines.index("Oslo 2 100.0% 100.0%")
-
-
-def test_the_summary_says_what_blind_agents_would_score(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = " ".join(
-        here(capsys, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer", "--details").out.split()
-    )
-    # Every other row asks for a call.
-    assert "baselines: never calling a function passes 50.0%, always calling at most 50.0%" in said
 
 
 def test_json_is_one_object_and_nothing_else_on_standard_output(small: Path) -> None:
@@ -199,62 +166,6 @@ def test_a_configuration_file_gives_options_and_the_command_line_wins(small: Pat
     }  # fmt: skip
 
 
-def test_a_gate_that_is_met_leaves_the_exit_code_at_zero(small: Path) -> None:
-    replay(small, right_answers())
-    said = inside(
-        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match[call]>=0.9"
-    )
-    assert said.code == 0
-    assert "gate met required match[call] >= 0.9 found 1" in " ".join(said.out.split())
-
-
-def test_a_gate_that_is_not_met_exits_with_three_and_says_required_and_found(small: Path) -> None:
-    replay(small, right_answers() | {"r0": "no"})
-    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.9")
-    assert said.code == 3
-    assert "gate NOT met required match >= 0.9 found 0.833333" in " ".join(said.out.split())
-
-
-def test_a_quiet_run_still_says_which_gate_was_not_met(small: Path) -> None:
-    replay(small, right_answers() | {"r0": "no"})
-    said = inside(
-        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.9", "--quiet"
-    )
-    assert said.code == 3
-    assert said.err == f"gate not met: required match >= 0.9, found {5 / 6:.6g}\n"
-
-
-def test_with_a_gate_no_row_may_have_an_error_unless_a_share_is_allowed(small: Path) -> None:
-    answers = right_answers()
-    del answers["r5"]
-    replay(small, answers)
-    gated = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.9")
-    strict = inside(small, *gated)
-    assert strict.code == 3
-    assert "gate NOT met  required error rate <= 0" in strict.out
-    assert "e.g. r5, a problem of serving (NoAnswerError: row r5: no recorded answer" in " ".join(strict.out.split())
-    assert inside(small, *gated, "--max-error-rate", "0.2").code == 0
-
-
-def test_errors_without_a_gate_do_not_fail_the_run(small: Path) -> None:
-    replay(small, {"r0": "hello"})
-    assert inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded").code == 0
-
-
-def test_a_run_in_which_every_row_has_an_error_exits_with_one(small: Path) -> None:
-    replay(small, {"another": "hello"})
-    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
-    assert (said.code, said.err) == (1, "error: every row ended in an error\n")
-
-
-def test_a_gate_on_simulated_answers_is_refused_before_anything_is_asked(small: Path) -> None:
-    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--fail-under", "match>=0.1")
-    assert said.code == 2
-    assert "the answers are simulated" in said.err
-    assert "--allow-simulated" in said.err
-    assert not (small / "eval_results").exists()
-
-
 def test_a_run_of_which_some_answers_say_they_are_simulated_is_a_simulated_one_everywhere(small: Path) -> None:
     replay(small, {})
     lines = [
@@ -268,15 +179,6 @@ def test_a_run_of_which_some_answers_say_they_are_simulated_is_a_simulated_one_e
     assert "SIMULATED answers in 4 rows" in allowed.out
     assert "SIMULATED" in inside(small, "runs").out
     assert '"simulated":true' in runs_page(small / "eval_results")
-
-
-def test_a_metric_that_turns_out_to_be_unknown_is_wrong_use(small: Path) -> None:
-    replay(small, right_answers())
-    said = inside(
-        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match.meen>=0.1"
-    )
-    assert said.code == 2
-    assert "there is no metric 'match.meen'" in said.err
 
 
 def test_a_dry_run_counts_calls_and_tokens_and_writes_nothing(small: Path) -> None:
@@ -295,14 +197,6 @@ def test_a_dry_run_counts_calls_and_tokens_and_writes_nothing(small: Path) -> No
     assert not (small / "eval_results").exists()
 
 
-def test_a_dry_run_says_why_there_are_more_rows_than_lines(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    turns = [{"role": role, "content": "hi"} for role in ("user", "assistant", "user", "assistant")]
-    write_lines(small / "datasets" / "train.jsonl", [{"messages": turns}])
-    said = here(capsys, "evaluate", "--dataset", "train.jsonl", "--dry-run", "--repeat", "3")
-    assert "rows: train.jsonl is a chat training file: each turn of the assistant is a row" in said.out
-    assert "rows: each of 2 is run 3 times" in said.out
-
-
 def test_a_dry_run_says_its_cost_by_the_endpoints_price(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     estimates = {}
     for limit in (5, 500_000, 1_000_000):
@@ -315,24 +209,6 @@ def test_a_dry_run_says_its_cost_by_the_endpoints_price(small: Path, capsys: pyt
     assert estimates[5] == (30, 60.0)  # six answers of five tokens, at two euros each
     assert estimates[500_000] == estimates[1_000_000]  # as long as the ground truth, not as the limit
     assert estimates[500_000][0] < 500
-
-
-def test_a_dry_run_tells_rows_that_cannot_be_asked(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_lines(small / "datasets" / "small.jsonl", [*rows(2), {"id": "odd", "answer": "x", "query": 5}])
-    (small / "endpoints" / "dead.yaml").write_text("kind: openai\nurl: http://127.0.0.1:9/v1\nmodel: m\n")
-    said = here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "dead", "--dry-run")
-    assert "1 row cannot be asked, such as odd: column messages or query must hold a text" in said.out
-
-
-def test_a_dry_run_checks_the_mapping(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = here(capsys, "evaluate", "--dataset", "small.jsonl", "--dry-run", "--mapping", "response=${data.anwser}")
-    assert said.code == 2
-    assert "no column 'anwser' for ${data.anwser}; did you mean 'answer'" in said.err
-
-
-def test_where_the_data_has_a_response_column_the_way_to_judge_it_is_told(small: Path) -> None:
-    write_lines(small / "datasets" / "small.jsonl", rows(2, response="hi"))
-    assert "add --response-column response" in inside(small, "evaluate", "--dataset", "small.jsonl").out
 
 
 def test_a_reader_that_leaves_early_changes_no_exit_code(small: Path) -> None:

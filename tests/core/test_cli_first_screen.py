@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import Said, call, inside, replay, rows, workspace
+from tests.cli_parts import Said, call, inside, like, replay, right_answers, rows, workspace, write_files
+from tests.tables import cases
 
 EVALUATE = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
 
@@ -25,71 +26,20 @@ def evaluated(small: Path) -> Evaluated:
     """Run `evaluate` on right answers, except for these; return the lines."""
 
     def run(answers: dict[str, object] | None = None, *more: str, columns: str = "300") -> list[str]:
-        replay(small, {str(row["id"]): row["answer"] for row in rows()} | (answers or {}))
+        replay(small, right_answers(answers))
         return inside(small, *EVALUATE, *more, COLUMNS=columns).out.splitlines()
 
     return run
 
 
-def test_the_first_sentence_says_how_many_rows_passed(evaluated: Evaluated) -> None:
-    assert evaluated({"r0": call(people="2")})[1] == "match: 5 of 6 rows passed (83.3%)."
-
-
-def test_the_second_sentence_says_the_main_cause_with_a_row_and_what_to_do(evaluated: Evaluated) -> None:
-    lines = evaluated({"r0": call(people="2"), "r2": call(people="4"), "r3": call()})
-    assert lines[2] == (
-        "Main cause of failures: a number written as text, 2 of 3 failed rows, e.g. r0. "
-        "Give the parameter's type in its schema."
-    )
-
-
-def test_a_cause_of_serving_is_said_to_be_one(evaluated: Evaluated) -> None:
-    lines = evaluated({"r4": '<tool_call>{"name": "book", "arguments": {"day": "2026-0'})
-    assert "cut off at the token limit, 1 of 1 failed row, e.g. r4, a problem of serving. Raise max_tokens." in lines[2]
-    assert re.fullmatch(r"Next, find out how the endpoint is served:  tunecheck .* recorded", lines[3])
-
-
-def test_without_a_failure_the_second_sentence_says_so(evaluated: Evaluated) -> None:
-    assert evaluated()[2] == "No row failed."
-
-
-def test_rows_without_an_answer_are_counted_with_the_error_and_asked_again_next(small: Path) -> None:
-    replay(small, {str(row["id"]): row["answer"] for row in rows()[:-1]})
-    lines = inside(small, *EVALUATE, COLUMNS="300").out.splitlines()
-    assert lines[1] == "match: 5 of 5 rows passed (100.0%). 1 row ended in an error."
-    assert "NoAnswerError: row r5: no recorded answer" in lines[2]
-
-
-def test_an_evaluators_own_reason_is_told_where_no_cause_is_known(evaluated: Evaluated, small: Path) -> None:
-    (small / "evaluators").mkdir()
-    (small / "evaluators" / "polite.py").write_text(
-        "def polite(response):\n    return {'polite': 0.0, 'polite_result': 'fail', 'polite_reason': 'no greeting'}\n"
-    )
-    assert evaluated({}, "--evaluators", "polite")[2] == (
-        "Main reason of failures: polite: no greeting (6 rows, e.g. r0)."
-    )
-
-
-def test_after_errors_of_an_evaluator_its_rows_are_run_again_before_the_serving_is_examined(
-    evaluated: Evaluated, small: Path
-) -> None:
-    (small / "evaluators").mkdir()
-    (small / "evaluators" / "polite.py").write_text("def polite(response):\n    return 1 / 0\n")
-    left_in_text = '<tool_call>{"name": "book", "arguments": {"day": "2026-0'
-    lines = evaluated({"r4": left_in_text}, "--evaluators", "match,polite")
-    assert lines[2].startswith(
-        "Main reason of failures: polite: ZeroDivisionError: division by zero at polite.py:2 (6 rows"
-    )
-    assert lines[3].startswith("Next, run the rows with an error again:  tunecheck evaluate --resume small-recorded-")
-
-
-def test_a_simulated_run_says_so_first_and_leads_to_an_own_endpoint(small: Path) -> None:
-    lines = inside(small, "evaluate", "--dataset", "small.jsonl", COLUMNS="300").out.splitlines()
-    assert lines[1].startswith("SIMULATED answers: no model was asked. match: ")
-    assert (
-        lines[3]
-        == "Next, evaluate your own endpoint:  tunecheck evaluate --dataset datasets/small.jsonl --endpoint NAME"
-    )
+@cases("cli")
+def test_the_first_screen_says_this_in_its_lines(
+    evaluated: Evaluated, small: Path, files: dict[str, str], answers: dict[str, object], words: str,
+    sentences: dict[str, str],
+) -> None:  # fmt: skip
+    write_files(small, files)
+    lines = evaluated(answers, *words.split())
+    assert [text for at, text in sentences.items() if not like(text, lines[int(at)])] == []
 
 
 def test_a_first_run_leads_to_its_report_and_a_second_one_to_the_comparison(evaluated: Evaluated, small: Path) -> None:
@@ -98,10 +48,6 @@ def test_a_first_run_leads_to_its_report_and_a_second_one_to_the_comparison(eval
     second = evaluated({}, "--name", "two")[3]
     assert re.fullmatch(r"Next, compare with the run before it:  tunecheck compare one-\w+-\w+ two-\w+-\w+", second)
     assert inside(small, *second.partition(":  ")[2].split()[1:]).code == 0
-
-
-def test_the_command_names_the_folder_of_the_runs_if_it_is_another_one(evaluated: Evaluated) -> None:
-    assert evaluated({}, "--results-dir", "elsewhere")[3].endswith(" --results-dir elsewhere")
 
 
 def test_the_table_has_a_line_for_each_evaluator_and_cause_the_primary_one_first(evaluated: Evaluated) -> None:
@@ -143,11 +89,6 @@ def test_details_print_every_cause_and_figure_below_the_sentences(evaluated: Eva
     assert any("call recall" in line for line in lines)
 
 
-def test_a_gate_that_is_not_met_stands_first(evaluated: Evaluated) -> None:
-    lines = evaluated({"r0": call(people="2")}, "--fail-under", "match>=0.9")
-    assert lines[1] == "gate NOT met. match: 5 of 6 rows passed (83.3%)."
-
-
 def test_the_report_begins_with_the_same_sentences_and_table(evaluated: Evaluated, small: Path) -> None:
     lines = evaluated({"r0": call(people="2"), "r3": call()})
     assert inside(small, "report", "last", "--out", "report.html").code == 0
@@ -173,7 +114,7 @@ def test_answers_in_a_mapped_column_need_no_endpoint(small: Path) -> None:
 
 
 def test_the_next_step_after_a_gate_is_to_compare_with_its_base(small: Path) -> None:
-    right = {str(row["id"]): row["answer"] for row in rows()}
+    right = right_answers()
     for name in ("first", "second"):
         replay(small, right, name)
         assert inside(small, *EVALUATE[:-1], name).code == 0
@@ -185,12 +126,12 @@ def test_the_next_step_after_a_gate_is_to_compare_with_its_base(small: Path) -> 
 def test_the_next_step_compares_with_no_run_that_only_has_errors(small: Path) -> None:
     replay(small, {"other": "yes"})
     assert inside(small, *EVALUATE).code == 1
-    replay(small, {str(row["id"]): row["answer"] for row in rows()})
+    replay(small, right_answers())
     assert "Next, look at every row:" in inside(small, *EVALUATE, COLUMNS="300").out
 
 
 def several(small: Path, *more: str) -> Said:
-    right = {str(row["id"]): row["answer"] for row in rows()}
+    right = right_answers()
     replay(small, right | {"r0": call(people="2")}, "old")
     replay(small, right, "new")
     return inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,new", *more, COLUMNS="300")
@@ -230,7 +171,7 @@ def test_after_more_than_two_endpoints_the_next_step_is_to_select(small: Path) -
 
 
 def test_an_endpoint_with_a_problem_of_serving_is_examined_before_runs_are_compared(small: Path) -> None:
-    right = {str(row["id"]): row["answer"] for row in rows()}
+    right = right_answers()
     replay(small, right | {"r4": '<tool_call>{"name": "book", "arguments": {"day": "2026-0'}, "old")
     replay(small, right, "new")
     said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "new,old", COLUMNS="300")
@@ -256,7 +197,7 @@ def test_what_is_for_one_run_is_refused_with_several_endpoints(small: Path, opti
 
 
 def test_a_missing_endpoint_is_said_before_the_first_run(small: Path) -> None:
-    replay(small, {str(row["id"]): row["answer"] for row in rows()}, "old")
+    replay(small, right_answers(), "old")
     said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,none")
     assert said.code == 2
     assert "there is no endpoint definition 'none'" in said.err

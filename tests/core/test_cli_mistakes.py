@@ -50,16 +50,6 @@ def test_what_was_typed_is_not_what_may_have_been_meant(small: Path, capsys: pyt
     assert "did you mean 'gone.jsonl'" not in said.err
 
 
-def test_a_traceback_comes_only_with_debug(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "Traceback" not in here(capsys, *DATA, "--endpoint", "nowhere").err
-    assert "Traceback" in here(capsys, *DATA, "--endpoint", "nowhere", "--debug").err
-
-
-def test_a_configuration_file_can_ask_for_tracebacks(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (small / "eval.yaml").write_text("debug: true\nendpoint: nowhere\n")
-    assert "Traceback" in here(capsys, *DATA, "--config", "eval.yaml").err
-
-
 def test_what_nobody_expected_is_one_line_too(
     small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,35 +60,6 @@ def test_what_nobody_expected_is_one_line_too(
     said = here(capsys, *DATA)
     assert said.code == 1
     assert said.err == "internal error: RuntimeError: the sky fell (run with --debug to see where)\n"
-
-
-def test_a_workspaces_evaluator_that_does_not_load_is_named(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (small / "evaluators").mkdir()
-    (small / "evaluators" / "broken.py").write_text("import nothing_of_that_name\n")
-    said = here(capsys, *DATA, "--evaluators", "broken")
-    assert said.code == 2
-    assert "broken.py" in said.err
-
-
-@pytest.mark.parametrize(
-    ("body", "arguments", "problem"),
-    [
-        ("def mine(*, response):\n    return 1\n", ("--set", "mine.x=1"), "is a function: it takes no --set"),
-        ("class mine:\n    def __init__(self, *, model):\n        pass\n", (), "needs model: give --set mine.model=…"),
-        ("class mine:\n    def __init__(self, *, n: int = 1):\n        1 / n\n", ("--set", "mine.n=0"), "ZeroDivision"),
-        ("class mine:\n    def __init__(self, n: int | None = 1):\n        pass\n", ("--set", "mine.n=1.5"),
-         "Expected `int | null`"),
-        ("mine = 5\n", (), "expected a function or a class"),
-    ],
-)  # fmt: skip
-def test_what_a_custom_evaluator_cannot_be_made_with_is_said(
-    small: Path, capsys: pytest.CaptureFixture[str], body: str, arguments: tuple[str, ...], problem: str
-) -> None:
-    (small / "evaluators").mkdir()
-    (small / "evaluators" / "mine.py").write_text(body)
-    said = here(capsys, *DATA, "--evaluators", "mine", *arguments)
-    assert said.code == 2
-    assert problem in said.err
 
 
 def test_nothing_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -184,33 +184,13 @@ def failed(row_id: str, *codes: str, reason: str | None = None, **more: JSON) ->
     return row(row_id, "e", verdict)
 
 
-def titles(*rows: dict[str, JSON], primary: str | None = "m") -> dict[str, int]:
-    groups = read_failures(rows, {"e": primary}).faults.get("e", {})
-    return {group.title: group.rows for group in groups.values()}
-
-
-ODD: list[JSON] = [{"code": 7}, "missing_call", None, {"code": "extra_call", "call": "f"}, {"path": "x"}]
-
-
-@pytest.mark.parametrize(
-    ("rows", "counted"),
-    [
-        (
-            [failed("a", "missing_call"), failed("b", "wrong_argument.number_as_text"), failed("c", "missing_call")],
-            {"missing call": 2, "wrong argument: number as text": 1},
-        ),
-        ([failed("a", "missing_call", "missing_call", "extra_call")], {"missing call": 1, "extra call": 1}),
-        ([failed("a", "too_rude"), failed("b", "too_rude")], {"too rude": 2}),
-        ([failed("a", reason="too long\nby 3"), failed("b", "own", reason="too long\nby 9")], {"too long": 2}),
-        ([failed("a")], {"no reason given by the evaluator": 1}),
-        ([row("a", "e", {"m_result": "fail", "m_properties": {"faults": ODD}})], {"extra call": 1}),
-        ([row("a", "e", {"m_result": "fail", "m_reason": "x", "m_properties": {"faults": 3}})], {"x": 1}),
-    ],
-)
-def test_failed_rows_are_counted_once_by_each_code_else_by_the_first_line_of_the_reason(
-    rows: list[dict[str, JSON]], counted: dict[str, int]
+@cases("cli")
+def test_failed_rows_are_counted_once_under_each_of_these_titles(
+    rows: list[dict[str, JSON]], primaries: dict[str, str | None], stage: str, counted: dict[str, int]
 ) -> None:
-    assert titles(*rows) == counted
+    found = read_failures(rows, primaries)
+    groups = {**found.faults, **found.errors}.get(stage, {})
+    assert {group.title: group.rows for group in groups.values()} == counted
 
 
 def test_an_own_reason_in_words_like_ours_is_not_taken_for_ours() -> None:
@@ -238,21 +218,8 @@ def test_a_row_without_a_cause_counts_once_under_its_first_evaluators_reason() -
 
 @given(st.text())
 def test_any_reason_gives_a_printable_title(reason: str) -> None:
-    assert all(title.isprintable() and len(title) <= 120 for title in titles(failed("a", reason=reason)))
-
-
-def test_a_judges_differences_are_counted_by_kind() -> None:
-    def judged(number: int, *kinds: str) -> dict[str, Any]:
-        return {
-            "row_id": f"r{number}",
-            "outputs.difference.difference_result": "fail",
-            "outputs.difference.difference_reason": f"words of the judge, number {number}",
-            "outputs.difference.difference_differences": [{"kind": kind, "expected": "a"} for kind in kinds],
-        }
-
-    rows = [judged(1, "argument", "date format"), judged(2, "argument", "argument"), judged(3)]
-    found = read_failures(rows, {"difference": "difference"}).faults["difference"]
-    assert (found["argument"].rows, found["date format"].rows) == (2, 1)
+    groups = read_failures([failed("a", reason=reason)], {"e": "m"}).faults["e"].values()
+    assert all(group.title.isprintable() and len(group.title) <= 120 for group in groups)
 
 
 def test_errors_that_differ_in_numbers_and_row_ids_are_one_group_with_an_example() -> None:
@@ -264,23 +231,9 @@ def test_errors_that_differ_in_numbers_and_row_ids_are_one_group_with_an_example
     assert (group.rows, group.example, group.words) == (5, "row-10", "TimedOutError: row row-10: nothing in 10 s")
 
 
-def test_errors_that_differ_in_what_they_quote_and_in_ids_of_letters_are_one_group_named_without_these() -> None:
-    rows: list[dict[str, JSON]] = [
-        {"row_id": name, "error.e": {"type": "ValueError", "message": f"{name}: no column 'of {name}' in 1,024 rows"}}
-        for name in ("alpha", "beta", "gamma")
-    ]
-    (group,) = read_failures(rows, {}).errors["e"].values()
-    assert (group.title, group.rows) == ("ValueError: …: no column … in … rows", 3)
-
-
 def test_answers_that_no_model_gave_are_counted() -> None:
     rows: list[dict[str, JSON]] = [{"row_id": "a", "outputs.simulated": True}, {"row_id": "b"}]
     assert read_failures(rows, {}).simulated_answers == 1
-
-
-def test_rows_that_pass_or_do_not_apply_have_no_fault() -> None:
-    rows = [row("a", "e", {"m_result": "pass", "m_reason": "x"}), row("b", "e", {"m_result": "not_applicable"})]
-    assert read_failures(rows, {"e": "m"}).faults == {}
 
 
 def test_memory_is_bounded_where_every_reason_is_another(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,29 +119,13 @@ def seen(tmp_path: Path, config: dict[str, Any] | None = None, **arguments: Any)
     return {name: row[f"outputs.e.{name}"] for name in ("response", "ground_truth", "lang")}
 
 
-def test_without_a_mapping_a_parameter_takes_the_column_of_its_name(tmp_path: Path) -> None:
-    assert seen(tmp_path) == {"response": "from data", "ground_truth": "gt column", "lang": "default"}
-
-
-def test_without_a_mapping_the_target_s_column_comes_before_the_data_s(tmp_path: Path) -> None:
-    found = seen(tmp_path, target=Answering(lambda row: {"response": "from target"}))
-    assert found == {"response": "from target", "ground_truth": "gt column", "lang": "default"}
-
-
-def test_a_mapping_chooses_between_target_and_data_of_one_name(tmp_path: Path) -> None:
-    config = {"default": {"column_mapping": {"response": "${data.response}"}}}
-    assert seen(tmp_path, config, target=Answering(lambda row: {"response": "t"}))["response"] == "from data"
-
-
-@pytest.mark.parametrize("wrap", [lambda m: {"column_mapping": m}, lambda m: m], ids=["new shape", "old shape"])
-def test_both_shapes_of_the_configuration_work(tmp_path: Path, wrap: Callable[[object], object]) -> None:
-    assert seen(tmp_path, {"default": wrap({"ground_truth": "${data.answer}"})})["ground_truth"] == "the answer"
-    assert seen(tmp_path, {"e": wrap({"ground_truth": "${data.answer}"})})["ground_truth"] == "the answer"
-
-
-def test_the_evaluator_s_own_layer_is_laid_over_the_default_one_and_does_not_replace_it(tmp_path: Path) -> None:
-    config = {"default": {"response": "${data.alt}", "lang": "en"}, "e": {"lang": "fr"}}
-    assert seen(tmp_path, config) == {"response": "alternative", "ground_truth": "gt column", "lang": "fr"}
+@cases("pipeline")
+def test_a_parameter_takes_this_value(
+    tmp_path: Path, config: dict[str, Any] | None, answer: dict[str, Any] | None, parameters: list[str]
+) -> None:
+    """`parameters` are those of `told`; the target gives the answer."""
+    target = {} if answer is None else {"target": Answering(lambda row: answer)}
+    assert [*seen(tmp_path, config, **target).values()] == parameters
 
 
 def test_what_the_data_set_declares_is_the_lowest_layer(tmp_path: Path) -> None:
@@ -152,32 +136,10 @@ def test_what_the_data_set_declares_is_the_lowest_layer(tmp_path: Path) -> None:
     assert seen(tmp_path, config, data=tmp_path / "d.jsonl") == {"response": "r", "ground_truth": "b", "lang": "de"}
 
 
-def test_a_default_mapping_for_a_parameter_that_an_evaluator_does_not_have_is_left_out(tmp_path: Path) -> None:
-    assert seen(tmp_path, {"default": {"context": "${data.alt}", "lang": "en"}})["lang"] == "en"
-
-
-def test_an_own_mapping_for_a_parameter_that_an_evaluator_does_not_have_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigurationError, match="evaluator 'e' has no parameter 'ground_thruth'; did you mean 'ground_t"
-    ):
-        seen(tmp_path, {"e": {"ground_thruth": "${data.answer}"}})
-
-
-def test_an_unknown_evaluator_in_the_configuration_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigurationError, match="evaluator_config: unknown evaluator 'defualt'; did you mean 'default'"
-    ):
-        seen(tmp_path, {"defualt": {"column_mapping": {}}})
-
-
 @cases("pipeline")
 def test_a_configuration_of_another_shape_is_an_error(tmp_path: Path, config: Any, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         seen(tmp_path, config)
-
-
-def test_an_empty_column_mapping_is_none(tmp_path: Path) -> None:
-    assert seen(tmp_path, {"e": {"column_mapping": None}, "default": {}})["lang"] == "default"
 
 
 @cases("pipeline")

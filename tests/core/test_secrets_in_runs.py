@@ -226,10 +226,6 @@ def test_a_part_of_a_secret_in_an_address_is_masked_whichever_characters_are_esc
     assert redactor.line(f"to /a/{part}") == "to /a/***"
 
 
-def test_eleven_letters_of_a_secret_stay() -> None:
-    assert masking(KEY).answer(f"({KEY[:11]}) ({KEY[-11:]})") == f"({KEY[:11]}) ({KEY[-11:]})"
-
-
 @pytest.mark.parametrize("secret", ["a" * 40, "ab" * 20, "x" * 11 + "y" * 11])
 def test_a_long_answer_of_a_secrets_letters_is_masked_in_time(secret: str) -> None:
     redactor = masking(secret)
@@ -247,20 +243,6 @@ def test_the_exception_of_an_evaluator_is_masked(tmp_path: Path) -> None:
     assert rows_of(result)[0]["error.e"]["message"] == "Incorrect API key provided: ***"
 
 
-@pytest.mark.parametrize(
-    "secret", ["4929123456781234", "0049291234", "12345678901234567890123", "-12345678", "1234.5678"]
-)
-def test_a_secret_of_digits_is_masked_as_a_number_too(secret: str) -> None:
-    redactor = masking(secret)
-    number = json.loads(secret.lstrip("0"))
-    said = [number, float(number), {"pin": number}, True, None, 17, 0.5, 2**70]
-    assert redactor.answer(said) == ["***", "***", {"pin": "***"}, True, None, 17, 0.5, 2**70]
-
-
-def test_a_secret_that_is_part_of_a_number_is_masked_with_all_of_it() -> None:
-    assert masking("12345678").answer([9_123_456_789, 12345678.25]) == ["***", "***"]
-
-
 async def test_a_secret_is_masked_as_a_number_of_structured_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TC_KEY", "4929123456781234")
     call = {"type": "function", "function": {"name": "pay", "arguments": {"card": 4929123456781234, "amount": 20}}}
@@ -273,23 +255,13 @@ async def test_a_secret_is_masked_as_a_number_of_structured_arguments(monkeypatc
     assert done.tool_calls[0]["function"] == {"name": "pay", "arguments": {"card": "***", "amount": 20}}
 
 
-def test_what_stands_around_a_secret_stays_as_it_was_written() -> None:
-    redactor = masking("abcdefgh")
-    text = r"Ä\u00e4%41 {\"k\": \"\u0061BCdefg%68\"} İ &amp; abcdefgh\u0021"
-    assert redactor.answer(text) == r"Ä\u00e4%41 {\"k\": \"***\"} İ &amp; ***\u0021"
+@cases("others")
+def test_a_secret_is_masked(secrets: list[str], answer: Any, masked: object) -> None:
+    assert masking(*secrets).answer(answer) == masked
 
 
 def test_secrets_that_overlap_leave_nothing_of_either() -> None:
     assert masking("abcdefgh-1234", "1234-stuvwxyz").text("abcdefgh-1234-stuvwxyz") == "***"
-
-
-def test_the_user_and_password_of_a_basic_header_are_masked_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (
-        masking("Basic " + base64.b64encode(b"ann:correct-horse").decode()).answer(
-            "ann:correct-horse and correct-horse"
-        )
-        == "*** and ***"
-    )
 
 
 def test_a_secret_is_masked_at_every_place_of_a_long_answer() -> None:
