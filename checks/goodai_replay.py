@@ -31,7 +31,7 @@ from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON, dumps_line
 from tunecheck._messages import clean, plural
 from tunecheck._trust import Trust
-from tunecheck_memory import Definition, Jokes, Say, Scene, Step, Wait, load_filler, load_tokenizer, load_wording
+from tunecheck_memory import Jokes, MemoryTest, Say, Scene, Step, Wait, load_filler, load_tokenizer, load_wording
 from tunecheck_memory._effects import (
     Consult,
     Effect,
@@ -276,7 +276,7 @@ def _otherwise(difference: Difference | None, tests: Sequence[Test]) -> Test | N
 class _JokesOfADay(Jokes):
     """Leaves out the whole days since a joke was told, as the reference does."""
 
-    def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
+    def temporal_question(self, definition: MemoryTest, statements_us: Sequence[int], scene: Scene) -> str:
         now_us = scene.now_us()
         return super().temporal_question(definition, [now_us - (now_us - at) % _DAY_US for at in statements_us], scene)
 

@@ -18,7 +18,7 @@ from tunecheck._errors import ConfigurationError, DataError, PluginError, raise_
 from tunecheck._json import JSON, dumps, dumps_line, loads, whole_number
 from tunecheck._trust import Trust
 from tunecheck.plugins import discover
-from tunecheck_memory import Definition, FillerPool, GenerationContext, Kind, SessionWording, Tokenizer, find_kind
+from tunecheck_memory import FillerPool, GenerationContext, Kind, MemoryTest, SessionWording, Tokenizer, find_kind
 from tunecheck_memory._configuration import COMMON_ARGUMENTS, is_kind_file
 from tunecheck_memory._effects import Effect, Outcome
 from tunecheck_memory._making import SUFFIX, read_definition
@@ -236,7 +236,7 @@ def _below(value: JSON, *path: str) -> JSON:
     return value
 
 
-def read_definitions(folder: Path | str) -> list[Definition]:
+def read_definitions(folder: Path | str) -> list[MemoryTest]:
     """All definitions of a benchmark's folder `definitions`, sorted by id.
 
     Raises:
@@ -305,7 +305,7 @@ class ScriptedKind(Kind):
         made: type[ScriptedKind] = type("ScriptedKind", (cls,), {"title": title, "name": title})
         return made()
 
-    def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
+    def definitions(self, count: int, making: GenerationContext) -> list[MemoryTest]:
         raise ConfigurationError(f"{self.title!r} is known by its definitions only: none can be made")
 
 

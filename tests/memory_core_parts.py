@@ -12,13 +12,13 @@ from checks.goodai_run import LogEvent, log_events
 from tunecheck_memory import (
     Begin,
     Consult,
-    Definition,
     Effect,
     FillerPool,
     FillerWording,
     GenerationContext,
     Jump,
     Kind,
+    MemoryTest,
     Outcome,
     Scene,
     Send,
@@ -50,13 +50,13 @@ class Small(Kind):
     name: ClassVar[str] = "small"
     looks: ClassVar[int] = 0
 
-    def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
+    def definitions(self, count: int, making: GenerationContext) -> list[MemoryTest]:
         raise NotImplementedError
 
-    def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
+    def is_over(self, definition: MemoryTest, replies: Sequence[str]) -> bool:
         return len(replies) >= self.looks
 
-    def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
+    def temporal_question(self, definition: MemoryTest, statements_us: Sequence[int], scene: Scene) -> str:
         return f"which {(scene.now_us() - statements_us[0]) // SECOND} seconds ago?"
 
 
@@ -86,7 +86,7 @@ def made_test(of: Kind | str, *lines: str | Wait, example: str = "0", **more: bo
     said, questions, waits = script(*lines)
     if more.get("is_temporal"):
         questions, waits = (*questions, True), (*waits, Wait())
-    return Test(Definition(made.title, example, said, questions, waits, **more), made)  # type: ignore[arg-type]
+    return Test(MemoryTest(made.title, example, said, questions, waits, **more), made)  # type: ignore[arg-type]
 
 
 def wording(**texts: str) -> SessionWording:

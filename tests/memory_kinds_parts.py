@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from tunecheck.plugins import JSON
-from tunecheck_memory import Definition, GenerationContext, find_kind
+from tunecheck_memory import GenerationContext, MemoryTest, find_kind
 
 SCRIPTED = (
     "colours", "names", "name_list", "shopping", "locations", "locations_directions", "jokes", "sallyanne", "kv",
@@ -13,12 +13,12 @@ SCRIPTED = (
 """The kinds that need nothing from outside and say lines."""
 
 
-def tests_of(name: str, seed: int = 0, count: int = 1, **arguments: JSON) -> list[Definition]:
+def tests_of(name: str, seed: int = 0, count: int = 1, **arguments: JSON) -> list[MemoryTest]:
     """The first tests of a kind."""
     return find_kind(name, arguments).definitions(count, GenerationContext(seed, 32_000))
 
 
-def test_of(name: str, seed: int = 0, **arguments: JSON) -> Definition:
+def test_of(name: str, seed: int = 0, **arguments: JSON) -> MemoryTest:
     """The first test of a kind."""
     return tests_of(name, seed, 1, **arguments)[0]
 
@@ -34,7 +34,7 @@ def texts(values: Sequence[JSON]) -> list[str]:
     return found
 
 
-def right_replies(definition: Definition) -> list[str]:
+def right_replies(definition: MemoryTest) -> list[str]:
     """The replies of an agent that remembers everything, one for each question of the test."""
     expected = definition.expected
     match definition.title:
@@ -51,7 +51,7 @@ def right_replies(definition: Definition) -> list[str]:
             return texts(expected)
 
 
-def replies_since(definition: Definition) -> list[str]:
+def replies_since(definition: MemoryTest) -> list[str]:
     """The replies since the question, with the saying at the end of the one that is to have it."""
     saying, _, number = definition.expected[0]
     return [f"All right. {saying}" if turn == number else "All right." for turn in range(1, int(str(number)) + 1)]

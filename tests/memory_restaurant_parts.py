@@ -9,7 +9,7 @@ from typing import Any
 
 from tunecheck_memory import (
     AskJudge,
-    Definition,
+    MemoryTest,
     Points,
     Replied,
     Restaurant,
@@ -76,7 +76,7 @@ def visit(
 ) -> Visit:
     """A whole visit: the guest gives these replies, in order; the judge these answers, or what `answers` makes."""
     scene = Scene(lambda: 0, random.Random(seed), wording or load_wording())
-    steps = Restaurant().steps(Definition("Restaurant", "0"), scene)
+    steps = Restaurant().steps(MemoryTest("Restaurant", "0"), scene)
     made, guest = Visit(), iter(replies)
     answer = answers if callable(answers) else _next_of(iter(answers))
     try:

@@ -11,11 +11,11 @@ from tests.memory_core_parts import Words
 from tunecheck_memory import (
     AskJudge,
     Colours,
-    Definition,
     FillerPool,
     GenerationContext,
     Jokes,
     Kind,
+    MemoryTest,
     Outcome,
     ProspectiveMemory,
     Restaurant,
@@ -166,4 +166,4 @@ def have(folder: Path, tests: Sequence[Test] | None = None, settings: Settings |
 def joined_tests(waits_s: int) -> list[Test]:
     """One test of a statement and a question, with so many seconds between."""
     waits = (Wait(seconds=waits_s), Wait())
-    return [Test(Definition("Colours", "0", ("Red.", "Which?"), (False, True), waits, ["red"]), Colours())]
+    return [Test(MemoryTest("Colours", "0", ("Red.", "Which?"), (False, True), waits, ["red"]), Colours())]

@@ -30,10 +30,10 @@ from ._evaluator import MemoryEvaluator as MemoryEvaluator, Undecided as Undecid
 from ._judging import EndpointJudge as EndpointJudge
 from ._kind import (
     AskJudge as AskJudge,
-    Definition as Definition,
     FinishedTest as FinishedTest,
     GenerationContext as GenerationContext,
     Kind as Kind,
+    MemoryTest as MemoryTest,
     Points as Points,
     Replied as Replied,
     Say as Say,

@@ -111,8 +111,8 @@ Steps: TypeAlias = Generator[Step, Replied, Points | None]
 """A running test: it yields steps, is sent their outcomes, and may return points."""
 
 
-class Definition(msgspec.Struct, frozen=True, rename={"expected": "expected_responses"}):
-    """One test as its file describes it.
+class MemoryTest(msgspec.Struct, frozen=True, rename={"expected": "expected_responses"}):
+    """One memory test as its definition file describes it.
 
     `title` is the folder name of its data set ("Colours"), `example` the file name without `.def.json`. `is_question`
     and `waits` have the length of `script`, or one more in a temporal test, which words its question at run time. By
@@ -257,7 +257,7 @@ class Kind:
         """Return the kind's arguments, read from its attributes, for definitions, rows and fingerprints."""
         return {name: getattr(self, name) for name in self.argument_names()}
 
-    def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
+    def definitions(self, count: int, making: GenerationContext) -> list[MemoryTest]:
         """Return the first `count` tests. Equal arguments and seeds must give equal tests.
 
         Raises:
@@ -265,11 +265,11 @@ class Kind:
         """
         return [self.definition(str(number), making) for number in range(count)]
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return one test. A kind implements this method or `definitions`."""
         raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions(): add one")
 
-    def steps(self, definition: Definition, scene: Scene) -> Steps:
+    def steps(self, definition: MemoryTest, scene: Scene) -> Steps:
         """Run a test: yield its steps, get the reply to each, and return its points or None.
 
         By default, the steps are the script's lines, each followed by its wait; a temporal test's question is the last
@@ -285,14 +285,14 @@ class Kind:
             yield Say(self.temporal_question(definition, said_us, scene), question=True)
         return None
 
-    def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
+    def temporal_question(self, definition: MemoryTest, statements_us: Sequence[int], scene: Scene) -> str:
         """Return the question of a temporal test, worded at run time from the times (µs) at which its lines were sent.
 
         A kind with temporal tests implements this method.
         """
         raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests: add temporal_question()")
 
-    def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
+    def is_over(self, definition: MemoryTest, replies: Sequence[str]) -> bool:
         """Return True if a test with a callback needs no further replies; `replies` are those since its question,
         included.
         """

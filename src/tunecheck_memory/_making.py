@@ -26,7 +26,7 @@ from tunecheck.plugins import (
 )
 from tunecheck.runs import dumps_readably
 from tunecheck_memory._configuration import Configuration, DataSet
-from tunecheck_memory._kind import Definition, GenerationContext
+from tunecheck_memory._kind import GenerationContext, MemoryTest
 
 SUFFIX = ".def.json"
 
@@ -42,7 +42,7 @@ def safe_name(text: str) -> str:
     return name.strip(". ") or "run"
 
 
-def read_definition(file: Path | str) -> Definition:
+def read_definition(file: Path | str) -> MemoryTest:
     """Read a test's definition from its file; the names of its folder and file are title and example.
 
     Raises:
@@ -57,10 +57,10 @@ def read_definition(file: Path | str) -> Definition:
         raise DataError(f"{path}: not JSON: {error}") from None
     if isinstance(content, dict):
         content |= {"title": path.parent.name, "example": path.name.removesuffix(SUFFIX)}
-    return read_as(content, Definition, str(path), error=DataError)
+    return read_as(content, MemoryTest, str(path), error=DataError)
 
 
-def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> list[Path]:
+def write_definitions(definitions: Iterable[MemoryTest], folder: Path | str) -> list[Path]:
     """Write each definition to its file in a folder that is not in use yet; return the files.
 
     Raises:
@@ -76,7 +76,7 @@ def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> 
     return paths
 
 
-def definition_path(folder: Path | str, definition: Definition) -> Path:
+def definition_path(folder: Path | str, definition: MemoryTest) -> Path:
     """Return the path of a definition's file below this folder.
 
     Raises:
@@ -88,7 +88,7 @@ def definition_path(folder: Path | str, definition: Definition) -> Path:
     return Path(folder) / definition.title / f"{definition.example}{SUFFIX}"
 
 
-def definition_data(definition: Definition) -> dict[str, JSON]:
+def definition_data(definition: MemoryTest) -> dict[str, JSON]:
     """Return a definition in the form of its file."""
     return {name: value for name, value in msgspec.to_builtins(definition).items() if name not in ("title", "example")}
 
@@ -102,7 +102,7 @@ _TOKENS_A_LINE = 4
 
 _ADVICE = "give --regenerate to make them anew, or --reuse to take them as they are"
 
-_ByTitle: TypeAlias = dict[str, list[Definition]]
+_ByTitle: TypeAlias = dict[str, list[MemoryTest]]
 
 
 class LeftOut(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 class DefinitionSet:
     """Definitions in the configuration's order, and the data sets left out because their texts are missing."""
 
-    definitions: tuple[Definition, ...]
+    definitions: tuple[MemoryTest, ...]
     left_out: tuple[LeftOut, ...] = ()
 
 
@@ -165,11 +165,11 @@ def make_definitions(
     return DefinitionSet(definitions, tuple(LeftOut(title, reason) for title, reason in absent.items()))
 
 
-def _read_stored(folder: Path) -> list[Definition]:
+def _read_stored(folder: Path) -> list[MemoryTest]:
     return [read_definition(file) for file in sorted(folder.glob(f"*{SUFFIX}"))]
 
 
-def _check_spans(configuration: Configuration, definitions: Iterable[Definition], count: Callable[[str], int]) -> None:
+def _check_spans(configuration: Configuration, definitions: Iterable[MemoryTest], count: Callable[[str], int]) -> None:
     """Raise ConfigurationError for a test that has at least as many tokens as its memory span."""
     spans = {each.title: each.memory_span for each in configuration.data_sets}
     for definition in definitions:
@@ -217,7 +217,7 @@ def _make_anew(configuration: Configuration, folder: Path, making: GenerationCon
     return {title: _read_stored(folder / title) for title in new}
 
 
-def _make(data_set: DataSet, configuration: Configuration, making: GenerationContext) -> list[Definition]:
+def _make(data_set: DataSet, configuration: Configuration, making: GenerationContext) -> list[MemoryTest]:
     """Return the new tests of one data set.
 
     Raises:
@@ -233,7 +233,7 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
         raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
     if not isinstance(made, (list, tuple)):
         raise ConfigurationError(f"{where}: it returned {made!r:.60}, not a list of definitions")
-    known: dict[str, Definition] = {}
+    known: dict[str, MemoryTest] = {}
     for each in made:
         problem = _problem(each, data_set.title)
         if problem is None and each.example in known:
@@ -246,13 +246,13 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
 
 def _problem(made: object, title: str) -> str | None:
     """Return what is wrong with a definition that a kind made, as a part of a sentence; None if nothing is."""
-    if not isinstance(made, Definition):
-        return f"it returned {made!r:.60}, not a Definition"
+    if not isinstance(made, MemoryTest):
+        return f"it returned {made!r:.60}, not a MemoryTest"
     if made.title != title:
         return f"it made a test of {made.title!r}, and its title is {title!r}"
     try:
         plain([*made.expected])
-        convert_value(msgspec.to_builtins(made), Definition)
+        convert_value(msgspec.to_builtins(made), MemoryTest)
     except (TypeError, ValueError, AttributeError) as error:
         return f"its test {made.example!r} has no JSON form: {error}"
     return None

@@ -42,7 +42,7 @@ from tunecheck_memory._effects import (
     Waiting,
 )
 from tunecheck_memory._event_log import FOLDER, Event, event_log_path, read_events
-from tunecheck_memory._kind import Definition
+from tunecheck_memory._kind import MemoryTest
 from tunecheck_memory._making import DefinitionSet, LeftOut, safe_name, write_definitions
 from tunecheck_memory._session import SessionState, TestState
 from tunecheck_memory._target import MemoryTarget
@@ -95,7 +95,7 @@ def benchmark_folder(run: Path, configuration: Configuration, *, isolated: bool)
     return run / FOLDER / safe_name(configuration.run_name + (ISOLATED if isolated else ""))
 
 
-def keep_definitions(benchmark: Path, configuration: Configuration, definitions: Iterable[Definition]) -> None:
+def keep_definitions(benchmark: Path, configuration: Configuration, definitions: Iterable[MemoryTest]) -> None:
     """Write a run's definitions into its benchmark folder, which gets all of them or none; keep existing ones."""
     folder = benchmark / "definitions"
     if folder.is_dir():
@@ -308,7 +308,7 @@ def write_results(
     folder: Path,
     events: Sequence[Event],
     state: SessionState,
-    definitions: Mapping[str, Definition],
+    definitions: Mapping[str, MemoryTest],
     scores: Mapping[str, Scored],
     costs: Mapping[str, JSON],
 ) -> None:
@@ -344,7 +344,7 @@ def _local(at_us: int) -> str:
 
 
 def _write_result(
-    folder: Path, state: TestState, definition: Definition, score: Scored | None, logs: tuple[list[JSON], list[JSON]]
+    folder: Path, state: TestState, definition: MemoryTest, score: Scored | None, logs: tuple[list[JSON], list[JSON]]
 ) -> None:
     """Write the result of a test if it has ended; `logs` holds the lines of its messages, and of all its events."""
     if state.ended is None:

@@ -28,7 +28,7 @@ from tunecheck_memory._effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck_memory._kind import AskJudge, Definition, Kind, Points, Replied, Say, Scene, Step, Steps, Wait, conflicts
+from tunecheck_memory._kind import AskJudge, Kind, MemoryTest, Points, Replied, Say, Scene, Step, Steps, Wait, conflicts
 from tunecheck_memory._tokens import Tokenizer
 from tunecheck_memory._wording import FillerPool, FillerWriter, SessionWording
 
@@ -42,7 +42,7 @@ class Test:
 
     __test__ = False  # not a pytest class
 
-    definition: Definition
+    definition: MemoryTest
     kind: Kind
     memory_span: int | None = None
     seed: str | None = None

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck_memory import Configuration, Definition, Wait, read_configuration, write_definitions
+from tunecheck_memory import Configuration, MemoryTest, Wait, read_configuration, write_definitions
 from tunecheck_memory._kind import default_waits
 from tunecheck_memory._making import definition_data, definition_path, read_definition
 
@@ -208,9 +208,9 @@ def test_a_folder_without_definitions_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../up", "a/b", "", "..", "nul\0"])
 def test_a_name_that_would_leave_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match="cannot be the name of a file"):
-        definition_path(tmp_path, Definition("Colours", name))
+        definition_path(tmp_path, MemoryTest("Colours", name))
     with pytest.raises(DataError, match="cannot be the name of a file"):
-        definition_path(tmp_path, Definition(name, "0"))
+        definition_path(tmp_path, MemoryTest(name, "0"))
 
 
 waits = st.builds(
@@ -219,11 +219,11 @@ waits = st.builds(
 
 
 @st.composite
-def definitions(draw: st.DrawFn) -> Definition:
+def definitions(draw: st.DrawFn) -> MemoryTest:
     lines = tuple(draw(st.lists(st.text(max_size=20), min_size=1, max_size=5)))
     temporal = draw(st.booleans())
     length = len(lines) + temporal
-    return Definition(
+    return MemoryTest(
         "Title",
         "0",
         lines,
@@ -238,7 +238,7 @@ def definitions(draw: st.DrawFn) -> Definition:
 
 @given(definitions())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_written_is_read_again(tmp_path: Path, definition: Definition) -> None:
+def test_what_is_written_is_read_again(tmp_path: Path, definition: MemoryTest) -> None:
     read = read_definition(write_definitions([definition], tmp_path)[0])
     assert definition_data(read) == definition_data(definition)
     assert read.waits == definition.waits and read.id == definition.id

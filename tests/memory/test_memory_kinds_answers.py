@@ -21,7 +21,7 @@ from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, discover
-from tunecheck_memory import Definition, FinishedTest, Jokes, ProspectiveMemory, Scene, find_kind
+from tunecheck_memory import FinishedTest, Jokes, MemoryTest, ProspectiveMemory, Scene, find_kind
 from tunecheck_memory._kinds.scripts import read_words
 from tunecheck_memory._kinds.spy_meeting import spy_words
 
@@ -192,7 +192,7 @@ def test_the_saying_is_due_in_a_reply_from_the_second_to_the_eighth(seed: int) -
 
 
 def test_a_callback_is_over_with_the_reply_that_is_to_have_the_saying_and_not_before() -> None:
-    test = Definition("Prospective Memory", "0", expected=[["A saying", "Somebody", 4]])
+    test = MemoryTest("Prospective Memory", "0", expected=[["A saying", "Somebody", 4]])
     kind = ProspectiveMemory()
     over = [kind.is_over(test, ["A saying"] * replies) for replies in range(6)]
     assert over == [False, False, False, False, True, True]
@@ -200,7 +200,7 @@ def test_a_callback_is_over_with_the_reply_that_is_to_have_the_saying_and_not_be
 
 @pytest.mark.parametrize("expected", [[], [None], [[]], [["A saying", "Somebody"]], [{}]])
 def test_a_callback_whose_definition_does_not_say_when_is_over_with_the_first_reply(expected: list[Any]) -> None:
-    test = Definition("Prospective Memory", "0", expected=expected)
+    test = MemoryTest("Prospective Memory", "0", expected=expected)
     assert not ProspectiveMemory().is_over(test, [])
     assert ProspectiveMemory().is_over(test, ["Yes"])
 
@@ -218,7 +218,7 @@ def test_jokes_are_told_apart_by_so_many_minutes(seed: int, told: int, low: int,
 @cases("memory")
 def test_the_question_counts_hours_and_minutes_since_the_joke_was_told(ago: int, elapsed: str) -> None:
     marks = (False, False, False, True)
-    test = Definition("Jokes", "0", ("one", "two", "three"), marks, expected=["two"], is_temporal=True)
+    test = MemoryTest("Jokes", "0", ("one", "two", "three"), marks, expected=["two"], is_temporal=True)
     scene = Scene(now_us=lambda: 10**15, random=Random(0), wording=_wording())
     assert Jokes().temporal_question(test, [0, 10**15 - ago, 10**15 - 1], scene) == f"<{elapsed}>"
 

@@ -10,7 +10,7 @@ from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.plugins import JSON
-from tunecheck_memory import Definition, FinishedTest, GenerationContext, find_kind
+from tunecheck_memory import FinishedTest, GenerationContext, MemoryTest, find_kind
 from tunecheck_memory._kinds.chapterbreak import CONTEXT_CHARACTERS, OPTION_CHARACTERS, pages_of
 
 
@@ -28,15 +28,15 @@ def write_book(folder: Path, name: str, chapters: int, sentences: int = 30) -> P
     return path
 
 
-def make(texts: Path | None, count: int = 1, seed: int = 0, **arguments: JSON) -> list[Definition]:
+def make(texts: Path | None, count: int = 1, seed: int = 0, **arguments: JSON) -> list[MemoryTest]:
     return find_kind("chapterbreak", arguments).definitions(count, GenerationContext(seed, 32_000, texts))
 
 
-def pages(test: Definition) -> list[str]:
+def pages(test: MemoryTest) -> list[str]:
     return [line.partition("\n\n")[2] for line in test.script if line.startswith("Page ")]
 
 
-def options(test: Definition) -> list[str]:
+def options(test: MemoryTest) -> list[str]:
     return [line.partition("\n\n")[2] for line in test.script if line.startswith("Text number ")]
 
 

@@ -16,13 +16,13 @@ from tunecheck_memory import (
     AskJudge,
     Configuration,
     Consult,
-    Definition,
     Effect,
     End,
     EndpointJudge,
     FinishedTest,
     GenerationContext,
     Jump,
+    MemoryTest,
     Outcome,
     Points,
     Replied,
@@ -62,13 +62,13 @@ def configuration(workspace: Path) -> Configuration:
     return read_configuration(workspace / "benchmark.yml")
 
 
-def made(configuration: Configuration, title: str) -> list[Definition]:
+def made(configuration: Configuration, title: str) -> list[MemoryTest]:
     making = GenerationContext(seed=configuration.seed, memory_span=configuration.memory_span)
     found = make_definitions(configuration, Path("definitions"), making).definitions
     return [each for each in found if each.title == title]
 
 
-def score(configuration: Configuration, definition: Definition, *replies: str) -> float | None:
+def score(configuration: Configuration, definition: MemoryTest, *replies: str) -> float | None:
     data_set = next(each for each in configuration.data_sets if each.title == definition.title)
     assert data_set is not None
     found = data_set.kind.score(FinishedTest(definition.title, definition.expected, replies))

@@ -14,7 +14,7 @@ from tests.memory_scoring_parts import score_by_words
 
 from tunecheck import ConfigurationError, ReplyError
 from tunecheck.endpoints import load_endpoint
-from tunecheck_memory import Definition, FinishedTest, GenerationContext, find_kind
+from tunecheck_memory import FinishedTest, GenerationContext, MemoryTest, find_kind
 from tunecheck_memory._configuration import shipped_kind
 from tunecheck_memory._kinds.recall import read_content
 
@@ -98,7 +98,7 @@ def test_no_answer_scores_nothing(name: str, seed: int) -> None:
     assert score is None or score.score == 0
 
 
-def _answered(test: Definition) -> FinishedTest:
+def _answered(test: MemoryTest) -> FinishedTest:
     return FinishedTest(
         test.title,
         test.expected,
@@ -149,7 +149,7 @@ def write(messages):
 '''
 
 
-def make(folder: Path, nonsense: int = 0, count: int = 1) -> list[Definition]:
+def make(folder: Path, nonsense: int = 0, count: int = 1) -> list[MemoryTest]:
     (folder / "writer.py").write_text(WRITER.format(nonsense=nonsense))
     (folder / "writer.yaml").write_text("kind: python\nfunction: writer.py:write\n")
     generator = load_endpoint(folder / "writer.yaml")
@@ -179,7 +179,7 @@ def test_a_generator_that_never_writes_anything_usable_is_an_error(tmp_path: Pat
 
 
 def test_it_can_be_made_within_a_running_event_loop(tmp_path: Path) -> None:
-    async def within() -> list[Definition]:
+    async def within() -> list[MemoryTest]:
         return make(tmp_path)
 
     assert asyncio.run(within())[0].expected == ("Turku",)

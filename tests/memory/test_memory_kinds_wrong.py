@@ -21,7 +21,7 @@ datasets:
 """
 
 KIND = """\
-from tunecheck_memory import AskJudge, Definition, Kind, Points, Say, Score, Wait, scripted_test
+from tunecheck_memory import AskJudge, MemoryTest, Kind, Points, Say, Score, Wait, scripted_test
 
 class Own(Kind):
     name = "own"

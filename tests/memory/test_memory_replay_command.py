@@ -13,12 +13,12 @@ from tests.memory_core_parts import logged, replayable_runs, run, settings
 from tunecheck_memory import (
     Begin,
     Consult,
-    Definition,
     Deregister,
     Effect,
     End,
     EventType,
     Jump,
+    MemoryTest,
     Outcome,
     Points,
     Register,
@@ -35,7 +35,7 @@ from tunecheck_memory import (
     write_definitions,
 )
 
-COLOURS = Definition(
+COLOURS = MemoryTest(
     "Colours",
     "0",
     ("Red is my favourite.", "Which is my favourite?"),
@@ -43,8 +43,8 @@ COLOURS = Definition(
     (Wait(percentage=90), Wait()),
     ["Red"],
 )
-NAMES = Definition("Names", "0", ("I am Ada.", "Who am I?"), (False, True), (Wait(percentage=50), Wait()), ["Ada"])
-NAME_LIST = Definition(
+NAMES = MemoryTest("Names", "0", ("I am Ada.", "Who am I?"), (False, True), (Wait(percentage=50), Wait()), ["Ada"])
+NAME_LIST = MemoryTest(
     "NameList", "0", ("I am Eve.", "List my names."), (False, True), (Wait(percentage=50), Wait()), ["Eve"]
 )
 KINDS = {kind.title: kind for kind in map(find_kind, ("colours", "names", "name_list"))}
@@ -53,7 +53,7 @@ CONFIG = "config: {run_name: mine}\ndatasets:\n  args: {memory_span: 500}\n  dat
 OURS = settings(500, wording=load_wording(), filler=load_filler(), tokenizer=load_tokenizer())
 
 
-def events(*definitions: Definition, memory_span: int = 500, **more: object) -> list[LogEvent]:
+def events(*definitions: MemoryTest, memory_span: int = 500, **more: object) -> list[LogEvent]:
     tests = [Test(each, KINDS[each.title]) for each in definitions]
     return logged(run(tests, replace(OURS, memory_span=memory_span, **more)))  # type: ignore[arg-type]
 
@@ -61,7 +61,7 @@ def events(*definitions: Definition, memory_span: int = 500, **more: object) -> 
 def benchmark(
     folder: Path,
     logged_events: list[LogEvent],
-    *definitions: Definition,
+    *definitions: MemoryTest,
     name: str = "Benchmark",
     config: str | None = CONFIG,
 ) -> Path:

@@ -24,7 +24,7 @@ from tests.tables import cases
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON
-from tunecheck_memory import AskJudge, Definition, GenerationContext, Menu, Restaurant, Say, WordJudge, load_wording
+from tunecheck_memory import AskJudge, GenerationContext, MemoryTest, Menu, Restaurant, Say, WordJudge, load_wording
 
 GUEST = ["yes", "a drink", "a dish", "thanks", "another dish", "thanks", "that is wrong", "thanks", "the drink"]
 
@@ -62,7 +62,7 @@ def test_every_visit_of_the_reference_replays_with_the_same_words_and_the_same_s
 
 def test_definitions_are_empty_scripts_numbered_from_0() -> None:
     made = Restaurant().definitions(3, GenerationContext(seed=1, memory_span=1_000))
-    assert made == [Definition("Restaurant", example) for example in ("0", "1", "2")]
+    assert made == [MemoryTest("Restaurant", example) for example in ("0", "1", "2")]
     assert [each.id for each in made] == ["Restaurant - 0", "Restaurant - 1", "Restaurant - 2"]
 
 

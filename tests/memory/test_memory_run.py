@@ -332,7 +332,7 @@ def test_a_kind_of_one_s_own_that_asks_a_judge_as_it_goes_is_refused_without_one
 
 
 ASKING = """\
-from tunecheck_memory import AskJudge, Definition, Kind, Points, Say
+from tunecheck_memory import AskJudge, MemoryTest, Kind, Points, Say
 
 
 class Quiz(Kind):
@@ -341,7 +341,7 @@ class Quiz(Kind):
     consults = True
 
     def definition(self, example, making):
-        return Definition(self.title, example)
+        return MemoryTest(self.title, example)
 
     def steps(self, definition, scene):
         yield Say("Hello")

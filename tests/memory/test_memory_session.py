@@ -13,9 +13,9 @@ from tunecheck.plugins import CallsMade, RecordFile
 from tunecheck_memory import (
     Colours,
     Consult,
-    Definition,
     Jokes,
     Jump,
+    MemoryTest,
     Outcome,
     ProspectiveMemory,
     Register,
@@ -151,7 +151,7 @@ def test_other_tests_than_those_that_were_recorded_are_refused(tmp_path: Path) -
         have(tmp_path, agent=Scripted(dies_at=12))
     changed = [*some_tests()]
     old = changed[0].definition
-    changed[0] = Test(Definition(old.title, old.example, ("Red.",) * 4, old.is_question, old.waits), changed[0].kind)
+    changed[0] = Test(MemoryTest(old.title, old.example, ("Red.",) * 4, old.is_question, old.waits), changed[0].kind)
     again = Scripted()
     with pytest.raises(ConfigurationError, match=r"event \d+ was a message of Colours - 0: .*, and now would be .*Red"):
         have(tmp_path, changed, agent=again)
@@ -190,7 +190,7 @@ def test_what_must_stop_the_run_is_passed_on_as_it_is(tmp_path: Path) -> None:
 
 
 class Broken(Colours):
-    def steps(self, definition: Definition, scene: Any) -> Steps:
+    def steps(self, definition: MemoryTest, scene: Any) -> Steps:
         yield Say("Hello.")
         raise ZeroDivisionError("nobody expected this")
 
@@ -264,7 +264,7 @@ def joke_test() -> list[Test]:
     kind = Jokes()
     script = ("A joke.", "Another joke.")
     waits = (Wait(seconds=7_200), Wait(seconds=3_600), Wait())
-    definition = Definition("Jokes", "0", script, (False, False, True), waits, ["A joke."], is_temporal=True)
+    definition = MemoryTest("Jokes", "0", script, (False, False, True), waits, ["A joke."], is_temporal=True)
     return [Test(definition, kind)]
 
 
@@ -308,7 +308,7 @@ def test_time_that_passed_while_nobody_was_there_is_not_waited_for_again(tmp_pat
 
 def test_the_state_of_a_test_is_those_of_a_calculation_by_hand(tmp_path: Path) -> None:
     script = ("one two three", "what was it")
-    definition = Definition("Colours", "0", script, (False, True), (Wait(tokens=10), Wait()), ["three"])
+    definition = MemoryTest("Colours", "0", script, (False, True), (Wait(tokens=10), Wait()), ["three"])
     agent = Scripted(answer=lambda message: "yes" if "one" in message else "a b")
     settings = some_settings(introduce=False, start_us=START_US)
     had = have(tmp_path, [Test(definition, Colours())], settings, agent=agent)

@@ -24,7 +24,7 @@ from msgspec import Meta
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
 from tunecheck.plugins import raise_as, read_as
-from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, Wait, scripted_test
+from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, Wait, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
 from tunecheck_memory._kinds.scripts import choice, read_line, whole
 
@@ -198,7 +198,7 @@ class ChapterBreak(Kind):
         self.split = choice("split", split, SPLITS)
         self.max_message_size = whole("max_message_size", max_message_size, least=50, most=1_000_000)
 
-    def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
+    def definitions(self, count: int, making: GenerationContext) -> list[MemoryTest]:
         """Make `count` tests from passages in random order (by the seed); each passage is used once.
 
         Raises:
@@ -215,7 +215,7 @@ class ChapterBreak(Kind):
         making.random(self.title, "texts").shuffle(passages)
         return [self._definition(str(number), passages[number], making) for number in range(count)]
 
-    def _definition(self, example: str, passage: _Passage, making: GenerationContext) -> Definition:
+    def _definition(self, example: str, passage: _Passage, making: GenerationContext) -> MemoryTest:
         """Return the test of one passage: its pages, six numbered beginnings in random order, and the question."""
         options = passage.wrong_options(making.random(self.title, example), OPTIONS - 1)
         answer = making.random(self.title, f"{example}/answer").randrange(OPTIONS)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from tunecheck_memory import Definition, GenerationContext, Kind, scripted_test
+from tunecheck_memory import GenerationContext, Kind, MemoryTest, scripted_test
 from tunecheck_memory._kinds.scripts import read_data, read_words
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -34,7 +34,7 @@ class HowToThink(Kind):
     judged = True
     judge_prompt = "memory_how_to_think"
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test of a random rule: the rule, and later a problem with the solution that the rule gives."""
         random = making.random(self.title, example)
         name, draw = random.choice([*_RULES.items()])

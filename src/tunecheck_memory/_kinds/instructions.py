@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tunecheck.evaluators import rouge_l, rouge_tokens
-from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
+from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
 from tunecheck_memory._kinds.replies import (
     NoExpectationError,
     UndecidedError,
@@ -31,11 +31,11 @@ class ProspectiveMemory(Kind):
     title = "Prospective Memory"
     resets = True
 
-    def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
+    def is_over(self, definition: MemoryTest, replies: Sequence[str]) -> bool:
         """Return True once the reply that must contain the saying was given."""
         return len(replies) >= expected_reply(definition)
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with a random saying, and the request to append it to a random one of the next replies."""
         random = making.random(self.title, example)
         saying = random.choice(read_words("sayings"))
@@ -63,7 +63,7 @@ class ProspectiveMemory(Kind):
         return Score(float(right), (said + ("" if right else f", not in reply {turn} alone"),))
 
 
-def expected_reply(definition: Definition) -> int:
+def expected_reply(definition: MemoryTest) -> int:
     """Return the number of the reply that must contain the saying, counted from 1; 1 if the definition names none."""
     match definition.expected:
         case [[*_, int(number)], *_]:
@@ -102,7 +102,7 @@ class TriggerResponse(Kind):
     def __init__(self, *, trigger_activations: int = 3) -> None:
         self.trigger_activations = whole("trigger_activations", trigger_activations, least=1, most=100)
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with an agreed answer to an occasion, and messages with that occasion as its questions."""
         random = making.random(self.title, example)
         trigger = random.choice(read_data("triggers", tuple[_Trigger, ...]))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tunecheck import ConfigurationError
 from tunecheck.evaluators import rouge_l, rouge_tokens
-from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Scene, Score, scripted_test
+from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Scene, Score, scripted_test
 from tunecheck_memory._kind import default_waits
 from tunecheck_memory._kinds.replies import expected_text, last_reply, plain_words, texts
 from tunecheck_memory._kinds.scripts import read_words, whole
@@ -37,7 +37,7 @@ class Jokes(Kind):
         if minutes_low > minutes_high:
             raise ConfigurationError(f"minutes_low ({minutes_low}) must not exceed minutes_high ({minutes_high})")
 
-    def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
+    def temporal_question(self, definition: MemoryTest, statements_us: Sequence[int], scene: Scene) -> str:
         """Return the question for the joke that was told this many hours and minutes ago; days count as hours."""
         lines, asked = definition.script, [*definition.expected[:1]]
         told = next((at for at, line in enumerate(lines) if line in asked), 0)
@@ -45,7 +45,7 @@ class Jokes(Kind):
         elapsed = (f"{hours} hours " if hours > 0 else "") + (f"{minutes} minutes " if hours or minutes else "")
         return fill(scene.wording.jokes.question, {"elapsed": elapsed})
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with random jokes, random pauses between them, and one joke to ask for; its question has no
         text yet.
         """

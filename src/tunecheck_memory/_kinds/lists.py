@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tunecheck.plugins import JSON, convert_value, real_number
-from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
+from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, expected_texts, last_reply
 from tunecheck_memory._kinds.scripts import read_line, read_lines, read_words, whole
 from tunecheck_memory._kinds.statements import NamesKind
@@ -64,7 +64,7 @@ class Shopping(Kind):
     def __init__(self, *, item_changes: int = 3) -> None:
         self.item_changes = whole("item_changes", item_changes, least=1, most=200)
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with random changes of a shopping list, and the question for the list."""
         random = making.random(self.title, example)
         shopping: dict[str, int] = {}

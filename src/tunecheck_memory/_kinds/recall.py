@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from tunecheck import ConfigurationError, ReplyError
 from tunecheck.plugins import convert_value, dumps
-from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
+from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, last_reply, score_mention
 from tunecheck_memory._kinds.scripts import Fact, draw_values, read_data, read_line, read_words, whole
 
@@ -39,7 +39,7 @@ class DelayedRecall(Kind):
     judged = True
     resets = True
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with ten random facts on an invented country, and questions about three of them."""
         random = making.random(self.title, example)
         country = read_data("country", _Country)
@@ -71,7 +71,7 @@ class InstructionRecall(Kind):
     judged = True
     resets = True
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with a random manual, and questions about one of its steps and two of its rules."""
         random = making.random(self.title, example)
         manual = read_data("manual", _Manual)
@@ -103,7 +103,7 @@ class KeyValuePairs(Kind):
     def __init__(self, *, num_kv_pairs: int = 140) -> None:
         self.num_kv_pairs = whole("num_kv_pairs", num_kv_pairs, least=1, most=100_000)
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with a table of random identifiers, and the question for the value of a random key."""
         random = making.random(self.title, example)
         pairs = [(_identifier(random), _identifier(random)) for _ in range(self.num_kv_pairs)]
@@ -136,7 +136,7 @@ class ConflictingPersonalInfo(Kind):
     judged = True
     judge_prompt = "memory_conflicting_info"
 
-    def definitions(self, count: int, making: GenerationContext) -> list[Definition]:
+    def definitions(self, count: int, making: GenerationContext) -> list[MemoryTest]:
         """Make the tests; a model, the generator, writes the content of each.
 
         Raises:
@@ -150,7 +150,7 @@ class ConflictingPersonalInfo(Kind):
                 "existing definitions with --definitions"
             )
 
-        async def write() -> list[Definition]:
+        async def write() -> list[MemoryTest]:
             """Write the tests one after another, and close the generator."""
             try:
                 return [await self._definition(str(number), making, generator) for number in range(count)]
@@ -160,7 +160,7 @@ class ConflictingPersonalInfo(Kind):
         with ThreadPoolExecutor(1) as pool:  # the caller's thread may run an event loop already
             return pool.submit(asyncio.run, write()).result()
 
-    async def _definition(self, example: str, making: GenerationContext, generator: Endpoint) -> Definition:
+    async def _definition(self, example: str, making: GenerationContext, generator: Endpoint) -> MemoryTest:
         """Ask the generator for a test's content until a reply is usable, five times at most; return the test.
 
         Raises:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck.plugins import JSON
-from tunecheck_memory import AskJudge, Definition, FinishedTest, GenerationContext, Kind, Points, Say, Score
+from tunecheck_memory import AskJudge, FinishedTest, GenerationContext, Kind, MemoryTest, Points, Say, Score
 from tunecheck_memory._kind import Replied, Scene, Step, Steps, Wait
 from tunecheck_memory._kinds.replies import UndecidedError, read_lenient
 from tunecheck_memory._wording import Menu, fill
@@ -116,11 +116,11 @@ class Restaurant(Kind):
         """Raise UndecidedError, because a visit counts its points itself while it runs; this test has none."""
         raise UndecidedError("the test has no points: a restaurant test counts them while it runs")
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return an empty script: the messages depend on the replies."""
-        return Definition(self.title, example)
+        return MemoryTest(self.title, example)
 
-    def steps(self, definition: Definition, scene: Scene) -> Steps:
+    def steps(self, definition: MemoryTest, scene: Scene) -> Steps:
         return _Visit(scene).steps()
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, read_lenient, scripted_test
+from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, last_reply
 from tunecheck_memory._kinds.scripts import choice, read_data, read_line, read_words
 
@@ -180,7 +180,7 @@ class SallyAnne(Kind):
     def __init__(self, *, question_type: str = "any") -> None:
         self.question_type = choice("question_type", question_type, QUESTION_TYPES)
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test that tells a random story line by line, and asks its question."""
         story = tell_story(making.random(self.title, example), self.question_type)
         statements = [_OPENING, *(_LINE.format(line=line) for line in story.lines)]

@@ -12,7 +12,7 @@ import msgspec
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, did_you_mean, loads
-from tunecheck_memory import Definition, Kind, Wait
+from tunecheck_memory import Kind, MemoryTest, Wait
 from tunecheck_memory._kind import default_waits
 from tunecheck_memory._wording import fill
 
@@ -67,12 +67,12 @@ def scripted_test(
     expected: Sequence[JSON],
     *,
     waits: Sequence[Wait] | None = None,
-) -> Definition:
+) -> MemoryTest:
     """Return a test with statements, then questions; by default, its waits spread the lines evenly over the memory
     span.
     """
     count = len(statements) + len(questions)
-    return Definition(
+    return MemoryTest(
         title=kind.title,
         example=example,
         script=(*statements, *questions),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tunecheck.plugins import convert_value
-from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
+from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, declines, is_denied, last_reply, plain_words
 from tunecheck_memory._kinds.scripts import read_data, read_line, read_words
 
@@ -39,7 +39,7 @@ class SpyMeeting(Kind):
     title = "Spy Meeting"
     judged_in_parts = True
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with one random coded message each for time, place and thing, in random order and from random
         senders.
         """

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
+from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, find_words, is_denied, last_reply, plain_words, score_mention
 from tunecheck_memory._kinds.scripts import read_lines, read_words, whole
 
@@ -22,7 +22,7 @@ class Colours(Kind):
     def __init__(self, *, colour_changes: int = 3) -> None:
         self.colour_changes = whole("colour_changes", colour_changes, least=1, most=len(read_words("colours")))
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with random colours as favourites, one after another, and the question for the current one."""
         random = making.random(self.title, example)
         colours = random.sample(read_words("colours"), self.colour_changes)
@@ -65,7 +65,7 @@ class NamesKind(Kind):
     def __init__(self, *, name_changes: int = 3) -> None:
         self.name_changes = whole("name_changes", name_changes, least=1, most=len(read_words("first_names")))
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with random names of the user, one after another, and a question for the last or for all."""
         random = making.random(self.title, example)
         names = random.sample(read_words("first_names"), self.name_changes)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-from tunecheck_memory import Definition, FinishedTest, GenerationContext, Kind, Score, scripted_test
+from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, expected_text, last_reply, plain_words
 from tunecheck_memory._kinds.routes import Move, Places, Route, moves, read_routes, where_it_lies
 from tunecheck_memory._kinds.scripts import read_line, read_lines, read_words, whole
@@ -102,7 +102,7 @@ class Locations(TownKind):
     name = "locations"
     title = "Locations"
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with the places of a random walk, and the question for the way back between two of them."""
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
@@ -123,7 +123,7 @@ class LocationsDirections(TownKind):
     name = "locations_directions"
     title = "Locations Directions"
 
-    def definition(self, example: str, making: GenerationContext) -> Definition:
+    def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with the places of a random walk, and the question for the whole way from first to last."""
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
