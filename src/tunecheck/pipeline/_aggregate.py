@@ -19,7 +19,7 @@ from tunecheck._faults import CAUSE_METRIC, order_causes
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread
-from tunecheck.pipeline._costs import SHORT, ExactSum
+from tunecheck.pipeline._costs import ExactSum
 from tunecheck.pipeline._finished_rows import (
     RESULT,
     WORDS,
@@ -264,15 +264,6 @@ class Aggregator:
             tally.scored += not failed
             if output is not None:
                 tally.add(index, output)
-        if self.rows % SHORT == 0:
-            self._condense()
-
-    def _condense(self) -> None:
-        """Shorten the lists of numbers that the exact sums keep."""
-        for cell in self._cells.values():
-            for tally in cell.tallies:
-                for each in tally.numbers.values():
-                    each.condense(SHORT // 4)
 
     def _new_cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
         """Make, store and return an empty cell for this combination of values of the grouping columns.

@@ -94,9 +94,7 @@ class Spending:
         if cost is None or currency is None:
             self.unpriced += calls
         else:
-            costs = self.costs[currency, counted]
-            costs.append(cost)
-            costs.condense(SHORT)
+            self.costs[currency, counted].append(cost)
 
     def summary(self) -> dict[str, JSON]:
         """Return the entry for metrics.json; the cost is null if a count or price is missing, or if currencies differ.
@@ -324,38 +322,34 @@ class ReportedUsage:
 # -- exact sums in constant memory (Shewchuk 1997)
 
 
-SHORT = 4_096
+_FEW = 1_024
 """Number of values that are kept before they are condensed."""
 
 
 class ExactSum:
     """An exact running sum: a few floats with the same exact sum as all added numbers, and their count."""
 
-    __slots__ = ("_condensed", "_numbers", "append")
+    __slots__ = ("count", "numbers")
 
     def __init__(self) -> None:
         """Start with a sum of 0."""
-        self._numbers = array("d")
-        self._condensed = 0
-        self.append = self._numbers.append
-        """Add a number. Raises OverflowError for an integer outside the range of a float."""
+        self.numbers = array("d")
+        self.count = 0
 
-    @property
-    def count(self) -> int:
-        """The number of numbers added."""
-        return self._condensed + len(self._numbers)
+    def append(self, number: float) -> None:
+        """Add a number.
 
-    @property
-    def numbers(self) -> Sequence[float]:
-        """A few numbers with the same exact sum as all numbers added."""
-        return self._numbers
+        Raises:
+            OverflowError: an integer outside the range of a float.
+        """
+        self.numbers.append(number)
+        self.count += 1
+        if len(self.numbers) > _FEW:
+            self.condense()
 
-    def condense(self, most: int = 0) -> None:
-        """Replace the kept numbers by fewer ones with the same sum, if there are more than `most`."""
-        if len(self._numbers) > most:
-            count = self.count
-            self._numbers[:] = array("d", _condensed(self._numbers))
-            self._condensed = count - len(self._numbers)
+    def condense(self) -> None:
+        """Replace the kept numbers by fewer ones with the same sum."""
+        self.numbers[:] = array("d", _condensed(self.numbers))
 
 
 def _condensed(numbers: Sequence[float]) -> list[float]:

@@ -3,8 +3,8 @@
 import re
 import sys
 from array import array
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar, cast
@@ -165,7 +165,7 @@ class JournalReader:
         make = _ByRow if by_row else _ByContent
         self._answers: _ByRow | _ByContent = make()
         self._verdicts: dict[str, _ByRow | _ByContent] = {name: make() for name in evaluators}
-        self._chunks: OrderedDict[int, dict[int, RowVerdicts]] = OrderedDict()
+        self._chunk = lru_cache(_CHUNKS_KEPT)(self._read_chunk)
         self._steps: dict[int, list[int]] = {}
         self._calls: dict[str, int] = {}
         self._calls_by_row: dict[int, list[int]] = {}
@@ -301,15 +301,9 @@ class JournalReader:
         recorded_hash, output = self._chunk(place.offset).get(place.row, {}).get(name, (None, {}))
         return output if recorded_hash == input_hash else None
 
-    def _chunk(self, offset: int) -> dict[int, RowVerdicts]:
-        """Return the verdicts of the rows in the record at this offset, from a cache of the last 64 records."""
-        chunk = self._chunks.get(offset)
-        if chunk is None:
-            rows = cast("list[tuple[int, RowVerdicts]]", self._read(offset).get("rows", []))
-            chunk = self._chunks[offset] = dict(rows)
-            if len(self._chunks) > _CHUNKS_KEPT:
-                self._chunks.popitem(last=False)
-        return chunk
+    def _read_chunk(self, offset: int) -> dict[int, RowVerdicts]:
+        """Return the verdicts of the rows in the record at this offset."""
+        return dict(cast("list[tuple[int, RowVerdicts]]", self._read(offset).get("rows", [])))
 
     @property
     def lost(self) -> int:
