@@ -29,7 +29,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("authored")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        report = authored("eight", EIGHT, tasks=TASKS, turns=(2, 4), seed=16)
+        report = authored("eight", EIGHT, tasks=TASKS, turns="2-4", seed=16)
     print((folder / "datasets/eight.card.md").read_text())
     assert report.variants["base"] == TASKS
     return lines(folder / "datasets/eight.jsonl")

@@ -12,7 +12,7 @@ from tunecheck.calls import FunctionCall
 from tunecheck.cli import main
 from tunecheck.formats import read_python_calls
 from tunecheck.simulators import Backends
-from tunecheck_authoring import AuthorPlan, AuthorReport, author
+from tunecheck_authoring import AuthorOptions, AuthorReport, author
 
 LIBRARY = '''
 from tunecheck.simulators import Simulator, SimulatorError, tool
@@ -132,8 +132,7 @@ def workspace(folder: Path) -> Iterator[Path]:
 
 def authored(name: str = "loans", simulators: Sequence[str] = ("library",), **options: Any) -> AuthorReport:
     """A data set authored in the current folder."""
-    plan = {"tasks": 12, "turns": (2, 3), "work": Path("authoring", name), "out": Path("datasets", f"{name}.jsonl")}
-    return author(AuthorPlan(name=name, simulators=simulators, **{**plan, **options}), Backends())
+    return author(AuthorOptions(name=name, **{"tasks": 12, "turns": "2-3", **options}), simulators, Backends())
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

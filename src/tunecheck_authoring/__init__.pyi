@@ -9,7 +9,8 @@ from ._audit.conversations import (
 )
 from ._audit.dialogue import AuditFinding as AuditFinding, Dialogue as Dialogue, DialogueReader as DialogueReader
 from ._audit.rows import Finding as Finding, RowCheck as RowCheck
-from ._author.pipeline import AuthorPlan as AuthorPlan, AuthorReport as AuthorReport, author as author
+from ._author.pipeline import AuthorReport as AuthorReport, author as author
+from ._cli.author import AuthorOptions as AuthorOptions
 from ._cli.export import ExportOptions as ExportOptions
 from ._export import ExportReport as ExportReport, export as export
 from ._mcp.service import write_recorded as write_recorded

@@ -183,7 +183,7 @@ def test_an_audit_finds_nothing_that_is_probably_wrong(folder: Path, capsys: pyt
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Another workspace; its set has three conversations without variants."""
     with workspace(tmp_path_factory.mktemp("prepared")) as folder:
-        authored(tasks=3, variants=(), last="variants")
+        authored(tasks=3, variants=["none"], stage="variants")
     return folder
 
 
@@ -196,14 +196,14 @@ def small(prepared: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_same_seed_makes_the_same_set_and_another_one_another(small: Path) -> None:
-    again = authored("again", tasks=3, variants=(), last="variants").work
-    other = authored("other", tasks=3, variants=(), last="variants", seed=1).work
+    again = authored("again", tasks=3, variants=["none"], stage="variants").work
+    other = authored("other", tasks=3, variants=["none"], stage="variants", seed=1).work
     assert (small / "tasks.jsonl").read_bytes() == (again / "tasks.jsonl").read_bytes()
     assert (small / "tasks.jsonl").read_bytes() != (other / "tasks.jsonl").read_bytes()
 
 
 def test_what_is_unchanged_is_not_made_again(small: Path) -> None:
-    report = authored(tasks=3, variants=(), last="variants")
+    report = authored(tasks=3, variants=["none"], stage="variants")
     assert set(report.stages.values()) == {"unchanged"}
 
 
@@ -226,7 +226,7 @@ def test_an_edited_request_is_kept_and_stands_in_the_row(small: Path) -> None:
     tasks = lines(small / "tasks.jsonl")
     tasks[0]["words"][0] = f"Good morning! {tasks[0]['words'][0]}"
     rewritten(small / "tasks.jsonl", tasks)
-    report = authored(tasks=3, variants=())
+    report = authored(tasks=3, variants=["none"])
     assert report.stages["tasks.jsonl"] == "edited, and kept"
     assert report.stages["variants.jsonl"] == "made again"
     assert lines(Path("datasets/loans.jsonl"))[0]["turns"][0][0]["content"].startswith("Good morning! ")
@@ -237,7 +237,7 @@ def test_a_row_whose_words_leave_a_value_out_is_rejected_with_the_reason(small: 
     needing = next(task for task in tasks if any(mark in "".join(task["words"]) for mark in '"0123456789'))
     needing["words"] = ["Please do what I need." for _ in needing["words"]]
     rewritten(small / "tasks.jsonl", tasks)
-    authored(tasks=3, variants=())
+    authored(tasks=3, variants=["none"])
     (rejected,) = lines(small / "rejected.jsonl")
     assert rejected["id"] == f"loans-{needing['id']}"
     assert rejected["reason"] == "a value is never stated"
@@ -251,7 +251,7 @@ def test_an_edge_of_ones_own_is_kept_when_the_graph_is_made_again(small: Path) -
     world = yaml.safe_load((small / "world.yaml").read_text())
     world["left_out"] = ["open_vault"]
     (small / "world.yaml").write_text(yaml.safe_dump(world))
-    assert authored(tasks=3, last="graph").stages == {"world.yaml": "edited, and kept", "graph.yaml": "made again"}
+    assert authored(tasks=3, stage="graph").stages == {"world.yaml": "edited, and kept", "graph.yaml": "made again"}
     graph = yaml.safe_load((small / "graph.yaml").read_text())
     assert own in graph["edges"] and "open_vault" not in graph["functions"]
 
@@ -261,7 +261,7 @@ def test_a_mistake_in_an_edited_file_is_one_line(small: Path, file: str, change:
     content = yaml.safe_load((small / file).read_text())
     (small / file).write_text(yaml.safe_dump({**content, **change}))
     with pytest.raises(ConfigurationError) as raised:
-        authored(tasks=3, last="graph")
+        authored(tasks=3, stage="graph")
     assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
@@ -279,7 +279,7 @@ def first(values: list[Any]) -> Any:
 
 def test_single_questions_have_possible_answers(tmp_path: Path) -> None:
     with workspace(tmp_path):
-        authored(turns=(1, 1), tasks=24, simulators=["library", "TicketAPI"])
+        authored(turns="1", tasks=24, simulators=["library", "TicketAPI"])
         rows = lines(Path("datasets/loans.jsonl"))
         assert main(["check", "datasets/loans.jsonl"]) == 0
     assert {row["variant"] for row in rows} == {"one_call", "parallel", "no_call"}

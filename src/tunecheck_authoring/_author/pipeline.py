@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
@@ -29,7 +29,6 @@ from tunecheck.runs import dumps_readably
 from tunecheck.simulators import Backends
 from tunecheck_authoring._author.dataset import Authored, card, split, train_path, write_dataset
 from tunecheck_authoring._author.files import (
-    VARIANTS,
     AuthoredTask,
     AuthorFile,
     GraphFile,
@@ -46,10 +45,11 @@ from tunecheck_authoring._author.paths import check_tasks, sample_tasks
 from tunecheck_authoring._author.trial import Trial
 from tunecheck_authoring._author.variants import question_row, render_task, task_rows
 from tunecheck_authoring._author.world import World, describe_world, find_world, load_shipped
-from tunecheck_authoring._author.writing import reword_tasks, set_aside
+from tunecheck_authoring._author.writing import read_personas, reword_tasks, set_aside
 
 if TYPE_CHECKING:
     from tunecheck_authoring._author.writing import EndpointModels
+    from tunecheck_authoring._cli.author import AuthorOptions
 
 
 RECORD = "author.json"
@@ -141,38 +141,6 @@ Stage: TypeAlias = Literal["world", "graph", "tasks", "variants", "rows"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuthorPlan:
-    """The data set to author.
-
-    `simulators` are plugin names, `turns` the least and most turns of a conversation, `split` the share of tasks for
-    the training set. Each task gets one of the `variants` in turn. `work` is the folder of the stages' files, `out` the
-    data set, `last` the last stage to run. With `models`, a writer words the requests in the voice of `personas` (by
-    default the shipped ones), and a solver checks that the words ask for the right calls.
-    """
-
-    name: str
-    simulators: Sequence[str]
-    tasks: int = 50
-    turns: tuple[int, int] = (2, 4)
-    seed: int = 0
-    split: float = 0.0
-    variants: Sequence[Variant] = VARIANTS
-    work: Path
-    out: Path
-    draw: Path | None = None
-    last: Stage = "rows"
-    command: str = "tunecheck datasets author"
-    overwrite: bool = False
-    personas: Mapping[str, str] | None = None
-    models: EndpointModels | None = None
-
-    @property
-    def questions(self) -> bool:
-        """True if each row has a single turn."""
-        return self.turns == (1, 1)
-
-
 @dataclass
 class AuthorReport:
     """The result of authoring: what happened to each stage's file, the written files, and their contents.
@@ -190,16 +158,30 @@ class AuthorReport:
     plain: Counter[str] = field(default_factory=Counter)
 
 
-def author(plan: AuthorPlan, backends: Backends) -> AuthorReport:
-    """Author a data set up to the stage `plan.last`.
+def author(
+    options: AuthorOptions,
+    simulators: Sequence[str],
+    backends: Backends,
+    *,
+    command: str = "tunecheck datasets author",
+    models: EndpointModels | None = None,
+) -> AuthorReport:
+    """Author a data set with these simulators up to the stage of the options.
+
+    With `models`, a writer words the requests, and a solver checks that the words ask for the right calls. `command` is
+    the command line for the card.
 
     Raises:
-        ConfigurationError: A simulator or a stage's file cannot be used, or an output file exists.
+        ConfigurationError: An option, a simulator or a stage's file cannot be used, or an output file exists.
     """
-    _check_files(plan)
-    made = AuthorPipeline(plan, backends)
+    last = STAGES.index(options.stage or "rows")
+    if STAGES[last] == "rows" and not options.overwrite:
+        for path in (options.out, train_path(options.out)):
+            if path.exists():
+                raise ConfigurationError(f"{path} exists; choose another name, or replace it with --overwrite")
+    made = AuthorPipeline(options, simulators, backends, command, models)
     makers = (made.make_world, made.make_graph, made.make_tasks, made.make_variants, made.make_rows)
-    for make in makers[: STAGES.index(plan.last) + 1]:
+    for make in makers[: last + 1]:
         make()
     return made.report
 
@@ -207,10 +189,22 @@ def author(plan: AuthorPlan, backends: Backends) -> AuthorReport:
 class AuthorPipeline:
     """The stages; each reads the files of the stages before it."""
 
-    def __init__(self, plan: AuthorPlan, backends: Backends) -> None:
-        self._plan, self._backends = plan, backends
-        self._bench = Workbench(plan.work, plan.name)
-        self.report = AuthorReport(plan.work, self._bench.notes)
+    def __init__(
+        self,
+        options: AuthorOptions,
+        simulators: Sequence[str],
+        backends: Backends,
+        command: str,
+        models: EndpointModels | None,
+    ) -> None:
+        """Check the options, and open the folder of the stages' files."""
+        self._options, self._simulators, self._backends = options, simulators, backends
+        self._command, self._models = command, models
+        self._turns, self._kinds = options.turn_range(), options.kinds()
+        own = options.personas
+        self._personas = load_shipped().personas if own is None else read_personas(own)
+        self._bench = Workbench(options.folder, options.name)
+        self.report = AuthorReport(options.folder, self._bench.notes)
 
     def make_world(self) -> None:
         """Make or read `world.yaml`, and load its simulators. The file must name the command's simulators.
@@ -218,41 +212,40 @@ class AuthorPipeline:
         Raises:
             ConfigurationError: the file names other simulators.
         """
-        classes = find_world(self._plan.simulators, self._backends)
+        classes = find_world(self._simulators, self._backends)
         inputs: JSON = [[*classes], World(classes, WorldFile(simulators=[])).fingerprint()]
         file = self._bench.content("world.yaml", WorldFile, inputs, lambda: describe_world(classes))
         if {*file.simulators} != {*classes}:
             raise ConfigurationError(
-                f"{self._plan.work / 'world.yaml'} has the simulators {', '.join(file.simulators)}, but the command "
-                f"names {', '.join(classes)}; name the same ones, or delete the file"
+                f"{self._options.folder / 'world.yaml'} has the simulators {', '.join(file.simulators)}, but the "
+                f"command names {', '.join(classes)}; name the same ones, or delete the file"
             )
         self._world = World.of(
             classes, file, {name: self._backends.find(name) for name in load_shipped().configurations}
         )
 
     def make_graph(self) -> None:
-        """Make or read `graph.yaml`, check it, and write the diagram if the plan asks for one."""
-        world, seed = self._world, self._plan.seed
+        """Make or read `graph.yaml`, check it, and write the diagram if the options ask for one."""
+        world, seed, draw = self._world, self._options.seed, self._options.draw
         self._graph = self._bench.content(
             "graph.yaml", GraphFile, [seed, world.fingerprint()], lambda: find_graph(world, seed), keep_own
         )
         check_graph(self._graph, world)
-        if self._plan.draw is not None:
-            with raise_as(ConfigurationError, self._plan.draw, "cannot be written"):
-                write_file(self._plan.draw, drawing(self._graph).encode())
+        if draw is not None:
+            with raise_as(ConfigurationError, draw, "cannot be written"):
+                write_file(draw, drawing(self._graph).encode())
 
     def make_tasks(self) -> None:
         """Make or read `tasks.jsonl` and `refused.jsonl`, the rejected tasks. Tasks without words get plain words."""
-        plan, models = self._plan, self._plan.models
-        self._trial = Trial(self._world, plan.seed)
-        self._personas = plan.personas or load_shipped().personas
-        inputs: list[JSON] = [plan.tasks, [*plan.turns], plan.seed]
+        options, models = self._options, self._models
+        self._trial = Trial(self._world, options.seed)
+        inputs: list[JSON] = [options.tasks, [*self._turns], options.seed]
         if models is not None:
             inputs += [models.writer, dict(self._personas)]
         refused: list[Weakness] = []
         tasks = self._bench.content("tasks.jsonl", list[AuthoredTask], inputs, lambda: self._sample(refused))
         check_tasks(tasks, self._world)
-        self._tasks = [task if task.words else render_task(self._world, task, plan.seed) for task in tasks]
+        self._tasks = [task if task.words else render_task(self._world, task, options.seed) for task in tasks]
         self._refused = self._bench.content("refused.jsonl", list[Weakness], None, lambda: refused)
 
     def _sample(self, refused: list[Weakness]) -> list[AuthoredTask]:
@@ -260,40 +253,39 @@ class AuthorPipeline:
 
         Rejected tasks are appended to `refused`.
         """
-        plan, models = self._plan, self._plan.models
+        models, seed = self._models, self._options.seed
 
         def weakness(task: AuthoredTask) -> Weakness | None:
-            row = next(self._rows_of(render_task(self._world, task, plan.seed), ()))
+            row = next(self._rows_of(render_task(self._world, task, seed), ()))
             found = self._trial.weakness(row)
             if found is not None:
                 refused.append(msgspec.structs.replace(found, variant="task"))
             return found
 
-        sampled = sample_tasks(self._world, self._graph, plan.tasks, plan.turns, plan.seed, weakness)
-        tasks = [render_task(self._world, task, plan.seed) for task in sampled]
-        return tasks if models is None else reword_tasks(tasks, self._personas, plan.seed, models)
+        sampled = sample_tasks(self._world, self._graph, self._options.tasks, self._turns, seed, weakness)
+        tasks = [render_task(self._world, task, seed) for task in sampled]
+        return tasks if models is None else reword_tasks(tasks, self._personas, seed, models)
 
     def make_variants(self) -> None:
         """Make or read `variants.jsonl`: each task as a row, with one variant of it."""
-        kinds = self._plan.variants
-        inputs: JSON = [[*kinds], self._plan.seed]
-        kind: type[list[Line]] = list[QuestionLine] if self._plan.questions else list[RowLine]  # type: ignore[assignment]
-        self._candidates = self._bench.content("variants.jsonl", kind, inputs, lambda: [*self._vary(kinds)])
+        inputs: JSON = [[*self._kinds], self._options.seed]
+        kind: type[list[Line]] = list[QuestionLine] if self._turns == (1, 1) else list[RowLine]  # type: ignore[assignment]
+        self._candidates = self._bench.content("variants.jsonl", kind, inputs, lambda: [*self._vary()])
 
-    def _vary(self, kinds: Sequence[Variant]) -> Iterator[Line]:
+    def _vary(self) -> Iterator[Line]:
         """Yield the rows of all tasks. Each task gets a variant of the kind that is rarest so far."""
         made: Counter[str] = Counter()
         for task in self._tasks:
-            for row in self._rows_of(task, sorted(kinds, key=made.__getitem__)):  # the rarest kinds first
+            for row in self._rows_of(task, sorted(self._kinds, key=made.__getitem__)):  # the rarest kinds first
                 made[row.variant] += 1
                 yield row
 
     def _rows_of(self, task: AuthoredTask, kinds: Sequence[Variant]) -> Iterator[Line]:
         """Return the task's row and, for a conversation, a variant of the first of these kinds that is possible."""
-        plan = self._plan
-        if plan.questions:
-            return iter([question_row(self._world, plan.name, task)])
-        return task_rows(self._world, self._graph, plan.seed, plan.name, task, kinds)
+        seed, name = self._options.seed, self._options.name
+        if self._turns == (1, 1):
+            return iter([question_row(self._world, name, task)])
+        return task_rows(self._world, self._graph, seed, name, task, kinds)
 
     def make_rows(self) -> None:
         """Check all rows, write the data set with its card, and fill the report.
@@ -301,18 +293,18 @@ class AuthorPipeline:
         Raises:
             ConfigurationError: no row is valid.
         """
-        plan, authored = self._plan, self._author_rows()
+        options, authored = self._options, self._author_rows()
         if not authored.rows:
-            raise ConfigurationError(f"{plan.work}: no row is valid; see rejected.jsonl and review.jsonl")
+            raise ConfigurationError(f"{options.folder}: no row is valid; see rejected.jsonl and review.jsonl")
         used = {row.task for row in authored.rows}
         for task in self._tasks:
-            if f"{plan.name}-{task.id}" in used:
+            if f"{options.name}-{task.id}" in used:
                 authored.coverage.add(task)
                 authored.plain.update(task.plain.values())
-        authored.rows, authored.train = split(authored.rows, plan.split, plan.seed)
-        text = card(plan.name, authored, self._graph, plan.command, self._world.classes)
+        authored.rows, authored.train = split(authored.rows, options.split, options.seed)
+        text = card(options.name, authored, self._graph, self._command, self._world.classes)
         report = self.report
-        report.written = write_dataset(plan.out, authored, text, plan.name)
+        report.written = write_dataset(options.out, authored, text, options.name)
         report.rows, report.train = len(authored.rows), len(authored.train)
         report.variants.update(row.variant for row in (*authored.rows, *authored.train))
         report.plain = authored.plain
@@ -323,7 +315,7 @@ class AuthorPipeline:
 
         With models, rows that the solver does not solve as meant are rejected, too.
         """
-        plan, authored = self._plan, Authored()
+        authored = Authored()
         for row in self._candidates:
             weakness = self._trial.weakness(row)
             if weakness is None:
@@ -331,18 +323,9 @@ class AuthorPipeline:
             else:
                 authored.rejected.append(weakness)
         self._bench.content("rejected.jsonl", list[Weakness], None, lambda: authored.rejected)
-        if plan.models is not None:
-            authored.rows, review = set_aside(authored.rows, plan.models)
+        if self._models is not None:
+            authored.rows, review = set_aside(authored.rows, self._models)
             self._bench.content("review.jsonl", list[Weakness], [each.id for each in review], lambda: review)
             authored.rejected += review
         authored.rejected += self._refused
         return authored
-
-
-def _check_files(plan: AuthorPlan) -> None:
-    """Refuse to overwrite the data set or the training set, unless the plan allows it."""
-    if plan.last != "rows" or plan.overwrite:
-        return
-    for path in (plan.out, train_path(plan.out)):
-        if path.exists():
-            raise ConfigurationError(f"{path} exists; choose another name, or replace it with --overwrite")

@@ -17,7 +17,7 @@ from tunecheck.plugins import Trust, clean, did_you_mean, plural
 if TYPE_CHECKING:
     from tunecheck.simulators import Backends
     from tunecheck_authoring._author.files import Variant
-    from tunecheck_authoring._author.pipeline import AuthorPlan, AuthorReport
+    from tunecheck_authoring._author.pipeline import AuthorReport
     from tunecheck_authoring._author.writing import EndpointModels
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -63,6 +63,40 @@ class AuthorOptions(JsonOptions, TrustOptions):
     personas: Path | None = option("Personas of the users: YAML of `name: who it is, how they talk`.", "FILE", _WORDS)
     max_cost: float | None = option("Stop before the models cost more than this.", "AMOUNT", _WORDS, least=0)
 
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the stages' files."""
+        return self.work or Path("authoring") / self.name
+
+    @property
+    def out(self) -> Path:
+        """Return the path of the data set."""
+        return Path("datasets") / f"{self.name}.jsonl"
+
+    def turn_range(self) -> tuple[int, int]:
+        """Return the least and most turns of --turns, or raise ConfigurationError for another format."""
+        found = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", self.turns)
+        least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        if not 1 <= least <= most:
+            raise ConfigurationError(f"--turns {self.turns!r} must be a number or a range, such as 3 or 2-4")
+        if least == 1 < most:
+            hint = f"conversations need at least two turns (--turns 2-{most}); for single questions, give --turns 1"
+            raise ConfigurationError(f"--turns {self.turns}: {hint}")
+        return least, most
+
+    def kinds(self) -> list[Variant]:
+        """Return the chosen kinds of variants: all without --variants, none for `none`.
+
+        Raises:
+            ConfigurationError: a kind is unknown.
+        """
+        from tunecheck_authoring._author.files import VARIANTS
+
+        for name in self.variants or ():
+            if name not in (*VARIANTS, "none"):
+                raise ConfigurationError(f"--variants: there is no variant {name!r}{did_you_mean(name, VARIANTS)}")
+        return [known for known in VARIANTS if self.variants is None or known in self.variants]
+
 
 @command(AuthorOptions)
 def author(options: AuthorOptions, invocation: Invocation) -> int:
@@ -74,9 +108,11 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     from tunecheck_authoring._author.pipeline import author as author_dataset
 
     own = _made_services(options)
-    plan = _plan(options, [*map(_simulator, options.simulator or ()), *own], _command_line(options, invocation.typed))
+    simulators = [*map(_simulator, options.simulator or ()), *own]
+    _check(options, simulators)
+    command, models = _command_line(options, invocation.typed), _models(options)
     with _backends(options) as backends:
-        report = author_dataset(plan, backends)
+        report = author_dataset(options, simulators, backends, command=command, models=models)
     if options.json:
         print_json(to_builtins(report, enc_hook=str))
     else:
@@ -135,39 +171,19 @@ def _command_line(options: AuthorOptions, command: str) -> str:
     return command.replace(options.mcp, shown_server(options.mcp))
 
 
-def _plan(options: AuthorOptions, simulators: list[str], command: str) -> AuthorPlan:
-    """Return the plan of the options, or raise ConfigurationError for a wrong name, stage, or missing simulator."""
-    from tunecheck_authoring._author.pipeline import STAGES, AuthorPlan
-    from tunecheck_authoring._author.writing import read_personas
+def _check(options: AuthorOptions, simulators: list[str]) -> None:
+    """Raise ConfigurationError for a wrong name, stage, or missing simulator."""
+    from tunecheck_authoring._author.pipeline import STAGES
 
     if not _NAME.fullmatch(options.name):
         raise ConfigurationError(f"NAME is {options.name!r}, which is no file name; use letters, digits, - and _")
-    stage = next((known for known in STAGES if known == (options.stage or "rows")), None)
-    if stage is None:
-        raise ConfigurationError(f"there is no --stage {options.stage!r}{did_you_mean(options.stage or '', STAGES)}")
+    if options.stage is not None and options.stage not in STAGES:
+        raise ConfigurationError(f"there is no --stage {options.stage!r}{did_you_mean(options.stage, STAGES)}")
     if not simulators:
         raise ConfigurationError("no simulator is given; give --simulator NAME, --openapi FILE, or --mcp COMMAND")
-    work = options.work or Path("authoring") / options.name
-    return AuthorPlan(
-        name=options.name,
-        simulators=simulators,
-        tasks=options.tasks,
-        turns=_turns(options.turns),
-        seed=options.seed,
-        split=options.split,
-        variants=_variants(options.variants),
-        work=work,
-        out=Path("datasets") / f"{options.name}.jsonl",
-        draw=options.draw,
-        last=stage,
-        command=command,
-        overwrite=options.overwrite,
-        personas=None if options.personas is None else read_personas(options.personas),
-        models=_models(options, work),
-    )
 
 
-def _models(options: AuthorOptions, work: Path) -> EndpointModels | None:
+def _models(options: AuthorOptions) -> EndpointModels | None:
     """Return the writer and the solver, or None without --writer. Other options for models need it.
 
     Raises:
@@ -181,7 +197,7 @@ def _models(options: AuthorOptions, work: Path) -> EndpointModels | None:
     from tunecheck_authoring._author.writing import EndpointModels
 
     trust = Trust.of_command(options.trust or ())
-    return EndpointModels(options.writer, options.solver or options.writer, work, options.max_cost, trust)
+    return EndpointModels(options.writer, options.solver or options.writer, options.folder, options.max_cost, trust)
 
 
 def _simulator(given: str) -> str:
@@ -196,32 +212,6 @@ def _simulator(given: str) -> str:
     if path.resolve().parent != Path("simulators").resolve():
         raise ConfigurationError(f"--simulator {path}: rows load simulators only from simulators/; put a copy there")
     return path.stem
-
-
-def _turns(text: str) -> tuple[int, int]:
-    """Return the fewest and most turns of --turns, 3 or 2-4; raise ConfigurationError for others, such as 1-3."""
-    found = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", text)
-    least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
-    if not 1 <= least <= most:
-        raise ConfigurationError(f"--turns {text!r} must be a number from 1 to 99 or a rising range, such as 3 or 2-4")
-    if least == 1 < most:
-        hint = f"conversations need at least two turns (--turns 2-{most}); for single questions, give --turns 1"
-        raise ConfigurationError(f"--turns {text}: {hint}")
-    return least, most
-
-
-def _variants(names: list[str] | None) -> list[Variant]:
-    """Return the chosen kinds of variants: all without --variants, none for `none`.
-
-    Raises:
-        ConfigurationError: a kind is unknown.
-    """
-    from tunecheck_authoring._author.files import VARIANTS
-
-    for name in names or ():
-        if name not in (*VARIANTS, "none"):
-            raise ConfigurationError(f"--variants: there is no variant {name!r}{did_you_mean(name, VARIANTS)}")
-    return [known for known in VARIANTS if names is None or known in names]
 
 
 def _show(report: AuthorReport) -> None:
