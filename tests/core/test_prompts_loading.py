@@ -64,24 +64,26 @@ def test_unknown_keys_are_ignored_as_in_azure() -> None:
     assert make(BODY, "authors: [me]\ntags: {x: 1}\nversion: 1\ntemplate: jinja2\n").render({"a": "x"})
 
 
-def test_inputs_have_types_descriptions_defaults_and_samples() -> None:
-    front = """inputs:
-  a:
-    type: string
-    description: The answer
-    default: null
-  b: List
-  c:
-  d: {type: Dict, default: {x: [1]}, sample: {x: [2]}}
-sample:
-  b: [1, 2]
-"""
-    assert list(make(BODY, front).inputs.values()) == [
-        PromptInput("a", "string", "The answer", default=None, required=False),
-        PromptInput("b", "List", sample=[1, 2]),
-        PromptInput("c"),
-        PromptInput("d", "Dict", default={"x": [1]}, required=False, sample={"x": [2]}),
-    ]
+def seen(prompt: Prompt) -> dict[str, object]:
+    """Return everything that a line of the table may state about a prompt."""
+    inputs = prompt.inputs.values()
+    return {
+        "name": prompt.name,
+        "dialect": prompt.dialect,
+        "description": prompt.description,
+        "inputs": [[one.name, one.type, one.description, one.required, one.default, one.sample] for one in inputs],
+        "outputs": prompt.outputs,
+        "parameters": prompt.parameters,
+        "extra": prompt.extra,
+        "notes": [*prompt.notes],
+        "definition": prompt.model_definition(),
+    }
+
+
+@cases("prompts")
+def test_a_prompt_file_says_these_things(text: str, then: dict[str, object]) -> None:
+    found = seen(load_prompt("p.prompty", text=text))
+    assert {key: found[key] for key in then} == then
 
 
 def test_a_default_counts_where_no_value_is_given_as_in_azure() -> None:
@@ -105,14 +107,6 @@ def test_a_variable_that_the_template_looks_for_itself_may_be_left_out() -> None
     assert prompt.render({"b": 1, "c": 2}) == [{"role": "system", "content": "1 2."}]
 
 
-def test_names_that_the_template_makes_itself_are_no_inputs() -> None:
-    body = (
-        "{% macro m(x) %}{{ x }}{{ caller() }}{{ varargs }}{% endmacro %}system:\n{% set y = 1 %}{{ y }}{{ loop }}"
-        "{% for z in range(2) %}{{ z }}{{ loop.index }}{% endfor %}{% call m(1) %}{% endcall %}{{ namespace(a=1).a }}"
-    )
-    assert list(make(body).inputs) == ["loop"]  # outside of a loop it is a name like others
-
-
 def test_a_sample_may_stand_in_a_json_file(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text(json.dumps({"a": "x", "more": [1]}))
     for form in ("one.json", "file:one.json", "${file:one.json}"):
@@ -124,27 +118,6 @@ def test_a_sample_may_stand_in_a_json_file(tmp_path: Path) -> None:
 def test_a_sample_that_is_not_there_is_none(tmp_path: Path) -> None:
     prompt = load_prompt(write(tmp_path, "p", BODY, "sample: sample.json\n"))
     assert prompt.sample == {}
-
-
-def test_what_only_the_sample_names_may_be_left_out() -> None:
-    prompt = make(BODY, "sample: {a: x, more: 1}\n")
-    assert {name: item.required for name, item in prompt.inputs.items()} == {"a": True, "more": False}
-
-
-def test_an_answer_is_read_whole_whatever_the_file_says_of_streams() -> None:
-    text = "---\nmodel:\n  parameters: {stream: true, stream_options: {}, n: 3, seed: 1}\n---\nuser:\nhi\n"
-    assert load_prompt("p.prompty", text=text).parameters == {"seed": 1}
-
-
-@pytest.mark.parametrize(("response", "extra"), [("first", {}), ("all", {"samples": 3})])
-def test_several_answers_of_which_all_are_wanted_are_a_judges_samples(response: str, extra: dict[str, int]) -> None:
-    text = f"---\nmodel:\n  response: {response}\n  parameters: {{n: 3}}\n---\nuser:\nhi\n"
-    assert load_prompt("p.prompty", text=text).extra == extra
-
-
-def test_prompt_flows_connection_is_no_sign_of_the_newer_dialect() -> None:
-    text = "---\nmodel: {api: chat, connection: my_connection, parameters: {seed: 1}}\n---\nuser:\nhi\n"
-    assert load_prompt("p.prompty", text=text).dialect == "prompty1"
 
 
 def test_a_sample_is_never_used_as_a_value() -> None:
@@ -208,29 +181,6 @@ def test_prompts_of_a_workspace_share_its_visible_data(tmp_path: Path, monkeypat
 
 def test_a_prompt_that_was_given_as_text_has_no_folder() -> None:
     assert "line 3: inputs.a: 'x.txt' cannot be found" in _error("inputs:\n  a: ${file:x.txt}")
-
-
-def test_outputs_become_json_schemas() -> None:
-    front = (
-        "outputs:\n  score: {type: Float, minimum: 0, maximum: 1}\n  why: {type: str}\n  any:\n  all: {type: List}\n"
-    )
-    assert make(BODY, front).outputs == {
-        "score": {"type": "number", "minimum": 0, "maximum": 1},
-        "why": {"type": "string"},
-        "any": {},
-        "all": {"type": "array"},
-    }
-
-
-def test_the_judge_section_is_kept_for_the_judge() -> None:
-    front = (
-        "judge:\n  metric: m\n  score: s\n  reason: r\n  range: [1, 5]\n  threshold: 3.5\n  higher_is_better: false\n"
-        "  kind: score\n  labels: {good: 1, bad: 0}\n  samples: 3\n  combine: majority\n"
-    )
-    assert make(BODY, front).extra == {
-        "metric": "m", "score": "s", "reason": "r", "range": [1, 5], "threshold": 3.5, "higher_is_better": False,
-        "kind": "score", "labels": {"good": 1, "bad": 0}, "samples": 3, "combine": "majority",
-    }  # fmt: skip
 
 
 def test_prompts_that_render_alike_have_one_digest_and_others_another(tmp_path: Path) -> None:
