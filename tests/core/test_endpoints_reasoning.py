@@ -9,7 +9,7 @@ from tests.endpoint_parts import HELLO
 from tests.tables import cases
 
 from tunecheck import evaluate
-from tunecheck.endpoints import Completion, Price, Redactor, Secret, Usage, mask_answer, read_answer, read_usage
+from tunecheck.endpoints import Completion, Price, Redactor, Secret, mask_answer, read_answer, read_usage
 from tunecheck.pipeline import cost_of
 
 CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -50,12 +50,6 @@ def test_a_plain_text_of_a_scoring_script_is_parted_too() -> None:
 def test_another_apis_reply_behind_a_scoring_call_gives_calls_and_reasoning(reply: dict[str, Any]) -> None:
     answer = read_answer(reply)
     assert (answer.reasoning, answer.text, answer.tool_calls) == ("It is a city.", None, (CALL,))
-
-
-def test_reasoning_tokens_are_counted_where_the_service_says_them() -> None:
-    told: Any = {"prompt_tokens": 10, "completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 20}}
-    assert read_usage({"usage": told}) == Usage(10, 30, None, 20)
-    assert read_usage({"usage": {"prompt_tokens": 10, "completion_tokens": 30}}).reasoning_tokens is None
 
 
 def test_reasoning_that_a_service_counts_beside_the_answer_is_priced_as_output() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as some
 from tests.endpoint_parts import HELLO, azure_ml, serving
 from tests.fault_server import FaultServer, Step, raw
 from tests.serve_parts import RECORDS, Starter, asking, recorded_answers, servers
+from tests.tables import cases
 
 from tunecheck import EndpointError
 from tunecheck.endpoints import (
@@ -89,12 +90,6 @@ async def test_the_request_asks_for_a_stream_with_usage() -> None:
     assert (done.text, done.usage) == ("hi", Usage(3, 1))
 
 
-async def test_an_event_stream_to_a_plain_request_is_read_all_the_same() -> None:
-    stream = raw(events(*deltas({"content": "h"}, {"content": "i"})), "text/event-stream")
-    with FaultServer(lambda *_: stream) as server:
-        assert (await asked(server.url.removesuffix("/score"), "hello")).text == "hi"
-
-
 async def test_an_azure_ml_chat_says_beside_the_messages_that_it_wants_a_stream() -> None:
     with FaultServer(lambda *_: raw(events(*deltas({"content": "hi"})))) as server:
         chat = {"messages": "${messages}", "options": "${parameters}"}
@@ -105,65 +100,10 @@ async def test_an_azure_ml_chat_says_beside_the_messages_that_it_wants_a_stream(
     assert (body["stream"], body["options"]) == (True, {"seed": 1})
 
 
-def test_the_pieces_of_calls_are_put_together_by_index() -> None:
-    done = read(
-        {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]},
-        {"tool_calls": [{"index": 1, "id": "b", "function": {"name": "g", "arguments": '{"x":'}}]},
-        {
-            "tool_calls": [
-                {"index": 0, "function": {"arguments": '{"y": 1}'}},
-                {"index": 1, "function": {"arguments": "2}"}},
-            ]
-        },
-    )
-    f: dict[str, Any] = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"y": 1}'}}
-    g: dict[str, Any] = {"id": "b", "type": "function", "function": {"name": "g", "arguments": '{"x":2}'}}
-    assert done == Completion(None, (f, g), finish_reason="stop")
-
-
-@pytest.mark.parametrize("index", [{}, {"index": 0}], ids=["no index", "always index 0"])
-def test_calls_with_ids_of_their_own_are_several_however_they_are_numbered(index: dict[str, Any]) -> None:
-    calls = [{**index, "id": id_, "function": {"name": id_, "arguments": "{}"}} for id_ in "fg"]
-    assert [call["id"] for call in read(*({"tool_calls": [call]} for call in calls)).tool_calls] == ["f", "g"]
-
-
-def test_a_call_whose_first_piece_has_null_arguments_keeps_the_later_ones() -> None:
-    first = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": None}}
-    (call,) = read(
-        {"tool_calls": [first]}, {"tool_calls": [{"index": 0, "function": {"arguments": '{"y": 1}'}}]}
-    ).tool_calls
-    assert call["function"] == {"name": "f", "arguments": '{"y": 1}'}
-
-
-@pytest.mark.parametrize("pieces", [['{"y": 1}'] * 3, ['{"y":', " 1}", '{"y": 1}']], ids=["each piece", "the last one"])
-def test_arguments_that_a_server_repeats_whole_count_once(pieces: list[str]) -> None:
-    first = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}
-    deltas = [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
-    (call,) = read({"tool_calls": [first]}, *deltas).tool_calls
-    assert call["function"] == {"name": "f", "arguments": '{"y": 1}'}
-
-
-_HALVES = ({"name": "f", "arguments": '{"y":'}, {"arguments": " 1}"})
-_CALL = {"name": "f", "arguments": '{"y": 1}'}
-
-
-@pytest.mark.parametrize(
-    "choices",
-    [
-        [[{"delta": {"function_call": half}}] for half in _HALVES],
-        [
-            [{"delta": {"tool_calls": [{"index": 0, "id": f"c{n}", "function": half}]}}]
-            for n, half in enumerate(_HALVES)
-        ],
-        [[{"message": {"role": "assistant", "tool_calls": [{"function": _CALL}]}}]],
-        [[{"index": 1, "delta": {"content": "no"}}, {"index": 0, "delta": {"tool_calls": [{"function": _CALL}]}}]],
-    ],
-    ids=["the API of 2023", "another id in each piece", "a whole message", "the second choice first"],
-)
-def test_a_call_is_read_however_a_server_streams_it(choices: list[Any]) -> None:
+@cases("endpoints")
+def test_calls_are_read_however_a_server_streams_them(choices: list[Any], calls: list[Any]) -> None:
     body = events(*({"choices": each} for each in choices), {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})
-    (call,) = read_chat(read_stream(body).reply).tool_calls
-    assert call["function"] == _CALL
+    assert read_chat(read_stream(body).reply) == Completion(None, tuple(calls), finish_reason="tool_calls")
 
 
 def test_more_calls_than_any_answer_has_are_refused() -> None:
@@ -177,30 +117,10 @@ def test_the_answer_is_the_choice_with_the_first_number() -> None:
     assert read_chat({"choices": choices}).text == "0"
 
 
-def test_reasoning_comes_in_pieces_too() -> None:
-    done = read({"reasoning_content": "It is "}, {"reasoning_content": "a city."}, {"content": "Paris"})
-    assert (done.reasoning, done.text) == ("It is a city.", "Paris")
-    assert done.reasoning_fields == {"reasoning_content": "It is a city."}
-
-
-def test_signed_reasoning_is_put_together_as_it_goes_back() -> None:
-    detail = {"type": "reasoning.text", "index": 0}
-    done = read(
-        {"reasoning_details": [{**detail, "text": "It is "}]},
-        {"reasoning_details": [{**detail, "text": "a city.", "signature": "c2ln"}]},
-    )
-    assert done.reasoning == "It is a city."
-    assert done.reasoning_fields == {
-        "reasoning_details": [{"type": "reasoning.text", "text": "It is a city.", "signature": "c2ln"}]
-    }
-
-
-def test_thinking_parts_of_the_content_are_put_together() -> None:
-    def thinking(text: str) -> dict[str, Any]:
-        return {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": text}]}]}
-
-    done = read(thinking("It is "), thinking("a city."), {"content": "Par"}, {"content": "is"})
-    assert (done.reasoning, done.text) == ("It is a city.", "Paris")
+@cases("endpoints")
+def test_reasoning_in_pieces_is_put_together(pieces: list[Any], text: str, fields: dict[str, Any]) -> None:
+    done = read(*pieces)
+    assert (done.reasoning, done.text, done.reasoning_fields) == ("It is a city.", text, fields)
 
 
 def plan(*steps: Step) -> FaultServer:

@@ -179,19 +179,9 @@ def test_a_description_is_the_settings_and_the_name() -> None:
     assert described == {"name": "x", "simulated": False, "kind": "azure_ml", "url": "https://a.b/c"}
 
 
-@pytest.mark.parametrize(
-    ("mapping", "columns", "fits"),
-    [
-        ({}, {"prompt"}, False),
-        ({}, {"prompt", "query"}, True),
-        ({}, {"messages"}, True),
-        ({"messages": "${data.prompt}"}, {"prompt"}, True),
-        ({"messages": "${data.prompt.text}"}, {"prompt"}, True),
-        ({"messages": "${data.prompts}"}, {"prompt"}, False),
-    ],
-)
+@cases("endpoints")
 def test_data_without_a_column_for_messages_is_refused_before_the_first_row(
-    mapping: dict[str, str], columns: set[str], fits: bool
+    mapping: dict[str, str], columns: list[str], fits: bool
 ) -> None:
     target = EndpointTarget(
         load_endpoint({"kind": "openai", "url": "http://127.0.0.1:1", "model": "m"}), mapping=mapping

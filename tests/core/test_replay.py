@@ -11,11 +11,10 @@ import pytest
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, ContentFilterError, DataError, EndpointError, ReplyError, Row, ThrottledError
-from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint, Usage
+from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint, load_endpoint
 from tunecheck.plugins import dumps_line
 
 HELLO = [{"role": "user", "content": "hello"}]
-CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
 
 
 def a_row(row_id: str) -> Row:
@@ -68,38 +67,12 @@ async def test_messages_are_equal_whatever_the_order_of_keys_and_with_null_or_te
     assert (await answered(path, messages=parts)).text == "hi"
 
 
-async def test_openai_tool_calls_come_back_exactly_as_recorded_and_text_beside_them_stays(answers: Any) -> None:
-    path = answers({"id": "r1", "tool_calls": [CALL], "text": "one moment"})
-    columns = (await answered(path)).columns()
-    assert columns["response"] == columns["tool_calls"] == [CALL]
-    assert columns["text"] == "one moment"
-
-
-async def test_tool_calls_may_stand_in_response(answers: Any) -> None:
-    assert (await answered(answers({"id": "r1", "response": [CALL]}))).tool_calls == (CALL,)
-
-
-async def test_text_in_a_wire_format_is_passed_on_untouched(answers: Any) -> None:
-    text = '<functioncall> {"name": "f", "arguments": \'{"a": "it\'s"}\'}'
-    assert (await answered(answers({"id": "r1", "response": text}))).columns()["response"] == text
-
-
-async def test_bfcl_answers_are_read_from_their_own_key_and_passed_on_as_json_text(answers: Any) -> None:
-    path = answers({"id": "simple_0", "result": [{"f": '{"a": 1}'}]}, {"id": "simple_1", "result": []})
-    assert (await answered(path, "simple_0", response="result")).text == '[{"f":"{\\"a\\": 1}"}]'
-    assert (await answered(path, "simple_1", response="result")).text == "[]"
-
-
-async def test_a_null_response_is_an_empty_answer_not_a_missing_one(answers: Any) -> None:
-    completion = await answered(answers({"id": "r1", "response": None}))
-    assert completion.columns()["response"] == ""
-
-
-async def test_a_whole_chat_completion_may_be_the_response(answers: Any) -> None:
-    message = {"role": "assistant", "content": None, "tool_calls": [CALL]}
-    path = answers({"id": "r1", "response": {"choices": [{"message": message, "finish_reason": "tool_calls"}]}})
-    completion = await answered(path)
-    assert (completion.text, completion.tool_calls, completion.finish_reason) == (None, (CALL,), "tool_calls")
+@cases("endpoints")
+async def test_a_recorded_answer_becomes_the_columns_that_were_recorded(
+    answers: Any, record: dict[str, Any], key: str | None, columns: dict[str, Any]
+) -> None:
+    completion = await answered(answers({"id": "r1", **record}), response=key)
+    assert completion.columns() == {**Completion("").columns(), **columns}
 
 
 async def test_a_recorded_completion_that_cannot_be_read_or_was_declined_is_an_error(answers: Any) -> None:
@@ -111,30 +84,6 @@ async def test_a_recorded_completion_that_cannot_be_read_or_was_declined_is_an_e
         await answered(path)
     with pytest.raises(ContentFilterError, match="row r2"):
         await answered(path, "r2")
-
-
-async def test_what_was_recorded_beside_the_answer_is_passed_on(answers: Any) -> None:
-    path = answers(
-        {
-            "id": "r1",
-            "response": "hi",
-            "usage": {"prompt_tokens": 12, "completion_tokens": 3},
-            "latency_ms": 41.5,
-            "finish_reason": "length",
-            "request_id": "abc",
-        }
-    )
-    completion = await answered(path)
-    assert completion == Completion("hi", (), Usage(12, 3), 41.5, "length", "abc", simulated=False)
-
-
-async def test_an_answer_recorded_from_the_simulated_endpoint_still_says_so(answers: Any) -> None:
-    assert (await answered(answers({"id": "r1", "response": "hi", "simulated": True}))).simulated
-
-
-async def test_nonsense_beside_the_answer_is_left_out(answers: Any) -> None:
-    path = answers({"id": "r1", "response": "hi", "usage": [1], "latency_ms": "fast", "finish_reason": 3})
-    assert await answered(path) == Completion("hi")
 
 
 async def test_a_row_without_a_recorded_answer_is_an_error_that_names_row_and_file(answers: Any) -> None:
@@ -253,8 +202,6 @@ def test_settings_show_the_path_and_answers_depend_on_the_content_only(answers: 
 
 
 async def test_a_definition_names_the_file_relative_to_itself(answers: Any, tmp_path: Path) -> None:
-    from tunecheck.endpoints import load_endpoint
-
     answers({"id": "r1", "result": "hi"})
     (tmp_path / "recorded.yaml").write_text("kind: replay\npath: answers.jsonl\nresponse: result\n")
     endpoint = load_endpoint(tmp_path / "recorded.yaml")
@@ -264,8 +211,6 @@ async def test_a_definition_names_the_file_relative_to_itself(answers: Any, tmp_
 
 
 def test_a_definition_without_a_path_says_so(tmp_path: Path) -> None:
-    from tunecheck.endpoints import load_endpoint
-
     (tmp_path / "recorded.yaml").write_text("kind: replay\n")
     with pytest.raises(ConfigurationError, match="Object missing required field `path`"):
         load_endpoint(tmp_path / "recorded.yaml")

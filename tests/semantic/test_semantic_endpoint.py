@@ -7,7 +7,7 @@ import math
 import pickle
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -207,29 +207,9 @@ def test_one_of_model_and_endpoint_must_be_given() -> None:
 # -- replies that are none
 
 
-def bad_reply(change: Callable[[dict[str, Any]], Any]) -> FaultServer:
-    return FaultServer(lambda request, attempt: answer(change(reply_to(texts_of(request)))))
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda reply: [], "not a list of embeddings"),
-        (lambda reply: {"error": "loading"}, "with an error: loading"),
-        (lambda reply: {"data": reply["data"][:1]}, "1 embeddings for 2 texts"),
-        (lambda reply: {"data": [reply["data"][0]] * 2}, "not numbered"),
-        (lambda reply: {"data": [{"index": n} for n in (0, 1)]}, "missing required field `embedding`"),
-        (lambda reply: {"data": [{"index": n, "embedding": [True]} for n in (0, 1)]}, "not a list of embeddings"),
-        (lambda reply: {"data": [{"index": n, "embedding": [[1.0]]} for n in (0, 1)]}, "not a list of embeddings"),
-        (lambda reply: {"data": [{"index": n, "embedding": []} for n in (0, 1)]}, "has 0 numbers"),
-        (lambda reply: {"data": [{"index": n, "embedding": [1e300]} for n in (0, 1)]}, "not finite"),
-        (lambda reply: {"data": [{"index": n, "embedding": "?"} for n in (0, 1)]}, "not base64"),
-        (lambda reply: {"data": [{"index": n, "embedding": [1.0] * (n + 1)} for n in (0, 1)]}, "longer|shorter"),
-        (lambda reply: {"data": ["x", None]}, "not a list of embeddings"),
-    ],
-)
-def test_a_reply_that_is_none_is_an_error_of_the_row(change: Any, said: str) -> None:
-    with bad_reply(change) as server, pytest.raises(ReplyError, match=said):
+@cases("semantic")
+def test_a_reply_that_is_none_is_an_error_of_the_row(reply: Any, said: str) -> None:
+    with FaultServer(lambda *_: answer(reply)) as server, pytest.raises(ReplyError, match=said):
         score_of(evaluator(server), "east", "north")
 
 

@@ -310,37 +310,14 @@ def test_faults_that_cannot_be_are_refused(recorded: ChatSource, faults: dict[in
         make_app(recorded, ServerOptions(faults=faults))
 
 
-HOSTS = {
-    b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n": 403,
-    b"GET /health HTTP/1.1\r\nHost: 127.0.0.1.evil.example:80\r\n\r\n": 403,
-    b"GET /health HTTP/1.1\r\nHost: localhost@evil.example\r\n\r\n": 403,
-    b"GET /health HTTP/1.1\r\nHost:\r\n\r\n": 403,
-    b"GET /health HTTP/1.1\r\nHost: [::1\r\n\r\n": 403,
-    b"GET /health HTTP/1.0\r\n\r\n": 403,
-    b"GET /health HTTP/1.1\r\n\r\n": 400,
-    b"GET http://[/ HTTP/1.1\r\nHost: localhost\r\n\r\n": 400,
-    b"GET /health HTTP/1.1\r\nHost: localhost:80\r\n\r\n": 200,
-    b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n": 200,
-    b"GET /health HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n": 200,
-    b"GET /health HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost:3000\r\n\r\n": 200,
-    # A page elsewhere may have its browser send this without asking whether it may.
-    **{
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nOrigin: %b\r\n"
-        b"Content-Length: 2\r\n\r\n{}" % origin: 403
-        for origin in (b"https://evil.example", b"null", b"http://localhost.evil.example", b"http://[")
-    },
-    b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}": 400,
-}
-
-
-@pytest.mark.parametrize(("request_", "status"), HOSTS.items())
+@cases("serve")
 async def test_only_who_names_this_machine_is_answered_and_nothing_else_prints_a_traceback(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], request_: bytes, status: int
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], request_text: str, status: int
 ) -> None:
     async with servers() as start:
         url = await start(recorded_answers(tmp_path))
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-        writer.write(request_)
+        writer.write(request_text.encode())
         await writer.drain()
         first = await asyncio.wait_for(reader.readline(), 10)
         writer.close()

@@ -1,3 +1,0 @@
-"""The whole circle: our endpoint kinds call `tunecheck serve`, which answers like the simulated model."""
-
-from __future__ import annotations
