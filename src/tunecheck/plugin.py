@@ -34,7 +34,7 @@ PLUGIN = Plugin(
         "runs": Extension("tunecheck.cli._runs:runs", "List, show, verify or remove runs."),
         "plugins": Extension("tunecheck.cli._workspace:plugins", "List plug-ins and their extensions."),
         "trust": Extension("tunecheck.cli._workspace:trust", "Approve files that data or other people's runs name."),
-        "endpoints list": Extension("tunecheck.cli._named_endpoints:list_endpoints", "List the workspace's endpoints."),
+        "endpoints list": Extension("tunecheck.cli._workspace:list_endpoints", "List the workspace's endpoints."),
         "datasets convert": Extension(
             "tunecheck.cli._datasets:convert", "Convert training files and evals to a data set."
         ),

@@ -19,12 +19,6 @@ from ._evaluate.options import (
     AfterRun as AfterRun,
     Options as Options,
 )
-from ._named_endpoints import (
-    SIMULATED as SIMULATED,
-    WORKSPACE_SIMULATED as WORKSPACE_SIMULATED,
-    is_embedded as is_embedded,
-    load_named as load_named,
-)
 from ._options import (
     DONE as DONE,
     FAILED as FAILED,
@@ -44,8 +38,12 @@ from ._options import (
     option as option,
 )
 from ._running import (
+    SIMULATED as SIMULATED,
+    WORKSPACE_SIMULATED as WORKSPACE_SIMULATED,
     begin as begin,
     every_row_failed as every_row_failed,
+    is_embedded as is_embedded,
+    load_named as load_named,
     note_changed as note_changed,
     print_run as print_run,
     recorded_options as recorded_options,

@@ -17,8 +17,8 @@ from tunecheck._messages import clean, plural, printable
 from tunecheck._trust import Trust
 from tunecheck.cli._console import print_json
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS
-from tunecheck.cli._named_endpoints import is_embedded, load_named
 from tunecheck.cli._options import DONE, NOT_MET, Invocation, argument, command, flag, option
+from tunecheck.cli._running import is_embedded, load_named
 from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 from tunecheck.plugins import discover, find
 from tunecheck.views import SIMULATED

@@ -19,7 +19,6 @@ from tunecheck._messages import clean, command_line, plural
 from tunecheck._trust import Trust
 from tunecheck._yaml import Document
 from tunecheck.cli._console import progress_bar
-from tunecheck.cli._named_endpoints import is_embedded
 from tunecheck.cli._options import DEFAULT_RESULTS, CommandOptions, Invocation, OptionField, is_given, option_fields
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.pipeline._finished_rows import read_failures
@@ -27,6 +26,7 @@ from tunecheck.runs._store import COMMAND_KEYS, Run, began_here, command_of, fin
 from tunecheck.views import Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
+    from tunecheck.endpoints._base import Endpoint
     from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.evaluation._settings import RunArguments
 
@@ -384,3 +384,40 @@ def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict
                 raise ConfigurationError(f"{document.where(option)}: {option}: gives {full!r} twice")
             entries[full] = each
     return entries
+
+
+# -- endpoints by name
+
+
+SIMULATED = "simulated"
+
+WORKSPACE_SIMULATED = Path("endpoints") / "simulated.yaml"
+
+
+def is_embedded(name: str) -> bool:
+    """Return True if the name means the built-in simulated endpoint, because the workspace defines no other."""
+    return name == SIMULATED and not WORKSPACE_SIMULATED.is_file()
+
+
+def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
+    """Return the endpoint of a definition file or a name; the name `simulated` always exists.
+
+    `trust` is the trust in the source of the name; `seed` replaces the seed of a simulated endpoint.
+
+    Raises:
+        ConfigurationError: the definition does not exist, is wrong, or is not trusted.
+    """
+    from tunecheck.endpoints._definition import load_endpoint, read_definition
+
+    seeded = {} if seed is None else {"seed": seed}
+    if is_embedded(name):
+        from tunecheck.endpoints._simulated import default_definition
+
+        embedded = yamltext.parse_yaml(default_definition(), "the embedded simulated endpoint")
+        assert isinstance(embedded, dict)
+        return load_endpoint({**embedded, **seeded}, name=SIMULATED)
+    endpoint = load_endpoint(name, trust=trust)
+    if seed is None or endpoint.kind != SIMULATED:
+        return endpoint
+    definition = read_definition(name)
+    return load_endpoint({**definition.data, **seeded}, name=definition.name, workspace=definition.folder)

@@ -1,4 +1,4 @@
-"""`tunecheck init`, `plugins` and `trust`: make a workspace, list what is in it, and approve its files."""
+"""`tunecheck init`, `plugins`, `endpoints list` and `trust`: make a workspace, list its content, approve files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck._trust import remember
 from tunecheck.cli._console import print_json
-from tunecheck.cli._options import CommandOptions, Invocation, argument, command
+from tunecheck.cli._options import DONE, CommandOptions, Invocation, argument, command
+from tunecheck.cli._running import SIMULATED, WORKSPACE_SIMULATED, is_embedded
 from tunecheck.cli._shared_options import JsonOptions
 from tunecheck.plugins import Candidate, absent_plugins, discover, installed_plugins, kinds
 from tunecheck.views import Cell, Table, Text, View, Words, console, print_view
@@ -114,6 +115,31 @@ def _table(name: str, brings: Mapping[str, Sequence[Candidate]]) -> Table:
             rows.append((f"  {first}", clean(candidate.name, 60), Words(clean(what), "dim")))
             first = ""
     return Table(("", "", ""), rows, "l")
+
+
+@command(JsonOptions)
+def list_endpoints(options: JsonOptions, invocation: Invocation) -> int:
+    """List the endpoints of this workspace, with their kind, model and address."""
+    from tunecheck.endpoints._definition import read_definition
+    from tunecheck.endpoints._masking import storable_settings
+
+    listed: list[dict[str, JSON]] = []
+    for path in sorted(WORKSPACE_SIMULATED.parent.glob("*.y*ml")):
+        try:
+            data = storable_settings(dict(read_definition(path).data))
+            assert isinstance(data, dict)
+            model = data.get("model") or data.get("deployment")
+            listed.append({"name": path.stem, "kind": data.get("kind"), "model": model, "url": data.get("url")})
+        except ConfigurationError as error:
+            listed.append({"name": path.stem, "problem": str(error)})
+    if is_embedded(SIMULATED):
+        listed.append({"name": SIMULATED, "kind": SIMULATED, "model": None, "url": None})
+    if options.json:
+        print_json([*listed])
+        return DONE
+    rows = [[Words(clean(value or "", 200), foreign=True) for value in each.values()] for each in listed]
+    print_view(View("endpoints", [Table(["name", "kind", "model", "url"], rows, "l")]), console(sys.stdout))
+    return DONE
 
 
 @dataclass(frozen=True, kw_only=True)

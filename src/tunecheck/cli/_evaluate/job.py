@@ -27,9 +27,17 @@ from tunecheck.cli._evaluate.evaluator_choice import (
 )
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates import Gate, parse_gate
-from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, is_embedded, load_named
 from tunecheck.cli._options import Invocation, parse_names
-from tunecheck.cli._running import merge_resumed_options, options_of_file, options_of_run, run_arguments
+from tunecheck.cli._running import (
+    SIMULATED,
+    WORKSPACE_SIMULATED,
+    is_embedded,
+    load_named,
+    merge_resumed_options,
+    options_of_file,
+    options_of_run,
+    run_arguments,
+)
 from tunecheck.cli._shared_options import ModelOptions
 from tunecheck.datasets._reading import Dataset, described_dataset, open_dataset
 from tunecheck.datasets._sources import DatasetDefaults
