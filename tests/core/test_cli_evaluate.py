@@ -49,11 +49,6 @@ def test_evaluate_py_is_the_same_command(small: Path) -> None:
     assert done.stderr == "SIMULATED answers: no model was asked\n"
 
 
-def test_the_table_fits_a_terminal_of_eighty_columns(small: Path) -> None:
-    said = inside(small, "evaluate", "--dataset", "small.jsonl", COLUMNS="80")
-    assert max(len(line.rstrip()) for line in said.out.splitlines()) <= 80
-
-
 def test_no_colour_reaches_a_pipe(small: Path) -> None:
     assert "\x1b" not in inside(small, "evaluate", "--dataset", "small.jsonl").out
 

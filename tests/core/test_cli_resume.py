@@ -12,11 +12,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli_parts import (
     FIRST_TIME,
     ROOT,
+    Said,
     command,
     environment,
     here,
@@ -42,6 +44,7 @@ def slow(messages):
 """
 
 COUNT = 12
+SLOWLY = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "slow")
 
 
 @pytest.fixture
@@ -80,6 +83,16 @@ def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None
         time.sleep(0.02)
 
 
+def interrupted(folder: Path, condition: Callable[[], bool], *arguments: str, **more: Any) -> Said:
+    """The output of a command that gets a signal, by default of Ctrl-C, as soon as the condition holds."""
+    sent = more.pop("sent", signal.SIGINT)
+    running = started(folder, *arguments, **more)
+    until(condition, running)
+    running.send_signal(sent)
+    out, err = running.communicate(timeout=60)
+    return Said(running.returncode, out, err)
+
+
 def told_command(err: str) -> list[str]:
     """The command that the last line on standard error gives, its program replaced by this Python."""
     words = shlex.split(err.strip().splitlines()[-1].partition("go on with: ")[2])
@@ -89,17 +102,15 @@ def told_command(err: str) -> list[str]:
 
 @posix_only
 def test_a_run_that_is_interrupted_prints_the_command_that_finishes_it(slow: Path) -> None:
-    running = started(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--name", "it 7")
-    until(lambda: asked(slow).total() >= 4, running)
-    running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
-    assert (running.returncode, out) == (1, "")
-    assert err.removeprefix(FIRST_TIME.format("slow.py")).startswith(
+    named = (*SLOWLY, "--name", "it 7")
+    said = interrupted(slow, lambda: asked(slow).total() >= 4, *named)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.removeprefix(FIRST_TIME.format("slow.py")).startswith(
         "interrupted; go on with: python -m tunecheck evaluate --resume it-7-"
     )
     assert asked(slow).total() < COUNT
     finished = subprocess.run(
-        told_command(err), cwd=slow, env=environment(), capture_output=True, text=True, check=False, timeout=120
+        told_command(said.err), cwd=slow, env=environment(), capture_output=True, text=True, check=False, timeout=120
     )
     assert finished.returncode == 0, finished.stderr
     assert "12 rows · endpoint slow" in finished.stdout
@@ -111,18 +122,15 @@ def test_a_run_that_is_interrupted_prints_the_command_that_finishes_it(slow: Pat
 def test_evaluate_py_prints_its_own_name_in_the_command_that_resumes(slow: Path) -> None:
     script = str(ROOT / "evaluate.py")
     arguments = ("--dataset", "small.jsonl", "--endpoint", "slow", "--results-dir", "my results")
-    running = started(slow, *arguments, program=(script,))
-    until(lambda: asked(slow).total() >= 2, running)
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60)
-    assert f"python {script} --resume small-" in err
-    assert "--results-dir 'my results'" in err
+    said = interrupted(slow, lambda: asked(slow).total() >= 2, *arguments, program=(script,))
+    assert f"python {script} --resume small-" in said.err
+    assert "--results-dir 'my results'" in said.err
 
 
 @posix_only
 def test_a_second_interrupt_leaves_calls_that_hang(slow: Path) -> None:
     slowly(slow, 1000)
-    running = started(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow")
+    running = started(slow, *SLOWLY)
     until(lambda: asked(slow).total() >= 1, running)
     running.send_signal(signal.SIGINT)
     time.sleep(0.3)  # two at once would be one
@@ -136,7 +144,7 @@ def test_a_call_that_never_ends_does_not_hold_a_run_that_is_done(slow: Path) -> 
     slowly(slow, 1000)
     definition = "kind: python\nfunction: ../slow.py:slow\ntimeout_s: 0.2\n"
     (slow / "endpoints" / "slow.yaml").write_text(definition, "utf-8")
-    said = process(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--limit", "2")
+    said = process(slow, *SLOWLY, "--limit", "2")
     assert (said.code, said.err) == (1, FIRST_TIME.format("slow.py") + "error: every row ended in an error\n")
 
 
@@ -147,11 +155,9 @@ def test_an_interrupt_before_the_run_begins_says_so(slow: Path) -> None:
     (slow / "evaluators" / "sleepy.py").write_text(
         "import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(99)\n"
     )
-    running = started(slow, "evaluate", "--dataset", "small.jsonl", "--evaluators", "sleepy")
-    until(lambda: (slow / "here").exists(), running)
-    running.send_signal(signal.SIGTERM)
-    _, err = running.communicate(timeout=60)
-    assert (running.returncode, err) == (1, FIRST_TIME.format("evaluators/sleepy.py") + "interrupted\n")
+    evaluate = ("evaluate", "--dataset", "small.jsonl", "--evaluators", "sleepy")
+    said = interrupted(slow, (slow / "here").exists, *evaluate, sent=signal.SIGTERM)
+    assert (said.code, said.err) == (1, FIRST_TIME.format("evaluators/sleepy.py") + "interrupted\n")
 
 
 @posix_only
@@ -161,17 +167,14 @@ def test_an_interrupt_while_files_are_written_still_tells_how_to_go_on(slow: Pat
         "import time\n\nclass late:\n    def __call__(self, *, response):\n        return {'n': 1}\n\n"
         "    def __aggregate__(self, rows):\n        open('here', 'w').close()\n        time.sleep(99)\n"
     )
-    running = started(slow, "evaluate", "--dataset", "small.jsonl", "--evaluators", "late")
-    until(lambda: (slow / "here").exists(), running)
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60)
-    assert running.returncode == 1
-    assert "go on with: python -m tunecheck evaluate --resume small-" in err
+    said = interrupted(slow, (slow / "here").exists, "evaluate", "--dataset", "small.jsonl", "--evaluators", "late")
+    assert said.code == 1
+    assert "go on with: python -m tunecheck evaluate --resume small-" in said.err
 
 
 def test_a_run_that_was_killed_is_finished_with_the_arguments_it_was_started_with(slow: Path) -> None:
     running = started(
-        slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--limit", "8", "--evaluators", "bleu",
+        slow, *SLOWLY, "--limit", "8", "--evaluators", "bleu",
         "--set", "bleu.threshold=0.1", "--group-by", "city", "--fail-under", "bleu>=0.99",
     )  # fmt: skip
     until(lambda: asked(slow).total() >= 4, running)
@@ -187,7 +190,7 @@ def test_a_run_that_was_killed_is_finished_with_the_arguments_it_was_started_wit
 
 def test_a_run_is_not_resumed_with_other_arguments_and_the_change_is_named(slow: Path) -> None:
     slowly(slow, 0)
-    assert inside(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--quiet").code == 0
+    assert inside(slow, *SLOWLY, "--quiet").code == 0
     said = inside(slow, "evaluate", "--resume", "last", "--limit", "3")
     assert said.code == 2
     assert "the data had 12 rows, now 3 (--limit)" in said.err
@@ -207,7 +210,7 @@ def test_a_run_started_from_python_is_not_resumed_from_here(slow: Path, capsys: 
 
 def test_reuse_asks_only_what_has_changed(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slowly(slow, 0)
-    here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--evaluators", "match")
+    here(capsys, *SLOWLY, "--evaluators", "match")
     data = rows(COUNT)
     data[3]["query"] = "another question"
     write_lines(slow / "datasets" / "small.jsonl", data)
@@ -223,7 +226,7 @@ def test_reuse_asks_only_what_has_changed(slow: Path, capsys: pytest.CaptureFixt
 
 def test_how_many_answers_and_verdicts_are_reused_is_said(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slowly(slow, 0)
-    here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--evaluators", "match")
+    here(capsys, *SLOWLY, "--evaluators", "match")
     for option in ("--resume", "--reuse"):
         said = here(capsys, "evaluate", option, "last")
         assert f"{COUNT} answers and {COUNT} verdicts reused" in " ".join(said.out.split())
@@ -247,7 +250,7 @@ def test_reuse_of_a_run_from_python_asks_nobody(slow: Path, capsys: pytest.Captu
 
 def test_score_judges_recorded_answers_in_a_new_run(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slowly(slow, 0)
-    here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--evaluators", "match")
+    here(capsys, *SLOWLY, "--evaluators", "match")
     before = asked(slow).total()
     said = here(
         capsys, "score", "last", "--evaluators", "bleu,function_call_match", "--fail-under", "bleu>=0.9", "--json"
@@ -282,42 +285,29 @@ def test_score_of_a_simulated_run_is_simulated_and_ungated(slow: Path, capsys: p
 @posix_only
 def test_score_that_was_cut_off_is_finished_by_the_command_it_prints(slow: Path) -> None:
     slowly(slow, 0)
-    assert inside(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--quiet").code == 0
+    assert inside(slow, *SLOWLY, "--quiet").code == 0
     (slow / "evaluators").mkdir()
     (slow / "evaluators" / "judge.py").write_text(
         "import pathlib, time\n\ndef judge(*, response):\n"
         "    with open('judged.txt', 'a') as file:\n        file.write('x\\n')\n"
         "    time.sleep(0.3)\n    return {'good': 1}\n"
     )
-    running = started(slow, "score", "last", "--evaluators", "judge", "--concurrency", "1")
     judged = slow / "judged.txt"
-    until(lambda: judged.exists() and len(judged.read_text()) >= 6, running)
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60)
-    assert running.returncode == 1
+    score = ("score", "last", "--evaluators", "judge", "--concurrency", "1")
+    said = interrupted(slow, lambda: judged.exists() and len(judged.read_text()) >= 6, *score)
+    assert said.code == 1
     finished = subprocess.run(
-        told_command(err), cwd=slow, env=environment(), capture_output=True, text=True, check=False
+        told_command(said.err), cwd=slow, env=environment(), capture_output=True, text=True, check=False
     )
     assert finished.returncode == 0, finished.stderr
     assert len(judged.read_text()) == 2 * COUNT
 
 
 @posix_only
-def test_score_refuses_a_run_that_is_not_finished(slow: Path) -> None:
-    running = started(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow")
-    until(lambda: asked(slow).total() >= 2, running)
-    running.send_signal(signal.SIGINT)
-    running.communicate()
-    said = inside(slow, "score", "last", "--evaluators", "bleu")
-    assert said.code == 2
-    assert "has no results yet: finish it with --resume" in said.err
-
-
-@posix_only
 def test_a_terminal_sees_how_far_the_run_is(slow: Path) -> None:
     leader, follower = os.openpty()
     running = subprocess.Popen(
-        command("evaluate", "--dataset", "small.jsonl", "--endpoint", "slow"),
+        command(*SLOWLY),
         cwd=slow, env=environment(TERM="xterm"), stdout=subprocess.DEVNULL, stderr=follower,
     )  # fmt: skip
     os.close(follower)

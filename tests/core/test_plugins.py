@@ -17,6 +17,7 @@ from tunecheck.plugins import absent_plugins, discover, find, installed_plugins,
 GROUP = "evaluators"
 
 Install = Callable[..., Path]
+PluginWith = Callable[[str], Path]
 
 
 @pytest.fixture
@@ -51,23 +52,27 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 
 ACME = "def length(*, response):\n    return {'length': len(response)}\n"
+PLUGIN = (
+    "from tunecheck.plugins import Code, Extension, Plugin\n"
+    "PLUGIN = Plugin('acme', 'An example.', {})\n"
+    "def size(*, response):\n    return {{'size': len(response)}}\n"
+)
+MORE = "extra='more', requires=('acme_needed',), "
+SIZE = "evaluators={'acme_size': Extension('acme_pack:size', 'Size.')}"
 POINTS = "[tunecheck.evaluators]\nacme_length = acme_evals:length\n"
+
+
+@pytest.fixture
+def plugin(install: Install) -> PluginWith:
+    """`plugin(brings)`: an installed plug-in that brings this."""
+    points = "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n"
+    return lambda brings: install("acme-pack", "acme_pack", PLUGIN.format(brings), points)
 
 
 def test_an_installed_distribution_s_evaluator_is_used_by_name(install: Install, tmp_path: Path) -> None:
     install("acme_evals", "acme_evals", ACME, POINTS)
     result = evaluate(data=[{"response": "four"}], evaluators={"n": "acme_length"}, results_dir=tmp_path / "runs")
     assert result["metrics"]["n.length"] == 4  # type: ignore[index]
-
-
-def test_an_installed_plugin_says_which_distribution_it_is_of(install: Install) -> None:
-    install("acme_evals", "acme_evals", ACME, POINTS)
-    origins = {plugin.name: plugin.origin for plugin in discover(GROUP)}
-    assert origins["acme_length"] == "acme_evals:length of acme_evals"
-
-
-def test_our_own_evaluators_are_found_in_the_same_way() -> None:
-    assert {"bleu", "function_call_match", "match"} <= {plugin.name for plugin in discover(GROUP)}
 
 
 def test_nothing_is_imported_before_it_is_asked_for(install: Install) -> None:
@@ -203,14 +208,8 @@ def test_a_plugin_whose_package_is_missing_is_skipped_and_an_unknown_name_speaks
         find(GROUP, "acme_length")
 
 
-def test_a_plugin_without_a_package_that_it_needs_says_what_to_install(install: Install) -> None:
-    source = (
-        "from tunecheck.plugins import Extension, Plugin\n"
-        "PLUGIN = Plugin('acme', 'An example.', extra='more', requires=('acme_needed',),\n"
-        "    evaluators={'acme_size': Extension('acme_pack:size', 'Size.')})\n"
-        "def size(*, response):\n    return {'size': len(response)}\n"
-    )
-    install("acme-pack", "acme_pack", source, "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n")
+def test_a_plugin_without_a_package_that_it_needs_says_what_to_install(plugin: PluginWith) -> None:
+    plugin(MORE + SIZE)
     with pytest.raises(
         MissingExtraError, match=r"'acme_size' of the evaluators needs .* pip install 'acme-pack\[more\]'"
     ):
@@ -218,25 +217,15 @@ def test_a_plugin_without_a_package_that_it_needs_says_what_to_install(install: 
 
 
 def test_a_command_without_its_extra_does_not_stop_the_answer_to_an_unknown_option(
-    install: Install, capsys: pytest.CaptureFixture[str]
+    plugin: PluginWith, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = (
-        "from tunecheck.plugins import Extension, Plugin\n"
-        "PLUGIN = Plugin('acme', 'An example.', extra='more', requires=('acme_needed',),\n"
-        "    commands={'acme get': Extension('acme_needed:get', 'Get.')})\n"
-    )
-    install("acme-pack", "acme_pack", source, "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n")
+    plugin(MORE + "commands={'acme get': Extension('acme_needed:get', 'Get.')}")
     assert main(["runs", "--endpoint", "x"]) == 2
     assert capsys.readouterr().err.startswith("error: --endpoint is an option of ")
 
 
-def test_a_plugin_brings_what_it_names(install: Install) -> None:
-    source = (
-        "from tunecheck.plugins import Extension, Plugin\n"
-        "PLUGIN = Plugin('acme', 'An example.', evaluators={'acme_size': Extension('acme_pack:size', 'Size.')})\n"
-        "def size(*, response):\n    return {'size': len(response)}\n"
-    )
-    install("acme_pack", "acme_pack", source, "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n")
+def test_a_plugin_brings_what_it_names(plugin: PluginWith) -> None:
+    plugin(SIZE)
     assert next(iter(installed_plugins())).plugin.name == "core"
     result = evaluate(data=[{"response": "four"}], evaluators={"n": "acme_size"}, workers=0)
     assert result["metrics"]["n.size"] == 4  # type: ignore[index]
@@ -257,13 +246,8 @@ def test_a_plugin_s_codes_have_titles_and_its_causes_count(install: Install, tmp
     assert result["metrics"]["cause.acme_rude"] == 1.0  # type: ignore[index]
 
 
-def test_a_plugin_without_its_extra_does_not_stop_what_nobody_asked_it_for(install: Install, tmp_path: Path) -> None:
-    source = (
-        "from tunecheck.plugins import Extension, Plugin\n"
-        "PLUGIN = Plugin('acme', 'An example.', extra='more', requires=('acme_needed',),\n"
-        "    sources={'acme_runs': Extension('acme_needed:opened', 'Runs.')})\n"
-    )
-    install("acme-pack", "acme_pack", source, "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n")
+def test_a_plugin_without_its_extra_does_not_stop_what_nobody_asked_it_for(plugin: PluginWith, tmp_path: Path) -> None:
+    plugin(MORE + "sources={'acme_runs': Extension('acme_needed:opened', 'Runs.')}")
     rows = [{"response": "yes", "ground_truth": "yes"}]
     runs = [
         evaluate(data=rows, evaluators={"f1": F1ScoreEvaluator()}, results_dir=tmp_path, workers=0, progress=False)

@@ -591,12 +591,6 @@ def test_a_configuration_elsewhere_raises_no_number_above_its_default(
         assert (done.code, flag in done.err) == (code, code == 2)
 
 
-def test_more_repetitions_than_anybody_needs_are_refused_and_leave_no_run(home: Path) -> None:
-    done = evaluated(home, "--dataset", "small.jsonl", "--repeat", "1000000000")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert not (home / "eval_results").exists()
-
-
 def test_a_configuration_of_the_workspace_is_as_good_as_typed(home: Path, elsewhere: Path, ran: Path) -> None:
     text = f"dataset: small.jsonl\nendpoint: {elsewhere}/evil.yaml\njunit: it.xml\n"
     (home / "eval.yaml").write_text(text, "utf-8")
