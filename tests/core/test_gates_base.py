@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import Said, call, here, replay, rows, workspace, write_lines
+from tests.cli_parts import Said, call, here, inside, replay, rows, workspace, write_lines
 from tests.tables import cases
 
 from tunecheck.cli._baseline import gated_metrics
@@ -18,14 +19,31 @@ COUNT = 60
 Tunecheck = Callable[..., Said]
 
 
-@pytest.fixture
-def tunecheck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tunecheck:
-    """The command in a workspace of 60 rows, half of them calls, with the endpoints `right` and `wrong`."""
-    monkeypatch.chdir(workspace(tmp_path, rows(COUNT)))
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace of 60 rows, half of them calls, with the endpoints `right` and `wrong`, and a run of `right`."""
+    folder = workspace(tmp_path_factory.mktemp("made"), rows(COUNT))
     right: dict[str, object] = {str(row["id"]): row["answer"] for row in rows(COUNT)}
-    replay(tmp_path, right, "right")
-    replay(tmp_path, {**right, **{f"r{at}": call(name="cancel") for at in range(0, 20, 2)}}, "wrong")
+    replay(folder, right, "right")
+    replay(folder, {**right, **{f"r{at}": call(name="cancel") for at in range(0, 20, 2)}}, "wrong")
+    assert inside(folder, *evaluate()).code == 0
+    return folder
+
+
+@pytest.fixture
+def tunecheck(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Tunecheck:
+    """The command in a copy of that workspace."""
+    monkeypatch.chdir(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
     return lambda *arguments: here(capsys, *arguments)
+
+
+@pytest.fixture
+def empty(tunecheck: Tunecheck) -> Tunecheck:
+    """The command in a workspace without a run."""
+    shutil.rmtree("eval_results")
+    return tunecheck
 
 
 def evaluate(*more: str, endpoint: str = "right") -> tuple[str, ...]:
@@ -45,7 +63,6 @@ def finished(folder: Path) -> list[Path]:
 
 
 def test_the_same_answers_are_shown_to_be_no_worse(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate())
     said = tunecheck(*evaluate(*no_worse("last"), "--json"))
     assert said.code == 0, said
     gates = the_gates(said)
@@ -54,7 +71,6 @@ def test_the_same_answers_are_shown_to_be_no_worse(tunecheck: Tunecheck) -> None
 
 
 def test_worse_answers_are_found_with_their_figures_and_the_run_is_kept(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    tunecheck(*evaluate())
     base = finished(tmp_path)[0].name
     said = tunecheck(*evaluate(*no_worse("last", "0.05"), "--json", endpoint="wrong"))
     assert said.code == 3
@@ -70,7 +86,6 @@ def test_worse_answers_are_found_with_their_figures_and_the_run_is_kept(tunechec
 
 def test_the_report_says_what_was_required_and_found(tunecheck: Tunecheck, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "250")
-    tunecheck(*evaluate())
     said = tunecheck(*evaluate(*no_worse("last", "0.05"), endpoint="wrong"))
     words = " ".join(said.out.split())
     assert "gate NOT met required match: shown to be at most 5 points worse than small-" in words
@@ -82,7 +97,6 @@ def test_rows_that_neither_show_a_loss_nor_rule_it_out_leave_the_gate_undecided(
 ) -> None:
     """Nothing changed; 60 rows show a loss of less than z² / (n + z²) = 6 points, and 2 take z² / 0.02 − z² = 189."""
     monkeypatch.setenv("COLUMNS", "300")
-    tunecheck(*evaluate())
     base = finished(Path())[0].name
     said = tunecheck(*evaluate(*no_worse(base, "0.02"), "--fail-under", "match>=0"))
     assert said.code == 4
@@ -100,7 +114,6 @@ def test_rows_that_neither_show_a_loss_nor_rule_it_out_leave_the_gate_undecided(
 def test_undecided_ends_as_is_asked_for_in_every_output(
     tunecheck: Tunecheck, tmp_path: Path, how: tuple[str, ...], code: int, ended: str
 ) -> None:
-    tunecheck(*evaluate())
     how = ("--undecided", *how) if how else ()
     files = ("--junit", "gates.xml", "--markdown", "gates.md")
     said = tunecheck(*evaluate(*no_worse("last", "0.02"), "--fail-under", "match>=0", *how, *files, "--quiet"))
@@ -119,7 +132,6 @@ def test_a_gate_that_is_not_met_is_so_whatever_else_is_undecided() -> None:
 
 
 def test_a_difference_within_the_margin_passes_only_if_its_interval_is_too(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate())
     said = tunecheck(*evaluate(*no_worse("last", "0.17"), "--json", endpoint="wrong"))
     assert the_gates(said)["match.binary_aggregate"]["outcome"] == "undecided"
     assert tunecheck(*evaluate(*no_worse(str(finished(Path())[0]), "0.5"), endpoint="wrong")).code == 0
@@ -127,7 +139,6 @@ def test_a_difference_within_the_margin_passes_only_if_its_interval_is_too(tunec
 
 def test_a_slice_that_lost_more_than_the_margin_fails_in_every_output(tunecheck: Tunecheck, tmp_path: Path) -> None:
     """Ten of thirty calls are lost: a sixth of all rows, which alone would leave the gate undecided."""
-    tunecheck(*evaluate())
     files = ("--junit", "gates.xml", "--markdown", "gates.md")
     said = tunecheck(
         *evaluate(*no_worse("last", "0.17"), "--fail-under", "match>=0", *files, "--json", endpoint="wrong")
@@ -141,7 +152,6 @@ def test_a_slice_that_lost_more_than_the_margin_fails_in_every_output(tunecheck:
 
 def test_the_metrics_and_slices_of_fail_under_are_the_ones_compared(tunecheck: Tunecheck) -> None:
     """All ten lost rows are among the thirty calls; of thirty answers none changed."""
-    tunecheck(*evaluate())
     named = ("--fail-under", "match[call]>=0.1", "--fail-under", "match[row_kind=answer]>=0.1")
     gates = the_gates(tunecheck(*evaluate(*no_worse("last", "0.3"), *named, "--json", endpoint="wrong")))
     assert list(gates) == ["match.binary_aggregate[row_kind=call]", "match.binary_aggregate[row_kind=answer]"]
@@ -151,7 +161,6 @@ def test_the_metrics_and_slices_of_fail_under_are_the_ones_compared(tunecheck: T
 
 
 def test_a_slice_of_any_column_can_be_gated_without_grouping_by_it(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate())
     gate = ("--fail-under", "match[city=Oslo]>=0.9", "--better-than", "last", "--json")
     said = tunecheck(*evaluate(*gate, endpoint="wrong"))
     own = next(each for each in said.json()["gates"] if each["gate"] == "match[city=Oslo] >= 0.9")
@@ -160,7 +169,6 @@ def test_a_slice_of_any_column_can_be_gated_without_grouping_by_it(tunecheck: Tu
 
 
 def test_a_slice_that_no_row_has_is_refused_before_anybody_is_asked(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    tunecheck(*evaluate())
     for slice_, words in (
         ("city=Bern", "no row that both runs have is in city=Bern"),
         ("town=Oslo", "no column gives"),
@@ -171,7 +179,6 @@ def test_a_slice_that_no_row_has_is_refused_before_anybody_is_asked(tunecheck: T
 
 
 def test_the_command_names_the_metric_that_decides(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate())
     said = tunecheck(*evaluate(*no_worse("last"), "--primary", "function_call_match", "--json"))
     assert list(the_gates(said)) == ["function_call_match.binary_aggregate"]
     assert (
@@ -196,7 +203,6 @@ def test_a_gate_on_a_figure_compares_it_if_rows_have_numbers_of_it_else_its_eval
 
 
 def test_a_score_that_no_row_changed_is_held_against_how_few_rows_there_are(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate())
     said = tunecheck(*evaluate(*no_worse("last", "0.06"), "--fail-under", "match.match>=0", "--json"))
     assert said.code == 4
     figures = the_gates(said)["match.match"]["comparison"]
@@ -205,7 +211,6 @@ def test_a_score_that_no_row_changed_is_held_against_how_few_rows_there_are(tune
 
 
 def test_errors_fail_the_gate_too(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    tunecheck(*evaluate())
     kept: dict[str, object] = {str(row["id"]): row["answer"] for row in rows(COUNT)[:-1]}
     replay(tmp_path, kept, "right")
     said = tunecheck(*evaluate(*no_worse("last"), "--json"))
@@ -218,7 +223,6 @@ def test_errors_fail_the_gate_too(tunecheck: Tunecheck, tmp_path: Path) -> None:
 def test_gates_on_a_run_of_errors_alone_are_not_met_and_its_files_are_written(
     tunecheck: Tunecheck, tmp_path: Path, gate: str
 ) -> None:
-    tunecheck(*evaluate())
     replay(tmp_path, {"another row": "Hello."}, "right")
     said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", gate, "--junit", "gates.xml", "--json"))
     assert (said.code, "every row ended in an error" in said.err) == (1, True), said
@@ -234,26 +238,24 @@ def test_gates_on_a_run_of_errors_alone_are_not_met_and_its_files_are_written(
 def test_what_cannot_be_meant_is_refused_before_anybody_is_asked(
     tunecheck: Tunecheck, tmp_path: Path, options: list[str], words: str
 ) -> None:
-    tunecheck(*evaluate())
     said = tunecheck(*evaluate(*options))
     assert said.code == 2
     assert words in said.err
     assert len(finished(tmp_path)) == 1
 
 
-def test_a_base_of_other_rows_is_refused_before_anybody_is_asked(tunecheck: Tunecheck, tmp_path: Path) -> None:
+def test_a_base_of_other_rows_is_refused_before_anybody_is_asked(empty: Tunecheck, tmp_path: Path) -> None:
     other = [{**row, "id": f"other-{row['id']}", "city": "Bergen"} for row in rows(4)]
     write_lines(tmp_path / "datasets" / "other.jsonl", other)
     (tmp_path / "datasets" / "other.yaml").write_text((tmp_path / "datasets" / "small.yaml").read_text())
-    assert tunecheck("evaluate", "--dataset", "other.jsonl", "--response-column", "answer").code == 0
-    said = tunecheck(*evaluate(*no_worse("last")))
+    assert empty("evaluate", "--dataset", "other.jsonl", "--response-column", "answer").code == 0
+    said = empty(*evaluate(*no_worse("last")))
     assert said.code == 2
     assert "is in small: their ids differ, such as 'other-r0' and 'r0'" in said.err
     assert len(finished(tmp_path)) == 1
 
 
 def test_rows_of_equal_ids_and_other_content_are_other_rows(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    tunecheck(*evaluate())
     write_lines(tmp_path / "datasets" / "small.jsonl", rows(COUNT, source="second edition"))
     said = tunecheck(*evaluate(*no_worse("last")))
     assert said.code == 2
@@ -262,7 +264,6 @@ def test_rows_of_equal_ids_and_other_content_are_other_rows(tunecheck: Tunecheck
 
 
 def test_before_anything_is_asked_it_is_said_what_the_gate_can_show(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    tunecheck(*evaluate())
     gate = (*no_worse("last", "0.02"), "--fail-under", "match>=0")
     said = tunecheck(*evaluate(*gate, "--dry-run"))
     assert said.code == 0
@@ -275,10 +276,10 @@ def test_before_anything_is_asked_it_is_said_what_the_gate_can_show(tunecheck: T
     assert "an identical model meets the gate in 80% of runs" in tunecheck(*evaluate(*wide)).err
 
 
-def test_the_trials_of_the_base_tell_how_many_rows_change(tunecheck: Tunecheck) -> None:
+def test_the_trials_of_the_base_tell_how_many_rows_change(empty: Tunecheck) -> None:
     """Each row is answered the same in all three trials: none changes, and z² / 0.07 = 55 rows are enough."""
-    tunecheck(*evaluate("--repeat", "3"))
-    said = tunecheck(*evaluate(*no_worse("last", "0.07"), "--dry-run"))
+    empty(*evaluate("--repeat", "3"))
+    said = empty(*evaluate(*no_worse("last", "0.07"), "--dry-run"))
     assert "match: with 60 rows and a margin of 7 points an identical model meets the gate in 100% of runs" in said.out
     assert "if 0.0% of the rows change from run to run (as in the base's trials)" in said.out
 
@@ -287,65 +288,64 @@ def recorded(column: str, *more: str) -> tuple[str, ...]:
     return ("evaluate", "--dataset", "small.jsonl", "--response-column", column, *more)
 
 
-def test_recorded_answers_pair_with_the_run_that_was_made_of_them(tunecheck: Tunecheck) -> None:
-    assert tunecheck(*recorded("answer")).code == 0
-    said = tunecheck(*recorded("answer", *no_worse("last"), "--json"))
+def test_recorded_answers_pair_with_the_run_that_was_made_of_them(empty: Tunecheck) -> None:
+    assert empty(*recorded("answer")).code == 0
+    said = empty(*recorded("answer", *no_worse("last"), "--json"))
     assert said.code == 0, said.err
     assert all(gate["comparison"]["pairs"] == COUNT for gate in the_gates(said).values())  # type: ignore[index]
 
 
-def test_a_column_of_answers_tells_no_rows_apart_whichever_run_has_it(tunecheck: Tunecheck, tmp_path: Path) -> None:
+def test_a_column_of_answers_tells_no_rows_apart_whichever_run_has_it(empty: Tunecheck, tmp_path: Path) -> None:
     """One data set with the answers of two checkpoints, against each other and against a model."""
     two = [{**row, "ck1": row["answer"], "ck2": f"never {row['id']}"} for row in rows(COUNT)]
     write_lines(tmp_path / "datasets" / "small.jsonl", two)
-    tunecheck(*recorded("ck1"))
+    empty(*recorded("ck1"))
     first = finished(tmp_path)[0].name
     write_lines(tmp_path / "datasets" / "small.jsonl", [{**row, "ck1": "another answer"} for row in two])
     for asked in (recorded("ck2"), evaluate()):
-        said = tunecheck(*asked, *no_worse(first), "--json")
+        said = empty(*asked, *no_worse(first), "--json")
         assert all(gate["comparison"]["pairs"] == COUNT for gate in the_gates(said).values()), said.err  # type: ignore[index]
 
 
-def test_rows_in_one_run_only_are_counted_and_named(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate("--limit", "50"))
-    said = tunecheck(*evaluate(*no_worse("last"), "--json"))
+def test_rows_in_one_run_only_are_counted_and_named(empty: Tunecheck) -> None:
+    empty(*evaluate("--limit", "50"))
+    said = empty(*evaluate(*no_worse("last"), "--json"))
     (note,) = [note for note in said.json()["notes"] if "in no figure" in note]
     assert "10 rows only in the new run, in no figure: r50, r51, r52" in note
 
 
-def test_an_evaluator_that_the_base_lacks_is_refused_if_it_is_gated(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate("--evaluators", "match"))
-    said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", "function_call_match>=0"))
+def test_an_evaluator_that_the_base_lacks_is_refused_if_it_is_gated(empty: Tunecheck) -> None:
+    empty(*evaluate("--evaluators", "match"))
+    said = empty(*evaluate(*no_worse("last"), "--fail-under", "function_call_match>=0"))
     assert said.code == 2
     assert "this run lacks evaluator 'function_call_match'" in said.err
 
 
-def test_an_evaluator_that_the_base_lacks_is_said_if_it_is_not(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate("--evaluators", "match"))
-    said = tunecheck(*evaluate(*no_worse("last"), "--json"))
+def test_an_evaluator_that_the_base_lacks_is_said_if_it_is_not(empty: Tunecheck) -> None:
+    empty(*evaluate("--evaluators", "match"))
+    said = empty(*evaluate(*no_worse("last"), "--json"))
     assert list(the_gates(said)) == ["match.binary_aggregate"]
     assert any("evaluator 'function_call_match' is only in" in note for note in said.json()["notes"])
 
 
-def test_a_base_without_any_of_the_evaluators_is_refused(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate("--evaluators", "match"))
-    said = tunecheck(*evaluate(*no_worse("last"), "--evaluators", "function_call_match"))
+def test_a_base_without_any_of_the_evaluators_is_refused(empty: Tunecheck) -> None:
+    empty(*evaluate("--evaluators", "match"))
+    said = empty(*evaluate(*no_worse("last"), "--evaluators", "function_call_match"))
     assert said.code == 2
     assert "it has none of the evaluators function_call_match, only match" in said.err
 
 
-def test_simulated_runs_are_refused_on_either_side(tunecheck: Tunecheck) -> None:
+def test_simulated_runs_are_refused_on_either_side(empty: Tunecheck) -> None:
     simulated = ("evaluate", "--dataset", "small.jsonl")
-    tunecheck(*simulated)
-    assert "the run's answers are simulated" in tunecheck(*evaluate(*no_worse("last"))).err
-    tunecheck(*evaluate())
-    said = tunecheck(*simulated, *no_worse("last"))
+    empty(*simulated)
+    assert "the run's answers are simulated" in empty(*evaluate(*no_worse("last"))).err
+    empty(*evaluate())
+    said = empty(*simulated, *no_worse("last"))
     assert (said.code, "the answers are simulated" in said.err) == (2, True)
-    assert tunecheck(*simulated, *no_worse("last", "1"), "--allow-simulated").code in (0, 3)
+    assert empty(*simulated, *no_worse("last", "1"), "--allow-simulated").code in (0, 3)
 
 
 def test_a_base_may_be_a_folder_or_the_beginning_of_an_id(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    tunecheck(*evaluate())
     (base,) = finished(tmp_path)
     for name in (str(base), base.name[:-2], f"eval_results/{base.name}"):
         said = tunecheck(*evaluate(*no_worse(name), "--json"))
@@ -354,7 +354,6 @@ def test_a_base_may_be_a_folder_or_the_beginning_of_an_id(tunecheck: Tunecheck, 
 
 
 def test_last_means_the_last_run_before_this_one_also_when_it_is_taken_up(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate())
     base = finished(Path())[0]
     folder = Path(tunecheck(*evaluate(*no_worse("last", "0.05"), "--json", endpoint="wrong")).json()["run_dir"])
     recorded = json.loads((folder / "run.json").read_text())["command"]
@@ -365,14 +364,12 @@ def test_last_means_the_last_run_before_this_one_also_when_it_is_taken_up(tunech
 
 
 def test_a_run_is_not_held_against_itself(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate())
     said = tunecheck("evaluate", "--resume", "last", *no_worse("last"))
     assert said.code == 2
     assert "a run cannot be compared with itself" in said.err
 
 
 def test_score_holds_a_run_against_another_one_too(tunecheck: Tunecheck) -> None:
-    tunecheck(*evaluate())
     base = finished(Path())[0].name
     tunecheck(*evaluate(endpoint="wrong"))
     said = tunecheck("score", "last", *no_worse(base, "0.05"), "--json")
@@ -381,15 +378,14 @@ def test_score_holds_a_run_against_another_one_too(tunecheck: Tunecheck) -> None
 
 
 def test_the_gate_may_stand_in_a_file(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    tunecheck(*evaluate())
     (tmp_path / "gate.yaml").write_text("no-worse-than: last\nmargin: 0.05\n")
     assert tunecheck(*evaluate("--config", "gate.yaml", endpoint="wrong")).code == 3
 
 
-def test_repeated_trials_pair_with_a_run_without(tunecheck: Tunecheck) -> None:
+def test_repeated_trials_pair_with_a_run_without(empty: Tunecheck) -> None:
     simulated = ("evaluate", "--dataset", "small.jsonl", "--allow-simulated", "--json")
-    tunecheck(*simulated)
-    said = tunecheck(*simulated, "--repeat", "3", *no_worse("last", "1"))
+    empty(*simulated)
+    said = empty(*simulated, "--repeat", "3", *no_worse("last", "1"))
     assert said.code == 0, said
     figures = the_gates(said)["match.binary_aggregate"]["comparison"]
     assert isinstance(figures, dict)
@@ -397,7 +393,6 @@ def test_repeated_trials_pair_with_a_run_without(tunecheck: Tunecheck) -> None:
 
 
 def test_azures_results_are_a_base_too(tunecheck: Tunecheck, tmp_path: Path) -> None:
-    tunecheck(*evaluate())
     (base,) = finished(tmp_path)
     lines = [json.loads(line) for line in (base / "eval_results.jsonl").read_text().splitlines()]
     kept = [{key: value for key, value in row.items() if key.startswith(("inputs.", "outputs."))} for row in lines]
