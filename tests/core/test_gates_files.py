@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,6 +16,8 @@ from tunecheck.cli._gates import GateOutcome
 from tunecheck.pipeline import FailureGroup, Failures
 from tunecheck.plugins import JSON, EvaluatorEntry
 from tunecheck.views import junit
+
+Evaluated = Callable[..., Said]
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
 
@@ -80,22 +82,24 @@ def test_hostile_text_is_text_and_loses_its_control_characters() -> None:
     assert first == HOSTILE.replace("\x1b", "").replace("\x00", "")
 
 
-def evaluated(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *more: str, **answers: object
-) -> Said:
-    monkeypatch.chdir(workspace(folder, rows(10, city=HOSTILE)))
+@pytest.fixture
+def evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Evaluated:
+    """The command `evaluate` over ten rows that hold hostile text, answered rightly but for the rows that are named."""
+    monkeypatch.chdir(workspace(tmp_path, rows(10, city=HOSTILE)))
     right = {str(row["id"]): row["answer"] for row in rows(10)}
-    replay(folder, {**right, **answers})
-    return here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "endpoints/recorded.yaml", *more)
+
+    def run(*more: str, **answers: object) -> Said:
+        replay(tmp_path, {**right, **answers})
+        return here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "endpoints/recorded.yaml", *more)
+
+    return run
 
 
 FILES = ("--junit", "out.xml", "--markdown", "out.md")
 
 
-def test_both_files_are_written_when_gates_are_met(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = evaluated(tmp_path, monkeypatch, capsys, *FILES, "--fail-under", "function_call_match>=0.8")
+def test_both_files_are_written_when_gates_are_met(evaluated: Evaluated, tmp_path: Path) -> None:
+    said = evaluated(*FILES, "--fail-under", "function_call_match>=0.8")
     assert said.code == 0, said
     cases = the_cases((tmp_path / "out.xml").read_bytes())
     assert list(cases) == [
@@ -108,13 +112,9 @@ def test_both_files_are_written_when_gates_are_met(
     assert not list(tmp_path.glob(".out.*"))
 
 
-def test_both_files_are_written_when_a_gate_is_not_met(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_both_files_are_written_when_a_gate_is_not_met(evaluated: Evaluated, tmp_path: Path) -> None:
     wrong = call(name=HOSTILE)
-    said = evaluated(
-        tmp_path, monkeypatch, capsys, *FILES, "--fail-under", "function_call_match>=0.95", r0=wrong, r1=wrong
-    )
+    said = evaluated(*FILES, "--fail-under", "function_call_match>=0.95", r0=wrong, r1=wrong)
     assert said.code == 3, said
     case = the_cases((tmp_path / "out.xml").read_bytes())["function_call_match >= 0.95"]
     failure = case.find("failure")
@@ -126,11 +126,9 @@ def test_both_files_are_written_when_a_gate_is_not_met(
     assert "| 2 | 20.0% | called a function that is not among the tools e.g. `r0` |" in page
 
 
-def test_nothing_that_a_model_says_acts_in_the_markdown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_that_a_model_says_acts_in_the_markdown(evaluated: Evaluated, tmp_path: Path) -> None:
     wrong = call(people=2, name="book`` <img src=x> | @everyone ![a](http://evil.example)")
-    evaluated(tmp_path, monkeypatch, capsys, *FILES, r0=wrong)
+    evaluated(*FILES, r0=wrong)
     page = (tmp_path / "out.md").read_text("utf-8")
     outside = "".join(without_code(line) + "\n" for line in page.splitlines())
     for mark in ("<", "@", "![", "evil", "]("):
@@ -156,19 +154,15 @@ def without_code(line: str) -> str:
 
 
 @pytest.mark.parametrize("option", ["--junit", "--markdown"])
-def test_a_folder_that_is_not_there_is_said_before_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str
-) -> None:
-    said = evaluated(tmp_path, monkeypatch, capsys, option, "nowhere/out")
+def test_a_folder_that_is_not_there_is_said_before_the_run(evaluated: Evaluated, tmp_path: Path, option: str) -> None:
+    said = evaluated(option, "nowhere/out")
     assert said.code == 2
     assert f"{option} nowhere/out: the folder nowhere does not exist" in said.err
     assert not (tmp_path / "eval_results").exists()
 
 
-def test_score_writes_them_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    evaluated(tmp_path, monkeypatch, capsys)
+def test_score_writes_them_too(evaluated: Evaluated, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluated()
     assert here(capsys, "score", "last", *FILES).code == 0
     assert (tmp_path / "out.xml").is_file()
     assert (tmp_path / "out.md").is_file()
