@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError, RunError
@@ -19,7 +19,6 @@ from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._plan import RandomOrder
 from tunecheck.pipeline._results import RowState
 from tunecheck.results import AboutToRun, MetricColumn, RunLike, RunTable, read_runs
-from tunecheck.statistics._samples import Floats
 from tunecheck.statistics._sequential import EarlyTest, Outcome
 
 
@@ -146,8 +145,8 @@ def gated_primary(table: RunTable, evaluators: Collection[str], primary: str | N
 
 def _choose_metrics(
     question: Question, table: RunTable, evaluators: Collection[str], primary: str | None
-) -> Iterator[tuple[str, MetricColumn]]:
-    """Yield the name and the base's column of each metric to decide by.
+) -> Iterator[tuple[str, MetricColumn, tuple[float, float]]]:
+    """Yield the name, the base's column and the range of each metric to decide by.
 
     Raises:
         ConfigurationError: a metric is not of all rows, has no range, or its evaluator is not in the new run.
@@ -161,56 +160,44 @@ def _choose_metrics(
         if chosen.evaluator not in evaluators:
             raise _about(table, f"the new run has no evaluator {chosen.evaluator!r}: add it, or name another metric")
         column = table.columns[chosen.key]
-        if _bounds(column) is None:
+        bounds = (0.0, 1.0) if column.kind == "binary" else column.bounds
+        if bounds is None:
             raise _about(
                 table, f"early stopping needs the lowest and highest value of {chosen.name}, which are not declared"
             )
-        yield chosen.name, column
+        yield chosen.name, column, bounds
 
 
 def _about(table: RunTable, what: str) -> ConfigurationError:
     return ConfigurationError(f"the base {table.info.id}: {what}")
 
 
-def _bounds(column: MetricColumn) -> tuple[float, float] | None:
-    """Return the lowest and the highest value of a metric, or None if it declares none."""
-    return (0.0, 1.0) if column.kind == "binary" else column.bounds
-
-
-@dataclass(slots=True)
 class _Test:
     """One metric with its test and the base's number of each item; scores are scaled to 0 to 1, higher is better."""
 
-    name: str
-    column: MetricColumn
-    table: RunTable
-    question: Question
-    outcome: Outcome = "undecided"
-    _pairs: int = 0
-    _values: Floats = field(init=False)
-    _low: float = field(init=False)
-    _range: float = field(init=False)
-    _test: EarlyTest = field(init=False)
+    _test: EarlyTest
 
-    def __post_init__(self) -> None:
-        """Read the base's numbers and the metric's range; refuse a margin that covers the whole range."""
-        self._values = item_values(self.table, self.column.name)
-        bounds = _bounds(self.column)
-        assert bounds is not None
+    def __init__(
+        self, name: str, column: MetricColumn, bounds: tuple[float, float], table: RunTable, question: Question
+    ) -> None:
+        """Read the base's numbers of a metric with this range; refuse a margin that covers the whole range."""
+        self.name, self.column = name, column
+        self.outcome: Outcome = "undecided"
+        self._pairs, self._values = 0, item_values(table, column.name)
         self._low, self._range = bounds[0], bounds[1] - bounds[0]
-        margin = self.question.margin
+        self._confidence, margin = question.confidence, question.margin
         if margin is not None and margin >= self._range:
-            raise _about(self.table, f"the margin {margin:g} covers the whole range of {self.name}: give a smaller one")
+            raise _about(table, f"the margin {margin:g} covers the whole range of {name}: give a smaller one")
+        self._margin = None if margin is None else margin / self._range
 
     def begin(self, units: Sequence[Sequence[int | None]]) -> None:
         """Create the test for units of dependent rows; each unit lists the base's items, None for rows it lacks."""
-        margin = None if self.question.margin is None else self.question.margin / self._range
         known = [score for unit in units for item in unit if (score := self.base_score(item)) is not None]
         total = sum(any(self.base_score(item) is not None for item in unit) for unit in units)
         # A mean over several rows is no verdict, even if each row passes or fails.
         is_verdict = self.column.passes == self.column.name and all(score in (0, 1) for score in known)
         verdicts = is_verdict and max(map(len, units)) == 1
-        self._test = EarlyTest(margin, self.question.confidence, total, verdicts=verdicts)
+        self._test = EarlyTest(self._margin, self._confidence, total, verdicts=verdicts)
 
     def base_score(self, item: int | None) -> float | None:
         """Return the base's score of an item, from 0 to 1; None if it has none."""
