@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.conversation_parts import context, had, log_items, said, serving, shelf_row, states
+from tests.tables import cases
 
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.episodes import ConversationTarget, decode_step
@@ -27,22 +28,7 @@ def message(**parts: Any) -> dict[str, Any]:
     return {"choices": [{"message": {"role": "assistant", **parts}}]}
 
 
-@pytest.mark.parametrize(
-    "calls",
-    [
-        [{}],
-        [{"function": None}],
-        [{"function": "put"}],
-        [{"function": {}}],
-        [{"function": {"name": None, "arguments": "{}"}}],
-        [{"function": {"name": 5, "arguments": "{}"}}],
-        [{"function": {"name": ["put"], "arguments": "{}"}}],
-        [{"id": 5, "type": "function", "function": {"name": "put", "arguments": 5}}],
-        [{"id": {}, "function": {"name": "put", "arguments": [1]}}],
-        [{"id": "a", "function": {"name": "put", "arguments": True}}],
-        [{"type": "custom", "custom": {"name": "put", "input": "x"}}],
-    ],
-)
+@cases("episodes")
 @pytest.mark.parametrize("mode", ["tools", "text"])
 async def test_tool_calls_of_the_wrong_types_end_the_turn(calls: Any, mode: Any) -> None:
     output, server = await had([message(tool_calls=calls), "Hello."], mode=mode)
@@ -52,27 +38,7 @@ async def test_tool_calls_of_the_wrong_types_end_the_turn(calls: Any, mode: Any)
     assert isinstance(server.requests[1]["messages"][-2]["content"], str)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("load", {"config": {}}),
-        ("state", {}),
-        ("__init__", {}),
-        ("_looks", {}),
-        ("__class__", {}),
-        ("put.__globals__", {}),
-        ("Shelf.put", {"name": "x"}),
-        ("self.things.clear", {}),
-        ("__import__('os').system", {"command": "touch pwned"}),
-        ("put", {"name": "x", "a=__import__('os').system('touch pwned'), b": 2}),
-        ("put", {"self": 1, "name": "x"}),
-        ("put", {"": 1}),
-        ("", {}),
-        ("f" * 1_000_000, {}),
-        ("put\ud83d", {"name": "\ud83d"}),
-        ("put\nlook", {}),
-    ],
-)
+@cases("episodes")
 async def test_only_operations_are_called_with_their_parameters(name: str, arguments: Any, tmp_path: Path) -> None:
     output, _ = await had([[(name, arguments)], "Done."], shelf_row(said("Go.")))
     (result,) = log_items(output, "tool")
@@ -80,6 +46,13 @@ async def test_only_operations_are_called_with_their_parameters(name: str, argum
     assert len(result["content"]) < 1_000
     assert states(output)[-1] == {"Shelf": {"things": {"book": 1}}}
     assert not (tmp_path / "pwned").exists()
+
+
+async def test_a_name_of_a_million_letters_is_told_in_few() -> None:
+    output, _ = await had([[("f" * 1_000_000, {})], "Done."], shelf_row(said("Go.")))
+    (result,) = log_items(output, "tool")
+    assert "error" in json.loads(result["content"])
+    assert len(result["content"]) < 1_000
 
 
 @pytest.mark.parametrize("value", [None, [], {}, -1, 1e308, True, "x" * 100_000, [[[[]]]], {"a": {"b": []}}])

@@ -70,39 +70,27 @@ async def test_a_definition_says_how_long_reasoning_goes_back(sent: str, within:
     assert found == [within, later]
 
 
-async def test_a_service_that_wants_reasoning_back_gets_it() -> None:
+@pytest.mark.parametrize(
+    ("sent", "complaint"),
+    [
+        ("turn", "Missing `reasoning_content` field in the assistant message at message index 1"),
+        ("never", "messages[1].reasoning_content: Extra inputs are not permitted"),
+    ],
+    ids=["wants it, as by default", "refuses it, as the definition says"],
+)
+async def test_a_service_gets_the_reasoning_that_it_wants_and_none_that_it_refuses(sent: str, complaint: str) -> None:
     left = [message(tool_calls=LOOK, reasoning_content=text) for text in ("I look.", "Again.")]
 
     def reply(request: Any) -> Any:
         own = [each for each in request["messages"] if each["role"] == "assistant"]
-        refused = any("reasoning_content" not in each for each in own)
+        refused = any(("reasoning_content" in each) == (sent == "never") for each in own)
         server.status = 400 if refused else 200
         if refused:
-            complaint = "Missing `reasoning_content` field in the assistant message at message index 1"
             return json.dumps({"error": {"message": complaint}}).encode()
         return left.pop(0) if left else "One book."
 
     with serving(reply) as server:
-        target = ConversationTarget(server.endpoint())
+        target = ConversationTarget(server.endpoint(**({} if sent == "turn" else {"send_reasoning": sent})))
         output = await target.answer(shelf_row(said("What is there?")), context())
         await target.close()
-    assert output["steps"] == 3
-    assert len(server.requests) == 3
-
-
-async def test_a_service_that_refuses_reasoning_is_asked_without_where_the_definition_says_never() -> None:
-    left = [message(tool_calls=LOOK, reasoning_content=text) for text in ("I look.", "Again.")]
-
-    def reply(request: Any) -> Any:
-        refused = any("reasoning_content" in each for each in request["messages"])
-        server.status = 400 if refused else 200
-        if refused:
-            complaint = "messages[1].reasoning_content: Extra inputs are not permitted"
-            return json.dumps({"error": {"message": complaint}}).encode()
-        return left.pop(0) if left else "One book."
-
-    with serving(reply) as server:
-        target = ConversationTarget(server.endpoint(send_reasoning="never"))
-        output = await target.answer(shelf_row(said("What is there?")), context())
-        await target.close()
-    assert output["steps"] == 3
+    assert output["steps"] == len(server.requests) == 3

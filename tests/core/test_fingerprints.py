@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.tables import cases
 
 from tunecheck._fingerprints import stable_arguments
 from tunecheck.plugins import content_hash, discover, find, fingerprint, load_file
@@ -176,18 +177,7 @@ def test_a_change_anywhere_in_the_source_file_counts(tmp_path: Path, name: str) 
 
 
 @pytest.mark.parametrize("name", ["Judge", "judge"])
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("class Judge:", '"""Judges."""\n\nclass Judge:  # of answers'),
-        (
-            "    return helper(response)",
-            '    """Judge one answer."""\n    # by its length\n    return helper(response)',
-        ),
-        ("    return len(response)", "    return len( response )"),
-    ],
-    ids=["above", "in the function", "layout"],
-)
+@cases("others")
 def test_comments_docstrings_and_layout_do_not_count(tmp_path: Path, name: str, old: str, new: str) -> None:
     def made(text: str) -> object:
         thing = getattr(module(tmp_path, text), name)

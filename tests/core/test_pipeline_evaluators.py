@@ -19,6 +19,7 @@ import pytest
 from tests.endpoint_parts import azure_ml
 from tests.fault_server import FaultServer, answer
 from tests.pipeline_parts import column, metrics_of, records, rows_of, run
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, FunctionCallMatchEvaluator
 
@@ -517,14 +518,7 @@ def test_a_run_says_that_evaluators_are_not_given_the_tools_of_the_data(tmp_path
     assert column(run(tmp_path, rows, evaluators=evaluators, evaluator_config=mapped), "row_kind") == ["call"]
 
 
-@pytest.mark.parametrize(
-    ("request_body", "column", "said"),
-    [
-        ({"messages": "${messages}"}, "tools", True),
-        ({"messages": "${messages}"}, "labels", False),
-        ({"messages": "${messages}", "tools": "${tools}"}, "tools", False),
-    ],
-)
+@cases("pipeline")
 def test_a_run_says_that_the_tools_of_the_data_are_never_sent(
     tmp_path: Path, request_body: dict[str, Any], column: str, said: bool
 ) -> None:

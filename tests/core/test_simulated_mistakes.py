@@ -184,22 +184,9 @@ def test_counts_and_what_is_no_number_are_not_converted(value: Any) -> None:
     assert converted_number(value) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "others"),
-    [
-        ("2026-03-05", {"03/05/2026", "05.03.2026", "March 5, 2026", "5 March 2026"}),
-        ("12/31/2025", {"2025-12-31", "31.12.2025", "December 31, 2025", "31 December 2025"}),
-        ("14:30", {"2:30 PM"}),
-        ("00:05", {"12:05 AM"}),
-        ("12:00 pm", {"12:00"}),
-        (
-            "2026-03-05T14:30:00Z",
-            {f"{d} 2:30 PM" for d in ("03/05/2026", "05.03.2026", "March 5, 2026", "5 March 2026")},
-        ),
-    ],
-)
-def test_dates_and_times_have_these_other_formats(text: str, others: set[str]) -> None:
-    assert {other_date_or_time(text, Random(seed)) for seed in range(80)} == others
+@cases("simulators")
+def test_dates_and_times_have_these_other_formats(text: str, others: list[str]) -> None:
+    assert {other_date_or_time(text, Random(seed)) for seed in range(80)} == {*others}
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2026-02-30", "25:00", "31/31/2020", "Foo 5, 2026", "1:2", "٢٠٢٦-٠٣-٠٥"])
