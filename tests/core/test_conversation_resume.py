@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conversation_parts import Server, Values, context, said, serving, shelf_row, shelf_workspace, states
+from tests.conversation_parts import Server, Values, context, said, serving, shelf_row, states
 from tests.pipeline_parts import column, records, rows_of, strict_lines
 
 from tunecheck import EndpointError, EvaluationResult, UnansweredError, evaluate
@@ -64,11 +64,9 @@ def steps(result: list[Any]) -> dict[str, int]:
 
 
 @pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = shelf_workspace(tmp_path)
-    (folder / "run.py").write_text(SCRIPT, "utf-8")
-    monkeypatch.chdir(folder)
-    return folder
+def workspace(shelf: Path) -> Path:
+    (shelf / "run.py").write_text(SCRIPT, "utf-8")
+    return shelf
 
 
 def asked(server: Server) -> list[str]:

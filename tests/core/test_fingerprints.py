@@ -153,6 +153,12 @@ def module(folder: Path, text: str) -> ModuleType:
     return load_file(path, "fingerprinted_judge")
 
 
+def made(folder: Path, text: str, name: str) -> object:
+    """The fingerprint of the class or function of this name in a module with this text."""
+    thing = getattr(module(folder, text), name)
+    return fingerprint(thing() if isinstance(thing, type) else thing)
+
+
 BOTH = """
 class Judge:
     def __call__(self, *, response):
@@ -168,22 +174,15 @@ def helper(response):
 
 @pytest.mark.parametrize("name", ["Judge", "judge"])
 def test_a_change_anywhere_in_the_source_file_counts(tmp_path: Path, name: str) -> None:
-    def made(text: str) -> object:
-        thing = getattr(module(tmp_path, text), name)
-        return fingerprint(thing() if isinstance(thing, type) else thing)
-
-    assert made(BOTH) == made(BOTH) is not None
-    assert made(BOTH) != made(BOTH.replace("len(response)", "len(response) + 1"))
+    first = made(tmp_path, BOTH, name)
+    assert first == made(tmp_path, BOTH, name) is not None
+    assert first != made(tmp_path, BOTH.replace("len(response)", "len(response) + 1"), name)
 
 
 @pytest.mark.parametrize("name", ["Judge", "judge"])
 @cases("others")
 def test_comments_docstrings_and_layout_do_not_count(tmp_path: Path, name: str, old: str, new: str) -> None:
-    def made(text: str) -> object:
-        thing = getattr(module(tmp_path, text), name)
-        return fingerprint(thing() if isinstance(thing, type) else thing)
-
-    assert made(BOTH) == made(BOTH.replace(old, new)) is not None
+    assert made(tmp_path, BOTH, name) == made(tmp_path, BOTH.replace(old, new), name) is not None
 
 
 def test_code_in_memory_counts_where_the_file_has_changed_since_it_was_imported(tmp_path: Path) -> None:

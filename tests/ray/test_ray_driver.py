@@ -50,41 +50,23 @@ def same(text: str, ground_truth: str) -> dict[str, float]:
 
 
 class TasksHere(ChunkDriver):
-    """A driver that runs its tasks one after the other in this process; `most` chunks, then it fails."""
+    """A driver with tasks in this process, one after the other.
 
-    def __init__(self, make: Callable[[], Execution], size: int, most: int | None, *run: Any) -> None:
+    It fails after `most` chunks. A task dies when a row sets `reached`.
+    """
+
+    def __init__(
+        self, make: Callable[[], Execution], size: int, most: int | None, reached: threading.Event, *run: Any
+    ) -> None:
         super().__init__(*run)
-        self.make, self.size, self.most = make, size, most
+        self.make, self.size, self.most, self.reached = make, size, most, reached
         self.chunks: list[Chunk] = []
         self.spent_before = self.spent()
 
     async def portions(self) -> AsyncIterator[Portion]:
-        plan = self.make().task_plan(self.plan.run_id)
-        runner = ChunkRunner(plan, dict, Budget(None), None, never)
         while (chunk := self.next_chunk(self.size)) is not None:
             if self.most is not None and len(self.chunks) == self.most:
                 raise RunError("the cluster is gone")
-            self.chunks.append(chunk)
-            for portion in runner.run(chunk):
-                yield portion
-
-
-async def never() -> None:
-    await asyncio.Event().wait()
-
-
-class TasksThatDie(ChunkDriver):
-    """A driver with tasks, in this process, that die at a row that has called `die`."""
-
-    size = 8
-
-    def __init__(self, make: Callable[[], Execution], reached: threading.Event, *run: Any) -> None:
-        super().__init__(*run)
-        self.make, self.reached = make, reached
-        self.chunks: list[Chunk] = []
-
-    async def portions(self) -> AsyncIterator[Portion]:
-        while (chunk := self.next_chunk(self.size)) is not None:
             self.chunks.append(chunk)
             flight, ended = Flight(chunk), asyncio.Event()
             runner = ChunkRunner(self.make().task_plan(self.plan.run_id), dict, Budget(None), None, ended.wait)
@@ -103,7 +85,7 @@ class Runs:
     """Runs of one data set in one folder."""
 
     def __init__(self, folder: Path, rows: list[dict[str, Any]], **more: Any) -> None:
-        self.folder, self.asked = folder, Counter[int]()
+        self.folder, self.asked, self.reached = folder, Counter[int](), threading.Event()
         self.made: list[TasksHere] = []
         self.arguments: dict[str, Any] = {
             "data": rows, "target": Answers(self.asked), "evaluators": {"same": same}, "evaluator_config": MAPPING,
@@ -118,7 +100,7 @@ class Runs:
         recipe = partial(prepare_run, **{k: v for k, v in arguments.items() if k not in ("resume", "reuse")})
 
         def made(plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> TasksHere:
-            self.made.append(TasksHere(recipe, size, most, plan, journal, cached, execution))
+            self.made.append(TasksHere(recipe, size, most, self.reached, plan, journal, cached, execution))
             return self.made[-1]
 
         return evaluate(**arguments, on=made)
@@ -205,10 +187,10 @@ def test_equal_rows_get_their_own_answers_of_the_run_that_is_reused(tmp_path: Pa
 def test_a_row_that_kills_its_process_has_the_error_in_the_stage_that_killed_it(
     tmp_path: Path, stage: str, grouped: bool
 ) -> None:
-    reached = threading.Event()
+    runs = Runs(tmp_path, rows(16))
 
     async def die() -> None:
-        reached.set()
+        runs.reached.set()
         await asyncio.Event().wait()
 
     class Poisoned(Answers):
@@ -225,23 +207,14 @@ def test_a_row_that_kills_its_process_has_the_error_in_the_stage_that_killed_it(
             await die()
         return same(text, ground_truth)
 
-    runs = Runs(tmp_path, rows(16))
-    runs.arguments |= {"target": Poisoned(runs.asked), "evaluators": {"same": poisoned}}
-    recipe = partial(prepare_run, **runs.arguments)
-    made: list[TasksThatDie] = []
-
-    def tasks(plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> TasksThatDie:
-        made.append(TasksThatDie(recipe, reached, plan, journal, cached, execution))
-        return made[-1]
-
-    result = evaluate(**runs.arguments, on=tasks)
+    result = runs.elsewhere(size=8, target=Poisoned(runs.asked), evaluators={"same": poisoned})
     expected, found = lasting(Runs(tmp_path / "alone", rows(16)).here())[0], lasting(result)[0]
     error = found.pop(5).get(f"error.{stage}")
     del expected[5]
     assert error == {"type": "WorkerDied", "message": "the process that worked on this row died: signal 11"}
     assert found == expected
     if grouped and stage == "target":  # the rows behind it in its group have waited for it
-        first = next(chunk for chunk in made[0].chunks if chunk.isolated)
+        first = next(chunk for chunk in runs.made[0].chunks if chunk.isolated)
         assert [row.index for row in first.rows][-3:] == [5, 6, 7]
 
 
