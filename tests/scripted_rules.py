@@ -254,7 +254,7 @@ class ScriptSource(ChatSource):
         self._unmatched = 0
         self._turns: Counter[tuple[str, bytes]] = Counter()
 
-    async def answer(self, request: ChatRequest) -> Completion:
+    async def complete(self, request: ChatRequest) -> Completion:
         """The output of the first rule that holds."""
         server = self.script.server
         request = server.seen(request)

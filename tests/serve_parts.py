@@ -15,7 +15,7 @@ from tunecheck import TimedOutError
 from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint
 from tunecheck.plugins import dumps_line
 from tunecheck.report import running
-from tunecheck_serve import ChatSource, EndpointSource, ServerOptions, Service, make_app
+from tunecheck_serve import ChatSource, ServerOptions, Service, make_app
 
 TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
 ARGUMENTS = '{"city":"Zürich","days":[1,2,3],"note":"the arguments come in several pieces"}'
@@ -48,7 +48,7 @@ Starter = Callable[..., Awaitable[str]]
 def recorded_answers(folder: Path) -> ChatSource:
     path = folder / "answers.jsonl"
     path.write_bytes(b"".join(map(dumps_line, RECORDS)))
-    return EndpointSource(ReplayEndpoint(path, name="recorded"))
+    return ReplayEndpoint(path, name="recorded")
 
 
 def _service(source: ChatSource) -> ChatSource | Service:
@@ -103,7 +103,7 @@ class Counting(ChatSource):
         self.failures, self.error, self.wait = failures, error, wait
         self.simulated, self.text, self.answers = simulated, text, 0
 
-    async def answer(self, request: ChatRequest) -> Completion:
+    async def complete(self, request: ChatRequest) -> Completion:
         if self.wait:
             await self.wait.wait()
         if self.failures:

@@ -18,7 +18,6 @@ from ._wire import (
     Asked as Asked,
     BadRequestError as BadRequestError,
     ChatSource as ChatSource,
-    EndpointSource as EndpointSource,
     Problem as Problem,
     ProblemError as ProblemError,
     read_object as read_object,

@@ -73,7 +73,6 @@ def _service(options: ServeOptions) -> Service:
     from tunecheck.cli import SIMULATED, WORKSPACE_SIMULATED, load_named
     from tunecheck.endpoints import ReplayEndpoint
     from tunecheck_serve._server import ModelServer
-    from tunecheck_serve._wire import EndpointSource
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:
@@ -92,7 +91,7 @@ def _service(options: ServeOptions) -> Service:
     assert options.replay is not None
     replayed = ReplayEndpoint(options.replay)
     dataset = options.dataset or _bfcl_rows(Path(options.replay))
-    source = EndpointSource(replayed) if dataset is None else _rows(replayed, dataset)
+    source = replayed if dataset is None else _rows(replayed, dataset)
     return ModelServer(source, f"answers of {options.replay}")
 
 

@@ -93,7 +93,7 @@ class RowAnswers(ChatSource):
             if first:
                 self._know_row.setdefault(first[0], []).append(known)
 
-    async def answer(self, request: ChatRequest) -> Completion:
+    async def complete(self, request: ChatRequest) -> Completion:
         """Return the recorded answer to a request, or else the endpoint's answer to the row's turn and step.
 
         Raises:

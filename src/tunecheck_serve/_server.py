@@ -348,7 +348,7 @@ class ModelServer(Service):
 
     async def completion(self, request: web.Request, asked: wire.Asked) -> tuple[Completion, dict[str, str]]:
         """Return the answer to a question, and the headers of the reply."""
-        ask = functools.partial(self._source.answer, asked.request)
+        ask = functools.partial(self._source.complete, asked.request)
         completion, headers = await self._middleware.once(request, self._replies, asked.digest, ask)
         # A recorded id may contain characters that a header cannot.
         recorded = (completion.request_id or "")[:200]

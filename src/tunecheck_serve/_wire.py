@@ -3,12 +3,11 @@
 import hashlib
 import re
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
-from tunecheck.endpoints import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints import ChatRequest, Completion
 from tunecheck.plugins import JSON, canonical, loads
 
 _WORD = re.compile(r"\s*\S+|\s+")
@@ -18,13 +17,12 @@ _ARGUMENT_PIECE = 24
 _NOT_PARAMETERS = {"messages", "tools", "functions", "model", "stream", "stream_options", "n"}
 
 
-class ChatSource(ABC):
-    """The source of a server's answers. `name` is offered as the model's name."""
+class ChatSource(Protocol):
+    """The source of a server's answers, such as an endpoint. `name` is offered as the model's name."""
 
     name: str
 
-    @abstractmethod
-    async def answer(self, request: ChatRequest) -> Completion:
+    async def complete(self, request: ChatRequest) -> Completion:
         """Answer one chat.
 
         Raises:
@@ -32,23 +30,10 @@ class ChatSource(ABC):
             EndpointError: the server replies with this error's status and text.
             ProblemError: the server replies with this problem.
         """
+        ...
 
     async def close(self) -> None:
         """Release connections and files."""
-
-
-class EndpointSource(ChatSource):
-    """The answers of an endpoint that needs only the messages, not a row."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.name = endpoint.name
-        self._endpoint = endpoint
-
-    async def answer(self, request: ChatRequest) -> Completion:
-        return await self._endpoint.complete(request)
-
-    async def close(self) -> None:
-        await self._endpoint.close()
 
 
 @dataclass(frozen=True, slots=True)

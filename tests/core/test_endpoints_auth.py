@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from tests.endpoint_parts import HELLO, HandClock, definition
-from tests.fault_server import FaultServer, Request, Step, answer, failing
+from tests.fault_server import FaultServer, Plan, Request, Step, answer, failing
 
 from tunecheck import MissingExtraError, RefusedError
 from tunecheck.endpoints import AzureMLEndpoint, AzureOpenAIEndpoint, load_endpoint, read_definition
@@ -44,30 +46,40 @@ class AsyncCredential(Credential):
         return super().get_token(*scopes)
 
 
-class NoCredential:
-    def __init__(self, text: str = "not signed in\nTo fix, run:\n az login\tor so") -> None:
-        self.text = text
-
+class NoCredential(Credential):
     def get_token(self, *scopes: str) -> Token:
-        raise RuntimeError(self.text)
-
-
-def endpoint(url: str, credential: Any, clock: HandClock | None = None, **values: Any) -> AzureMLEndpoint:
-    return AzureMLEndpoint(definition(url=url, auth=ENTRA, **values), credential=credential, clock=clock or HandClock())
+        raise RuntimeError("not signed in\nTo fix, run:\n az login\tor so")
 
 
 def bearer(request: Request) -> str:
     return request.headers["authorization"]
 
 
-@pytest.mark.parametrize("kind", [Credential, AsyncCredential])
-async def test_one_token_serves_all_calls(kind: type[Credential]) -> None:
+@asynccontextmanager
+async def signing_in(plan: Plan, kind: Any = Credential) -> AsyncIterator[tuple[AzureMLEndpoint, FaultServer, Any]]:
+    """An endpoint that signs in, the server that answers it, and its credential of this kind."""
     clock = HandClock()
     credential = kind(clock)
-    with FaultServer(lambda *_: answer("ok")) as server:
-        one = endpoint(server.url, credential, clock)
-        await asyncio.gather(*(one.complete(HELLO) for _ in range(20)))
-        await one.close()
+    with FaultServer(plan) as server:
+        endpoint = AzureMLEndpoint(definition(url=server.url, auth=ENTRA), credential=credential, clock=clock)
+        try:
+            yield endpoint, server, credential
+        finally:
+            await endpoint.close()
+
+
+def fine(*_: object) -> Step:
+    return answer("ok")
+
+
+def only_the_second_token(request: Request, _: int) -> Step:
+    return answer("ok") if bearer(request).endswith("2") else failing(401)
+
+
+@pytest.mark.parametrize("kind", [Credential, AsyncCredential])
+async def test_one_token_serves_all_calls(kind: type[Credential]) -> None:
+    async with signing_in(fine, kind) as (endpoint, server, credential):
+        await asyncio.gather(*(endpoint.complete(HELLO) for _ in range(20)))
     assert credential.scopes == ["https://ml.azure.com/.default"]
     assert {bearer(request) for request in server.requests} == {"Bearer token-number-1"}
 
@@ -86,65 +98,42 @@ async def test_azure_openai_has_its_own_scope_and_a_definition_may_name_another(
 
 
 async def test_a_token_is_renewed_five_minutes_before_its_end() -> None:
-    clock = HandClock()
-    with FaultServer(lambda *_: answer("ok")) as server:
-        one = endpoint(server.url, Credential(clock), clock)
+    async with signing_in(fine) as (endpoint, server, credential):
         for time in (0, 3299, 3301):
-            clock.time = time
-            await one.complete(HELLO)
-        await one.close()
+            credential.clock.time = time
+            await endpoint.complete(HELLO)
     assert [bearer(request)[-1] for request in server.requests] == ["1", "1", "2"]
 
 
 async def test_a_refused_token_is_replaced_once() -> None:
-    clock = HandClock()
-
-    def plan(request: Request, _: int) -> Step:
-        return answer("ok") if bearer(request).endswith("2") else failing(401)
-
-    with FaultServer(plan) as server:
-        one = endpoint(server.url, Credential(clock), clock)
-        assert (await one.complete(HELLO)).text == "ok"
-        await one.close()
+    async with signing_in(only_the_second_token) as (endpoint, server, _):
+        assert (await endpoint.complete(HELLO)).text == "ok"
     assert len(server.requests) == 2
 
 
 async def test_a_token_that_ends_at_once_is_used_all_the_same() -> None:
-    clock = HandClock()
-    credential = Credential(clock)
-    with FaultServer(lambda *_: answer("ok")) as server:
-        one = endpoint(server.url, credential, clock)
+    async with signing_in(fine) as (endpoint, _, credential):
         credential.clock = HandClock(wall=0.0)
-        assert (await one.complete(HELLO)).text == "ok"
-        await one.close()
+        assert (await endpoint.complete(HELLO)).text == "ok"
 
 
 async def test_calls_refused_together_fetch_one_new_token_together() -> None:
-    clock = HandClock()
-    credential = Credential(clock)
-    with FaultServer(lambda request, _: answer("ok") if bearer(request).endswith("2") else failing(401)) as server:
-        one = endpoint(server.url, credential, clock)
-        await asyncio.gather(*(one.complete(HELLO) for _ in range(10)))
-        await one.close()
+    async with signing_in(only_the_second_token) as (endpoint, _, credential):
+        await asyncio.gather(*(endpoint.complete(HELLO) for _ in range(10)))
     assert len(credential.scopes) == 2
 
 
 async def test_a_token_that_stays_refused_is_an_error() -> None:
-    clock = HandClock()
-    with FaultServer(lambda *_: failing(401)) as server:
-        one = endpoint(server.url, Credential(clock), clock)
+    async with signing_in(lambda *_: failing(401)) as (endpoint, server, _):
         with pytest.raises(RefusedError):
-            await one.complete(HELLO)
-        await one.close()
+            await endpoint.complete(HELLO)
     assert len(server.requests) == 2
 
 
 async def test_a_failed_sign_in_is_one_line_with_what_to_do() -> None:
-    with FaultServer(lambda *_: answer("ok")) as server:
-        one = endpoint(server.url, NoCredential())
+    async with signing_in(fine, NoCredential) as (endpoint, server, _):
         with pytest.raises(RefusedError) as caught:
-            await one.complete(HELLO)
-        await one.close()
+            await endpoint.complete(HELLO)
     assert str(caught.value) == (
         "no Microsoft Entra token: not signed in To fix, run: az login or so (sign in with `az login`?)"
     )
@@ -152,12 +141,9 @@ async def test_a_failed_sign_in_is_one_line_with_what_to_do() -> None:
 
 
 async def test_a_token_that_is_echoed_is_masked() -> None:
-    clock = HandClock()
-    with FaultServer(lambda request, _: failing(400, f"bad token {bearer(request)}")) as server:
-        one = endpoint(server.url, Credential(clock), clock)
+    async with signing_in(lambda request, _: failing(400, f"bad token {bearer(request)}")) as (endpoint, _, _):
         with pytest.raises(Exception, match=r"bad token Bearer \*\*\*") as caught:
-            await one.complete(HELLO)
-        await one.close()
+            await endpoint.complete(HELLO)
     assert "token-number" not in str(caught.value)
 
 

@@ -34,6 +34,7 @@ REQUEST = ChatRequest(messages=[{"role": "user", "content": "hi"}], tools=[CALL]
 
 
 def make(folder: Path, source: str, **values: Any) -> PythonEndpoint:
+    folder.mkdir(exist_ok=True)
     (folder / "mine.py").write_text(source)
     endpoint = load_endpoint({"kind": "python", "function": "mine.py:answer", **values}, workspace=folder)
     assert isinstance(endpoint, PythonEndpoint)
@@ -72,9 +73,7 @@ async def test_a_message_or_calls_or_a_completion_come_back_as_they_are(tmp_path
     source = "def answer(messages):\n    return {}"
     message = {"role": "assistant", "content": "so", "tool_calls": [CALL]}
     assert (await ask(make(tmp_path, source.format(message)))).tool_calls == (CALL,)
-    (tmp_path / "b").mkdir()
     assert (await ask(make(tmp_path / "b", source.format([CALL])))).tool_calls == (CALL,)
-    (tmp_path / "c").mkdir()
     source = (
         "from tunecheck.endpoints import Completion\ndef answer(messages):\n    return Completion('x', request_id='r')"
     )
@@ -150,7 +149,6 @@ def test_a_module_that_is_not_found_may_be_meant_as_a_file() -> None:
 def test_a_changed_file_is_another_endpoint(tmp_path: Path) -> None:
     settings = []
     for folder in ("a", "b", "c"):
-        (tmp_path / folder).mkdir()
         answer = "'x'" if folder != "b" else "'y'"
         settings.append(make(tmp_path / folder, f"def answer(messages):\n    return {answer}").answer_settings())
     assert settings[0] == settings[2] != settings[1]

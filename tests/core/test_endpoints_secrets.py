@@ -32,12 +32,6 @@ def shown(text: str) -> bool:
     return any(form in text for form in (KEY, json.dumps(KEY)[1:-1], quote(KEY, safe=""), "0123"))
 
 
-async def test_the_key_is_sent_as_a_bearer_token() -> None:
-    async with serving(lambda *_: answer("ok"), auth=AUTH) as (endpoint, server):
-        await endpoint.complete(HELLO)
-    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-
-
 async def test_the_key_is_sent_in_the_header_that_the_definition_names() -> None:
     async with serving(
         lambda *_: answer("ok"), auth={**AUTH, "header": "X-API-Key"}, headers={"x-functions-key": "${env:TC_KEY}"}

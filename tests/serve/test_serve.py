@@ -260,9 +260,9 @@ def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
     script = """
         import asyncio
         from tunecheck.endpoints import ReplayEndpoint
-        from tunecheck_serve import EndpointSource, ServerOptions, key_from, run_server
+        from tunecheck_serve import ServerOptions, key_from, run_server
 
-        source = EndpointSource(ReplayEndpoint("answers.jsonl"))
+        source = ReplayEndpoint("answers.jsonl")
         options = ServerOptions(key_from("SERVE_KEY"))
         asyncio.run(run_server(source, options, port=0, on_ready=lambda url: print(url, flush=True)))
         print("stopped in order")

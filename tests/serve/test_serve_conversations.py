@@ -63,7 +63,7 @@ async def test_rows_with_the_same_words_are_told_by_their_tools() -> None:
     rows = [row_of(name, [asking("go")], [name], [[f"{name}()"]]) for name in ("left", "right")]
     source = RowAnswers(load_endpoint({"kind": "simulated", "rates": {}}), rows, Backends())
     tools: Any = rows[1].values["tools"]
-    answer = await source.answer(ChatRequest(asking("go"), tools))
+    answer = await source.complete(ChatRequest(asking("go"), tools))
     assert [call["function"]["name"] for call in answer.tool_calls] == ["right"]  # type: ignore[index,call-overload]
 
 
@@ -73,4 +73,4 @@ async def test_what_no_row_says_is_named() -> None:
     )
     said = [*asking("go"), {"role": "assistant", "content": "Done."}, *asking("stop")]
     with pytest.raises(NoAnswerError, match="no row of the data set has these messages"):
-        await source.answer(ChatRequest(said, [{"type": "function", "function": {"name": "f"}}]))
+        await source.complete(ChatRequest(said, [{"type": "function", "function": {"name": "f"}}]))
