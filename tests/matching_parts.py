@@ -1,4 +1,4 @@
-"""Shared parts of the tests of matching: calls in a line, and whether a match is a full one."""
+"""Shared parts of the tests of calls: calls in a line, tools, and whether a match is a full one."""
 
 from typing import Any
 
@@ -23,6 +23,26 @@ def matched(expected: dict[str, JSON], actual: dict[str, JSON], policy: MatchPol
 def tools(schema: JSON, name: str = "f") -> ToolDefinitions:
     """One function with these parameters."""
     return ToolDefinitions.read([{"name": name, "parameters": schema}])
+
+
+def _tool(name: str, **properties: str) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {key: {"type": kind} for key, kind in properties.items()}}
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+WEATHER_TOOLS = [
+    _tool("get_weather", city="string", days="integer"),
+    _tool("stop"),
+    _tool("set_code", code="string", on="boolean"),
+]
+
+
+def nested(depth: int) -> JSON:
+    """A number in a list in a list, and so on."""
+    value: JSON = 1
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 def calls_of(value: Any) -> Any:

@@ -7,24 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.matching_parts import WEATHER_TOOLS
 from tests.tables import cases
 
 from tunecheck.calls import MAX_CALLS, MAX_CHARACTERS, MAX_DEPTH, FunctionCall, Reading, bind_positional, canonical_text
 from tunecheck.formats import read_calls, read_python_calls
 
-
-def tool(name: str, **properties: str) -> dict[str, Any]:
-    schema = {"type": "object", "properties": {key: {"type": kind} for key, kind in properties.items()}}
-    return {"type": "function", "function": {"name": name, "parameters": schema}}
-
-
-TOOLS = {
-    "get_weather, stop and set_code": [
-        tool("get_weather", city="string", days="integer"),
-        tool("stop"),
-        tool("set_code", code="string", on="boolean"),
-    ]
-}
+TOOLS = {"get_weather, stop and set_code": WEATHER_TOOLS}
 """Definitions that many lines of the table name."""
 
 

@@ -8,19 +8,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.matching_parts import nested
 from tests.tables import cases
 
 from tunecheck import Fault, MatchEvaluator, verdict
 from tunecheck.plugins import MAX_FAULTS, dumps, fault_titles, loads, read_faults, sentence, title, to_json
 
 FAULT = Fault(code="wrong_argument.other", call="f", path="a.b[0]", expected=None, actual=[1, {"x": "é"}])
-
-
-def nested(depth: int) -> Any:
-    value: Any = 1
-    for _ in range(depth):
-        value = [value]
-    return value
 
 
 def test_a_fault_is_read_back_as_it_was_stored() -> None:

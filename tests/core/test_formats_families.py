@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.matching_parts import WEATHER_TOOLS as TOOLS
 from tests.tables import cases, table
 
 from tunecheck import FunctionCallMatchEvaluator, PluginError, read_calls
@@ -23,17 +24,6 @@ from tunecheck.formats._marks import known_marks
 from tunecheck.pipeline import row_kind_reader
 from tunecheck_bfcl import CallCheckEvaluator
 
-
-def tool(name: str, **properties: str) -> dict[str, Any]:
-    schema = {"type": "object", "properties": {key: {"type": kind} for key, kind in properties.items()}}
-    return {"type": "function", "function": {"name": name, "parameters": schema}}
-
-
-TOOLS = [
-    tool("get_weather", city="string", days="integer"),
-    tool("stop"),
-    tool("set_code", code="string", on="boolean"),
-]
 WEATHER = FunctionCall("get_weather", {"city": "Paris", "days": 3})
 STOP = FunctionCall("stop")
 JSON = '{"city": "Paris", "days": 3}'

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from tests.matching_parts import call, passes
+from tests.matching_parts import call, nested, passes
 
 from tunecheck.calls import FunctionCall
 from tunecheck.calls.matching import MatchPolicy, match_calls
@@ -17,13 +17,6 @@ def numbered(count: int, start: int = 0) -> list[FunctionCall]:
     return [
         call("f", number=number, text=f"text {number}", flag=number % 2 == 0) for number in range(start, start + count)
     ]
-
-
-def nested(depth: int) -> JSON:
-    value: JSON = 1
-    for _ in range(depth):
-        value = [value]
-    return value
 
 
 @pytest.mark.parametrize("ordered", [False, True])
