@@ -242,32 +242,11 @@ def test_a_call_in_a_turn_that_asks_for_none_is_wrong(category: str) -> None:
         assert operation in str(verdict.message)
 
 
-def test_what_is_done_after_the_last_call_of_the_ground_truth_counts() -> None:
-    row = lamp_row(["look()"], [])
-    assert both(row, [steps(LOOK), steps(ON)]) == (VALID, (False, "multi_turn:irrelevance_error"))
-
-
 def test_a_conversation_that_was_ended_by_force_fails_even_in_its_last_turn() -> None:
     row = lamp_row(["switch(on=True)"])
     result = [steps(ON, *[LOOK] * 20)]
     assert both(row, result, episode=Episode.of_columns(forced_quit=True)) == (VALID, FORCED)
     assert both(row, result) == (VALID, VALID)
-
-
-def test_a_result_counts_for_one_call_of_the_ground_truth() -> None:
-    row = lamp_row(["look()"], ["look()"])
-    result = [steps(LOOK), steps(("note", {}))]
-    assert both(row, result) == (VALID, (False, "multi_turn:execution_response_mismatch"))
-    assert both(row, [steps(LOOK, LOOK), steps(("note", {}))]) == (VALID, VALID)
-
-
-def test_an_entry_whose_calls_all_fail_is_not_scored() -> None:
-    result = [steps(("smash", {}))]
-    assert both(lamp_row(["smash()"]), result) == (VALID, (None, "invalid_entry"))
-    assert both(lamp_row(["fly()", "1 +"]), result)[1] == (None, "invalid_entry")
-    assert both(lamp_row(["smash()", "look()"]), [steps(("smash", {}), LOOK)]) == (VALID, VALID)
-    later = [steps(("smash", {})), steps(LOOK)]
-    assert both(lamp_row(["smash()"], ["look()"]), later) == (VALID, VALID)
 
 
 def test_verdicts_have_the_same_fields_whatever_is_wrong() -> None:

@@ -24,6 +24,7 @@ from tests.bfcl_check_parts import (
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import inside
 from tests.tables import cases
+from tests.text_fragments import WITH_NAN
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.episodes import CallMode, GroundTruth, RowVerdict, deviations
@@ -263,18 +264,13 @@ def test_a_log_of_any_shape_says_nothing(log: object, tmp_path: Path) -> None:
     assert verdict.valid
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=10,
-)
 ids = st.sampled_from(["multi_turn_base_0", "simple_python_0", "irrelevance_0", "", "x"])
-columns = {"id": ids | json_values, **dict.fromkeys(("result", "forced_quit", "inference_log"), json_values)}
+columns = {"id": ids | WITH_NAN, **dict.fromkeys(("result", "forced_quit", "inference_log"), WITH_NAN)}
 lines_of_rows = st.fixed_dictionaries({}, optional=columns).map(json.dumps).map(str.encode)
 damaged = st.tuples(lines_of_rows, st.integers(0, 60), st.binary(max_size=3)).map(
     lambda drawn: drawn[0][: drawn[1]] + drawn[2] + drawn[0][drawn[1] :]
 )
-raw_lines = (lines_of_rows | damaged | st.binary(max_size=20) | json_values.map(json.dumps).map(str.encode)).filter(
+raw_lines = (lines_of_rows | damaged | st.binary(max_size=20) | WITH_NAN.map(json.dumps).map(str.encode)).filter(
     lambda line: b"\n" not in line and line.strip() != b""
 )
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.conversation_parts import call, context, had, log_items, said, serving, shelf_row, shelf_workspace
-from tests.core.test_conversation_decoding import HOSTILE, TEXTS, json_values
+from tests.core.test_conversation_decoding import HOSTILE, TEXTS
 from tests.core.test_conversation_hostile import Answering, completions
 from tests.tables import cases
+from tests.text_fragments import WITH_NAN
 
 from tunecheck import ConversationTarget, Row
 from tunecheck.episodes import OwnWording, source_text
@@ -63,20 +64,8 @@ async def test_of_bfcl_s_rows_another_form_is_written_as_the_leaderboard_reads_i
         assert server.requests[1]["messages"][-2] == {"role": "assistant", "content": answer}
 
 
-def test_a_brace_in_a_function_document_is_no_place_to_fill() -> None:
-    prompts = {
-        "PROMPT_TEMPLATE_MAPPING.plaintext": "{persona}{task}|{tool_call_format}|{multiturn_behavior}|"
-        "{available_tools}",
-        "PROMPT_STYLE_TEMPLATES.classic.persona": "P",
-        "PROMPT_STYLE_TEMPLATES.classic.task": "T",
-        "PROMPT_STYLE_TEMPLATES.classic.tool_call_no_tag": "as {output_format}{param_types}",
-        "PROMPT_STYLE_TEMPLATES.classic.multiturn_behavior": "M",
-        "PROMPT_STYLE_TEMPLATES.classic.available_tools": "{format}: {functions}",
-        "OUTPUT_FORMAT_MAPPING.python": "[f()]",
-        "PARAM_TYPE_MAPPING.python": "",
-        "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_PROMPTING": "{functions} added",
-        "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC": "added",
-    }
+@cases("bfcl")
+def test_a_brace_in_a_function_document_is_no_place_to_fill(prompts: dict[str, str]) -> None:
     wording = BfclWording(prompts)
     assert wording.system([{"name": "{task} {0.__class__}"}]) == (
         'PT|as [f()]|M|json: [\n    {\n        "name": "{task} {0.__class__}"\n    }\n]'
@@ -100,7 +89,7 @@ def test_hostile_text_is_decoded_at_once_without_running_anything(
     assert not list(folder.iterdir())
 
 
-@given(json_values, st.booleans())
+@given(WITH_NAN, st.booleans())
 def test_any_value_is_decoded_or_has_a_problem(step: Any, text_mode: bool) -> None:
     texts(step, text_mode=text_mode)
 

@@ -88,15 +88,6 @@ def test_definitions_may_be_openai_tools_and_need_not_say_what_is_required(param
     assert check(result=[{"f": '{"a": "y"}'}], ground_truth=truth, **definitions)["call_check_result"] == "fail"
 
 
-@pytest.mark.parametrize("parameters", [None, {}, {"type": "object"}])
-def test_a_function_without_parameters_can_be_the_right_one(parameters: object) -> None:
-    functions = [{"name": "now", "parameters": parameters}, {"name": "later"}]
-    check = CallCheckEvaluator()
-    for name, result in (("now", "pass"), ("later", "fail")):
-        verdict = check(result=[{name: "{}"}], ground_truth=[{"now": {}}], functions=functions)
-        assert verdict["call_check_result"] == result
-
-
 def test_a_configuration_that_cannot_do_without_a_part_is_no_problem_of_the_data() -> None:
     root = {"tmp": {"type": "directory", "contents": {"a.txt": {"type": "file", "content": "a"}}}}
     row = {

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,25 +43,18 @@ def test_words_decide_without_a_judge() -> None:
     }
 
 
-def test_a_judge_is_asked_where_words_are_not_sure() -> None:
-    row: Any = {"dataset": "Colours", "expected": ["Red"], "responses": ["You like blue and red."]}
-    alone: Any = MemoryEvaluator()(**row)
-    assert alone["memory"] == 0 and "not sure" in alone["memory_reason"] and "--judge" in alone["memory_reason"]
-    asked: Any = MemoryEvaluator(Scripted(says(True)))(**row)
-    assert (asked["memory"], asked["memory_properties"]["by"]) == (1.0, "judge")
-
-
-def test_each_message_to_a_spy_is_asked_about_by_itself() -> None:
-    model = Scripted(says(True), says(False), says(True))
-    row: Any = {
-        "dataset": "Spy Meeting",
-        "expected": [["noon", "midday"], ["orchard"], ["boat", "raft"]],
-        "responses": ["When the sun is high, among apples, with something that floats."],
-    }
-    found = MemoryEvaluator(model)(**row)
-    assert found["memory"] == pytest.approx(2 / 3)
-    asked = [str(request.messages[-1]["content"]) for request in model.requests]
-    assert "noon or midday" in asked[0] and "orchard" in asked[1] and "boat or raft" in asked[2]
+@cases("memory")
+def test_a_row_has_the_score_of_its_words_or_of_its_judge(
+    row: dict[str, Any], right: list[bool] | None, score: float, by: str, reason: list[str], asked: list[list[str]]
+) -> None:
+    """`right` has the judge's answers, null without a judge; `reason` patterns; `asked` parts of each question."""
+    model = Scripted(*map(says, right or ()))
+    found: Any = MemoryEvaluator(None if right is None else model)(**row)
+    assert (found["memory"], found["memory_properties"]["by"]) == (pytest.approx(score), by)
+    assert all(re.search(part, found["memory_reason"]) for part in reason)
+    assert len(model.requests) == len(right or ())
+    for request, parts in zip(model.requests, asked, strict=bool(asked)):
+        assert all(part in str(request.messages[-1]["content"]) for part in parts)
 
 
 def test_without_a_judge_what_needs_one_is_not_applicable() -> None:
@@ -85,47 +79,10 @@ def test_a_judge_is_asked_about_each_question() -> None:
     assert "A grey heron nests there." in first
 
 
-def test_a_question_that_was_never_answered_is_wrong() -> None:
-    model = Scripted(says(True), says(True))
-    found = MemoryEvaluator(model)(**{**RECALL, "expected": ["two sisters", "a grey heron", "c", "d"]})
-    assert found["memory"] == 0.5
-
-
-def test_one_reply_to_everything_is_judged_as_a_whole() -> None:
-    model = Scripted(says(True))
-    found = MemoryEvaluator(model)(**{**RECALL, "responses": ["Two sisters, and a grey heron."]})
-    assert found["memory"] == 1.0
-    assert "two sisters\na grey heron" in str(model.requests[0].messages[-1]["content"])
-
-
 @cases("memory")
 def test_each_sort_of_test_has_its_prompt(dataset: str, prompt: str) -> None:
     found: Any = MemoryEvaluator(Scripted(says(True)))(dataset=dataset, expected=["x"], responses=["x"])
     assert found["memory_properties"]["prompt"] == prompt
-
-
-def test_points_are_scored_as_they_were_counted() -> None:
-    found: Any = MemoryEvaluator()(
-        dataset="Restaurant", expected=[], responses=[], points={"points": 3, "most": 5}, reasons=["ordered", "noticed"]
-    )
-    assert found["memory"] == 0.6
-    assert found["memory_reason"] == "ordered; noticed"
-    assert found["memory_properties"]["by"] == "points"
-
-
-def test_the_score_of_somebodys_own_kind_is_taken() -> None:
-    found: Any = MemoryEvaluator()(dataset="Haiku", expected=["x"], responses=["y"], own_score=0.75)
-    assert (found["memory"], found["memory_properties"]["by"]) == (0.75, "rules")
-
-
-def test_where_the_rules_of_somebodys_own_kind_are_not_sure_a_judge_is_asked() -> None:
-    row: Any = {"dataset": "Haiku", "expected": ["x"], "responses": ["y"], "own_score": 0.75, "own_sure": False}
-    alone: Any = MemoryEvaluator()(**row)
-    assert alone["memory"] == 0.75 and "--judge" in alone["memory_reason"]
-    asked: Any = MemoryEvaluator(Scripted(says(False)))(**row)
-    assert (asked["memory"], asked["memory_properties"]["by"]) == (0.0, "judge")
-    sure: Any = MemoryEvaluator(Scripted())(**row | {"own_sure": True})
-    assert (sure["memory"], sure["memory_properties"]["by"]) == (0.75, "rules")
 
 
 def test_columns_may_be_json_text_as_csv_files_have_them() -> None:

@@ -20,7 +20,7 @@ from tests.memory_scoring_parts import score_by_words
 from tests.tables import cases
 
 from tunecheck import ConfigurationError
-from tunecheck.plugins import JSON, discover
+from tunecheck.plugins import discover
 from tunecheck_memory import FinishedTest, Jokes, MemoryTest, ProspectiveMemory, Scene, find_kind
 from tunecheck_memory._kinds.scripts import read_words
 from tunecheck_memory._kinds.spy_meeting import spy_words
@@ -352,40 +352,6 @@ def test_there_are_many_hundreds_of_different_ones_of_all_sorts() -> None:
 # -- arguments of data sets: each is checked where the configuration says it, with an error that says what may stand
 
 
-DEFAULTS: dict[str, dict[str, JSON]] = {
-    "colours": {"colour_changes": 3},
-    "names": {"name_changes": 3},
-    "name_list": {"name_changes": 3},
-    "shopping": {"item_changes": 3},
-    "locations": {"known_locations": 5},
-    "locations_directions": {"known_locations": 5},
-    "jokes": {"jokes_told": 3, "minutes_low": 30, "minutes_high": 240},
-    "sallyanne": {"question_type": "any"},
-    "kv": {"num_kv_pairs": 140},
-    "trigger_response": {"trigger_activations": 3},
-    "chapterbreak": {"split": "all", "max_message_size": 1024},
-    "delayed_recall": {},
-    "instruction_recall": {},
-    "how_to_think": {},
-    "prospective_memory": {},
-    "conflicting_personal_info": {},
-    "spy_meeting": {},
-    "restaurant": {},
-}
-"""The published benchmark's arguments and their defaults."""
-
-
-@pytest.mark.parametrize("name", DEFAULTS)
-def test_a_kind_has_the_published_arguments_with_their_defaults(name: str) -> None:
-    assert dict(find_kind(name).arguments) == DEFAULTS[name]
-    assert set(find_kind(name).argument_names()) == set(DEFAULTS[name])
-
-
-def test_every_kind_that_is_there_is_one_of_the_eighteen() -> None:
-    assert {plugin.name for plugin in discover("memory")} >= set(DEFAULTS)
-    assert len(DEFAULTS) == 18
-
-
 @cases("memory")
 def test_what_cannot_be_is_refused_with_what_can(name: str, argument: str, value: Any, may_be: str) -> None:
     with pytest.raises(ConfigurationError) as error:
@@ -399,7 +365,10 @@ values: st.SearchStrategy[Any] = st.one_of(
 )
 
 
-@given(st.sampled_from([(name, argument) for name, own in DEFAULTS.items() for argument in own]), values)
+ARGUMENTS = [(each.name, name) for each in discover("memory") for name in find_kind(each.name).argument_names()]
+
+
+@given(st.sampled_from(ARGUMENTS), values)
 def test_any_value_is_taken_or_refused_in_one_line(which: tuple[str, str], value: Any) -> None:
     name, argument = which
     try:

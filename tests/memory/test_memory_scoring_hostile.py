@@ -9,6 +9,7 @@ from checks.goodai_rescore import rescore_row
 from checks.goodai_rules import score_as_benchmark
 from hypothesis import given, strategies as st
 from tests.memory_scoring_parts import ROUTE, told
+from tests.text_fragments import WITH_NAN
 
 from tunecheck_memory import FinishedTest, Score, judge_by_words
 
@@ -30,12 +31,6 @@ PIECES = (
     "due to the in ", "the umbrella hangs there ",
 )  # fmt: skip
 
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
-    max_leaves=10,
-)
-
 
 def is_sound(found: object) -> bool:
     return not isinstance(found, Score) or 0 <= found.score <= 1
@@ -43,7 +38,7 @@ def is_sound(found: object) -> bool:
 
 @given(
     st.sampled_from(TITLES) | st.text(max_size=20),
-    st.lists(JSON_VALUES, max_size=4),
+    st.lists(WITH_NAN, max_size=4),
     st.lists(st.text(max_size=200), max_size=4),
 )
 def test_any_expectation_and_any_replies_have_a_score_or_a_reason(
@@ -56,7 +51,7 @@ def test_any_expectation_and_any_replies_have_a_score_or_a_reason(
 
 @given(
     st.dictionaries(
-        st.sampled_from(("dataset", "expected", "responses", "args", "script", "log_from_question")), JSON_VALUES
+        st.sampled_from(("dataset", "expected", "responses", "args", "script", "log_from_question")), WITH_NAN
     )
 )
 def test_any_row_is_rescored(row: dict[str, Any]) -> None:
