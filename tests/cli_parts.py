@@ -157,6 +157,11 @@ def inside(folder: Path, *arguments: str, **more: str) -> Said:
     return Said(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
 
 
+def outside_code(page: str) -> str:
+    """A Markdown page without its code spans: a run of backticks up to the next run of as many (CommonMark 6.1)."""
+    return re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", page)
+
+
 def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> Said:
     """Run a command in this process, in the current folder."""
     capsys.readouterr()

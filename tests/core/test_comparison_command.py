@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import ROOT, Command, Said, environment, here, inside
+from tests.cli_parts import ROOT, Command, Said, environment, here, inside, outside_code
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 
 from tunecheck.views._files import code
@@ -140,7 +140,7 @@ def test_what_comes_from_data_stands_in_code_spans_in_markdown(tmp_path: Path, c
         rows = [row(n, verdict("match", passed, None if passed else HOSTILE)) for n in range(9)]
         write_run(tmp_path, side, rows, declares("match"))
     compared("base", "new", "--markdown", "c.md")
-    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", (tmp_path / "c.md").read_text())
+    outside = outside_code((tmp_path / "c.md").read_text())
     for sign in ("<img", "@everyone", "](http", "**b**", "# head"):
         assert sign not in outside
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.cli_parts import Said, call, here, replay, rows, workspace
+from tests.cli_parts import Said, call, here, outside_code, replay, rows, workspace
 
 from tunecheck.cli._evaluate.summary import RunPage, run_view
 from tunecheck.cli._gates import GateOutcome
@@ -129,28 +129,9 @@ def test_both_files_are_written_when_a_gate_is_not_met(evaluated: Evaluated, tmp
 def test_nothing_that_a_model_says_acts_in_the_markdown(evaluated: Evaluated, tmp_path: Path) -> None:
     wrong = call(people=2, name="book`` <img src=x> | @everyone ![a](http://evil.example)")
     evaluated(*FILES, r0=wrong)
-    page = (tmp_path / "out.md").read_text("utf-8")
-    outside = "".join(without_code(line) + "\n" for line in page.splitlines())
+    outside = outside_code((tmp_path / "out.md").read_text("utf-8"))
     for mark in ("<", "@", "![", "evil", "]("):
         assert mark not in outside
-
-
-def without_code(line: str) -> str:
-    """The line without its code spans: a run of backticks up to the next run of as many (CommonMark 6.1)."""
-    kept, at = "", 0
-    while at < len(line):
-        if line[at] != "`":
-            kept, at = kept + line[at], at + 1
-            continue
-        size = len(line[at:]) - len(line[at:].lstrip("`"))
-        end = at + size
-        while end < len(line):
-            run = len(line[end:]) - len(line[end:].lstrip("`"))
-            if run == size:
-                break
-            end += max(run, 1)
-        at = end + size if end < len(line) else at + size
-    return kept
 
 
 @pytest.mark.parametrize("option", ["--junit", "--markdown"])
