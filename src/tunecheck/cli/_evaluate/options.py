@@ -42,7 +42,9 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, GateOptions, ClusterOptions, 
 
     run: str | None = argument("A finished run: name, id, beginning of an id, folder, or last.", "RUN")
     evaluators: list[str] | None = option("Evaluators; default: the data set's or RUN's.", "A,B", SCORING, names=True)
-    primary: str | None = option("Metric that decides; default: the data's, else match.", "M", SCORING)
+    primary: str | None = option(
+        "Metric that decides; default: the data's, else match (rows with calls), else the first.", "M", SCORING
+    )
     calls: str | None = option(
         "Calls that count. strict: the API's tool_calls (default where tools were sent); lenient: those in text, too.",
         "strict|lenient",
@@ -70,7 +72,7 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions):
     endpoint: str | None = option("Endpoint to evaluate, or several as a,b.", "FILE", _DATA, acts="asks")
     response_column: str | None = option("Score the answers in this column.", "COLUMN", _DATA)
     limit: int | None = option("Use only the first N rows.", "N", _DATA, least=1)
-    number_ids: bool = flag("Accept repeated ids: row 7's becomes ID@7.", _DATA)
+    number_ids: bool = flag("Accept repeated ids: line 7's becomes ID@7.", _DATA)
     repeat: int | None = option(
         "Run each row K times; adds pass@k and pass^k.", "K", _DATA, least=1, most=1_000, acts="speeds"
     )
