@@ -37,6 +37,12 @@ def stopped(results: Path, base: Path) -> EvaluationResult:
     return decide(Model(0.9), results, base)
 
 
+def stopping(folder: Path, data: object, base: object, **more: Any) -> EvaluationResult:
+    """A run of a model that is right on nine of ten rows, until it is shown to be better than the base."""
+    until = {"better_than": base, "until_decided": True}
+    return run(folder, data, **{"target": Model(0.9), "evaluators": {"right": right}, **until, **more})
+
+
 def journal(result: EvaluationResult, kind: str) -> list[Any]:
     return [record for record in strict_lines(result.run_dir / "journal.jsonl") if record["k"] == kind]
 
@@ -143,9 +149,7 @@ def test_rows_that_belong_together_are_asked_together(results: Path) -> None:
     data.write_text("".join(f"{row}\n".replace("'", '"') for row in rows))
     data.with_suffix(".yaml").write_text("cluster: talk\n")
     before = run(results.parent, data, target=Model(0.5, seed=1), evaluators={"right": right})
-    found = run(
-        results.parent, data, target=Model(0.9), evaluators={"right": right}, better_than=before, until_decided=True
-    )
+    found = stopping(results.parent, data, before)
     assert found.decision is not None
     talks = column(found, "inputs.talk")
     assert all(talks.count(talk) == 3 for talk in talks)
@@ -159,10 +163,7 @@ def test_rows_that_are_answered_one_after_another_are_asked_in_their_order(resul
     data.with_suffix(".yaml").write_text("group_key: talk\n")
     before = run(results.parent, data, target=Model(0.5, seed=1), evaluators={"right": right})
     model = Model(0.9)
-    found = run(
-        results.parent, data, target=model, evaluators={"right": right}, better_than=before, until_decided=True,
-        cluster="none",
-    )  # fmt: skip
+    found = stopping(results.parent, data, before, target=model, cluster="none")
     talks = column(found, "inputs.talk")
     assert all(talks.count(talk) == 3 for talk in talks)
     asked = {talk: [index for index in model.asked if index // 3 == talk] for talk in talks}
@@ -172,7 +173,7 @@ def test_rows_that_are_answered_one_after_another_are_asked_in_their_order(resul
 def test_recorded_answers_are_judged_until_they_are_decided(results: Path) -> None:
     rows = [{**row, "response": "right"} for row in ROWS]
     before = run(results.parent, rows, evaluators={"right": lambda response: right("wrong")})
-    found = run(results.parent, rows, evaluators={"right": right}, better_than=before, until_decided=True)
+    found = stopping(results.parent, rows, before, target=None)
     assert found.decision is not None
     assert found.decision.outcome == "better"
     assert (found.decision.asked_beyond, found.decision.not_asked) == (0, len(ROWS) - found.decision.rows)
@@ -181,13 +182,7 @@ def test_recorded_answers_are_judged_until_they_are_decided(results: Path) -> No
 def test_a_column_whose_values_repeat_is_found_unless_rows_are_said_to_be_independent(results: Path) -> None:
     rows = [{**row, "scene_id": f"s{number // 3}", "id": f"s{number}"} for number, row in enumerate(ROWS)]
     before = run(results.parent, rows, target=Model(0.5, seed=1), evaluators={"right": right})
-    found, none = (
-        run(
-            results.parent, rows, target=Model(0.9), evaluators={"right": right}, better_than=before,
-            until_decided=True, cluster=cluster,
-        ).decision
-        for cluster in (None, "none")
-    )  # fmt: skip
+    found, none = (stopping(results.parent, rows, before, cluster=cluster).decision for cluster in (None, "none"))
     assert found is not None
     assert none is not None
     assert found.metrics[0].pairs == found.rows / 3
@@ -199,10 +194,7 @@ def test_trials_of_a_row_are_asked_together_and_count_as_one(results: Path, base
         right_on = Model(0.9)._right
         return lambda n: "right" if right_on[n] else "wrong"
 
-    found = run(
-        results.parent, ROWS, target=model(), evaluators={"right": right}, repeat=2, better_than=base,
-        until_decided=True, concurrency=4,
-    )  # fmt: skip
+    found = stopping(results.parent, ROWS, base, target=model(), repeat=2, concurrency=4)
     sources = column(found, "inputs.source_id")
     assert all(sources.count(source) == 2 for source in sources)
     assert found.decision is not None
@@ -215,7 +207,7 @@ def test_rows_with_an_error_decide_nothing(results: Path, base: Path) -> None:
             raise ValueError("no answer")
         return "right"
 
-    found = run(results.parent, ROWS, target=failing, evaluators={"right": right}, better_than=base, until_decided=True)
+    found = stopping(results.parent, ROWS, base, target=failing)
     assert found.decision is not None
     assert found.decision.outcome == "better"
     assert found.decision.metrics[0].pairs == metrics_of(found)["right.scored_count"] < found.decision.rows
@@ -231,10 +223,7 @@ def test_metrics_by_group_are_those_of_the_rows_that_count(results: Path, base: 
         def __aggregate__(self, rows: list[dict[str, object]]) -> dict[str, float]:
             return {"seen": len(rows)}
 
-    found = run(
-        results.parent, ROWS, target=Model(0.9), evaluators={"right": Counting()}, better_than=base, until_decided=True,
-        group_by="half",
-    )  # fmt: skip
+    found = stopping(results.parent, ROWS, base, evaluators={"right": Counting()}, group_by="half")
     halves = column(found, "inputs.half")
     for half in "ab":
         by_half = found.by_group["half"][half]
@@ -294,24 +283,19 @@ def test_arguments_that_do_not_go_together_are_refused(tmp_path: Path, arguments
 
 def test_data_that_can_be_read_only_once_have_no_random_order(tmp_path: Path, base: Path) -> None:
     with pytest.raises(ConfigurationError, match="random order"):
-        run(tmp_path, iter(ROWS), target=Model(1), evaluators={"right": right}, better_than=base, until_decided=True)
+        stopping(tmp_path, iter(ROWS), base)
 
 
 def test_a_figure_over_the_whole_run_decides_nothing(tmp_path: Path, base: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"no metric 'right\.v3_overall'"):
-        run(
-            tmp_path, ROWS, target=Model(1), evaluators={"right": right}, better_than=base, until_decided=True,
-            decide_on="right.v3_overall",
-        )  # fmt: skip
+        stopping(tmp_path, ROWS, base, decide_on="right.v3_overall")
 
 
 def test_a_metric_without_a_declared_range_decides_nothing(tmp_path: Path) -> None:
-    before = run(tmp_path, ROWS, target=Model(0.5), evaluators={"length": lambda response: len(response) / 7})
+    evaluators = {"length": lambda response: len(response) / 7}
+    before = run(tmp_path, ROWS, target=Model(0.5), evaluators=evaluators)
     with pytest.raises(ConfigurationError, match="needs the lowest and highest value of"):
-        run(
-            tmp_path, ROWS, target=Model(1), evaluators={"length": lambda response: len(response) / 7},
-            better_than=before, until_decided=True,
-        )  # fmt: skip
+        stopping(tmp_path, ROWS, before, evaluators=evaluators)
 
 
 def test_a_score_outside_of_its_declared_range_ends_the_run(tmp_path: Path) -> None:
@@ -331,7 +315,4 @@ def test_a_score_outside_of_its_declared_range_ends_the_run(tmp_path: Path) -> N
 
     before = run(tmp_path, ROWS[:20], target=Model(0.5), evaluators={"graded": Graded(0.5)})
     with pytest.raises(RunError, match="outside its declared range"):
-        run(
-            tmp_path, ROWS[:20], target=Model(0.5), evaluators={"graded": Graded(1.5)}, better_than=before,
-            until_decided=True,
-        )  # fmt: skip
+        stopping(tmp_path, ROWS[:20], before, evaluators={"graded": Graded(1.5)})

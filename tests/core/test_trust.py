@@ -16,6 +16,7 @@ import pytest
 from tests.cli_parts import ROOT, SIDECAR, Said, environment, inside, process, replay, rows, workspace, write_lines
 from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.platforms import posix_only
+from tests.tables import cases
 
 from tunecheck.plugins import load_file
 from tunecheck.prompts import load_prompt
@@ -121,26 +122,21 @@ def as_typed(error: str) -> list[str]:
 # -- a sidecar's target
 
 
-@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
-@pytest.mark.parametrize("target", ["evil.yaml", "{elsewhere}/evil.yaml"])
-def test_a_sidecar_elsewhere_names_no_endpoint(
-    home: Path, elsewhere: Path, ran: Path, target: str, dry: tuple[str, ...]
+@cases("others")
+def test_what_a_file_names_runs_no_code_that_it_may_not_name(
+    home: Path, elsewhere: Path, ran: Path, files: dict[str, str], words: str, code: int, err: list[str]
 ) -> None:
-    (elsewhere / "data.yaml").write_text(SIDECAR + f"target: {target.format(elsewhere=elsewhere)}\n", "utf-8")
+    """`evil.yaml` lies elsewhere, in two folders of the workspace, and behind a link in the workspace itself."""
+    for folder in ("datasets", "endpoints"):
+        runs_code(home / folder / "evil.yaml", ran)
     (home / "evil.yaml").symlink_to(elsewhere / "evil.yaml")
-    done = evaluated(home, "--dataset", str(elsewhere / "data.jsonl"), *dry)
-    assert done.code == 2
-    assert f"--trust {elsewhere / 'evil.yaml'}" in done.err
-    assert "tunecheck trust" in done.err
-    assert not ran.exists()
-
-
-def test_a_workspaces_sidecar_names_no_endpoint_beyond_its_folder(home: Path, elsewhere: Path, ran: Path) -> None:
-    runs_code(home / "datasets" / "evil.yaml", ran)
-    for target in (f"{elsewhere}/evil.yaml", "datasets/evil.yaml", "endpoints/../datasets/evil.yaml"):
-        (home / "datasets" / "small.yaml").write_text(SIDECAR + f"target: {target}\n", "utf-8")
-        done = evaluated(home, "--dataset", "small.jsonl")
-        assert (done.code, ran.exists()) == (2, False)
+    for name, text in files.items():
+        filled = text.replace("{elsewhere}", str(elsewhere)).replace("SIDECAR", SIDECAR)
+        (home / name.format(elsewhere=elsewhere)).write_text(filled, "utf-8")
+    done = evaluated(home, *words.format(elsewhere=elsewhere).split())
+    assert (done.code, ran.exists()) == (code, False), done
+    assert [part for each in err if (part := each.format(elsewhere=elsewhere)) not in done.err] == []
+    assert code or "--" not in done.err
 
 
 def test_a_sidecar_of_the_workspace_names_no_endpoint_that_runs_code(home: Path, ran: Path) -> None:
@@ -150,12 +146,6 @@ def test_a_sidecar_of_the_workspace_names_no_endpoint_that_runs_code(home: Path,
     assert (refused.code, ran.exists()) == (2, False)
     assert evaluated(home, "--dataset", "small.jsonl", "--endpoint", "evil").code == 0
     assert ran.exists()
-
-
-def test_a_default_endpoint_that_nobody_named_runs_no_code(home: Path, ran: Path) -> None:
-    runs_code(home / "endpoints" / "simulated.yaml", ran)
-    assert evaluated(home, "--dataset", "small.jsonl").code == 2
-    assert not ran.exists()
 
 
 @pytest.mark.parametrize(
@@ -287,17 +277,6 @@ def test_what_is_trusted_is_trusted_until_it_changes(home: Path, elsewhere: Path
         file.write("# changed\n")
     assert afresh(home, *arguments, **own).code == 2
     assert not ran.exists()
-
-
-def test_a_path_to_be_trusted_has_to_be_there(home: Path) -> None:
-    done = evaluated(home, "--dataset", "small.jsonl", "--trust", "nowhere")
-    assert done.code == 2
-    assert "there is no such file or folder" in done.err
-
-
-def test_a_configuration_file_trusts_nothing(home: Path, elsewhere: Path) -> None:
-    (home / "eval.yaml").write_text(f"dataset: small.jsonl\ntrust: [{elsewhere}]\n", "utf-8")
-    assert "trust" in evaluated(home, "--config", "eval.yaml").err
 
 
 # -- the first time
@@ -576,19 +555,6 @@ def test_a_configuration_elsewhere_does_not_act(home: Path, elsewhere: Path, ran
     assert not {"it.xml", "results"} & {path.name for path in elsewhere.iterdir()}
     config.write_text(f"dataset: small.jsonl\nendpoint: {elsewhere}/evil.yaml\n", "utf-8")
     assert evaluated(home, "--config", str(config), "--trust", str(config)).code == 0
-
-
-@pytest.mark.parametrize(
-    ("option", "usual", "more"), [("concurrency", 10, 11), ("repeat", 1, 2), ("evaluator_timeout", 600, 601)]
-)
-def test_a_configuration_elsewhere_raises_no_number_above_its_default(
-    home: Path, elsewhere: Path, option: str, usual: int, more: int
-) -> None:
-    config, flag = elsewhere / "eval.yaml", f"--{option.replace('_', '-')}"
-    for value, code in ((usual, 0), (more, 2)):
-        config.write_text(f"dataset: small.jsonl\n{option}: {value}\n", "utf-8")
-        done = evaluated(home, "--config", str(config))
-        assert (done.code, flag in done.err) == (code, code == 2)
 
 
 def test_a_configuration_of_the_workspace_is_as_good_as_typed(home: Path, elsewhere: Path, ran: Path) -> None:
