@@ -15,7 +15,7 @@ from tunecheck import ConfigurationError, ContentFilterError, ReplyError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, OpenAIEndpoint, Usage, load_endpoint
 from tunecheck.plugins import JSON
 from tunecheck_memory import Outcome
-from tunecheck_memory._agents import MAX_REPLY_CHARACTERS, MESSAGE_TOKENS, EndpointAgent, Window, agent_for
+from tunecheck_memory._agents import MAX_REPLY_CHARACTERS, MESSAGE_TOKENS, EndpointAgent, Window
 
 WORDS = st.text(alphabet="ab ", max_size=60)
 TALK = st.lists(st.tuples(WORDS, WORDS), max_size=30)
@@ -247,12 +247,3 @@ async def test_a_template_can_send_the_time_in_the_body() -> None:
     }
     assert server.requests[1].json() == {"chat": [{"role": "user", "content": "without"}], "say": "it is "}
     assert "tunecheck-time" not in server.requests[1].headers
-
-
-# -- which agent ------------------------------------------------------------------------------------------------------
-
-
-def test_an_endpoint_with_a_memory_has_no_window_of_ours() -> None:
-    remembering = load_endpoint({"kind": "memory_agent", "url": "http://127.0.0.1:1"}, name="mine")
-    with pytest.raises(ConfigurationError, match="endpoint 'mine' keeps the conversation itself"):
-        agent_for(remembering, Words(), conversation="c", max_prompt_size=5)

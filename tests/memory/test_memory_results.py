@@ -3,12 +3,14 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from checks.goodai_run import read_log
 from msgspec import to_builtins
 from tests.memory_session_parts import Had, have, joined_tests, some_settings, some_tests
 from tests.pipeline_parts import strict_json, strict_lines
+from tests.tables import cases
 
 from tunecheck_memory import Outcome, Send, write_definitions
 from tunecheck_memory._clock import START_US
@@ -26,8 +28,8 @@ def state_of(*exchanges: tuple[str, str, float | None, bool]) -> SessionState:
     return state
 
 
-def scored(title: str, *scores: float | None, tokens: int = 100) -> list[Scored]:
-    return [Scored(title, 1, score, tokens) for score in scores]
+def scored(title: str, *scores: float) -> list[Scored]:
+    return [Scored(title, 1, score, 100) for score in scores]
 
 
 # -- figures, by hand
@@ -40,42 +42,15 @@ def test_deviations_are_those_of_a_population() -> None:
     assert figures.std == pytest.approx(0.5 + math.sqrt(0.08 / 3))
 
 
-def test_tests_without_a_score_are_counted_and_do_not_lower_any_mean() -> None:
-    figures = run_figures([*scored("Colours", 1.0, None), *scored("Locations", None)], [])
-    assert [(each.tests, each.scored, each.mean) for each in figures.datasets.values()] == [(2, 1, 1.0), (1, 0, None)]
-    assert (figures.score, figures.max_score) == (1.0, 1)
-
-
-def test_the_span_is_that_of_tests_with_the_full_score() -> None:
-    tests = [
-        *scored("Colours", 1.0, tokens=100),
-        *scored("Colours", 1.0, tokens=300),
-        *scored("Jokes", 0.9, tokens=900),
-    ]
-    figures = run_figures(tests, [])
-    assert (figures.memory_span, figures.longest_span) == (200, 900)
-
-
-def test_speed_leaves_out_ready_made_replies_and_those_nobody_timed() -> None:
-    state = state_of(("q", "a b c d", 1000.0, False), ("q", "ready made reply", 0.1, True), ("q", "x y", None, False))
-    figures = run_figures([], [state])
-    assert figures.tokens_per_second == pytest.approx(4.0)
-    assert figures.verbosity == 4 + 3 + 2
-
-
-def test_several_conversations_are_averaged() -> None:
-    figures = run_figures(
-        [], [state_of(("a b", "c", 1.0, False)), state_of(("a b", "c d e", 1.0, False), ("f", "g", 1.0, False))]
-    )
-    assert (figures.sessions, figures.messages, figures.tokens, figures.verbosity) == (2, 1.5, 5.0, 2.5)
-    assert figures.fillers == 1.5
-
-
-def test_a_run_without_any_test_has_figures_of_nothing() -> None:
-    figures = run_figures([], [])
-    assert (figures.score, figures.max_score) == (0, 0)
-    assert (figures.accuracy, figures.memory_span, figures.tokens_per_second) == (None, None, None)
-    json.dumps(to_builtins(figures), allow_nan=False)
+@cases("memory")
+def test_the_figures_of_a_run_are_those_of_its_tests_and_conversations(
+    tests: list[Any], sessions: list[Any], figures: dict[str, float | None], datasets: list[Any] | None
+) -> None:
+    found = run_figures([Scored(title, 1, *test) for title, *test in tests], [state_of(*each) for each in sessions])
+    assert {name: getattr(found, name) for name in figures} == figures
+    if datasets is not None:
+        assert [[each.tests, each.scored, each.mean] for each in found.datasets.values()] == datasets
+    json.dumps(to_builtins(found), allow_nan=False)
 
 
 def test_the_figures_of_recorded_runs_are_those_that_the_benchmark_reports(shared_data: Path) -> None:
