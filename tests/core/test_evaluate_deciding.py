@@ -291,6 +291,12 @@ def test_a_figure_over_the_whole_run_decides_nothing(tmp_path: Path, base: Path)
         stopping(tmp_path, ROWS, base, decide_on="right.v3_overall")
 
 
+def test_a_margin_over_the_whole_range_of_a_metric_is_refused(tmp_path: Path, base: Path) -> None:
+    asked: dict[str, Any] = {"no_worse_than": base, "margin": 1.0, "until_decided": True}
+    with pytest.raises(ConfigurationError, match="the margin 1 covers the whole range of right"):
+        run(tmp_path, ROWS, target=Model(1), evaluators={"right": right}, **asked)
+
+
 def test_a_metric_without_a_declared_range_decides_nothing(tmp_path: Path) -> None:
     evaluators = {"length": lambda response: len(response) / 7}
     before = run(tmp_path, ROWS, target=Model(0.5), evaluators=evaluators)
