@@ -145,8 +145,9 @@ def _main_cause(failures: Failures, causes: Sequence[str], other: FailureGroup |
     error = "" if told is None else f" ({clean(_OWN_ERROR.sub('', told), 200)})"
     side = ", a problem of serving" if cause.side == "serving" else ""
     example = f"{first.rows:,} of {plural(failed, 'failed row')}, e.g. {clean(first.example, 60)}{side}"
-    advice = f"{cause.advice[:1].upper()}{cause.advice[1:]}"
-    return f"Main cause of failures: {clean(cause.title, 100)}, {example}{error}. {advice}{'.' * (advice[-1:] != '?')}"
+    end = "" if cause.advice.endswith("?") else "."
+    advice = f"{cause.advice[:1].upper()}{cause.advice[1:]}{end}"
+    return f"Main cause of failures: {clean(cause.title, 100)}, {example}{error}. {advice}"
 
 
 def _next_step(run: Run, manifest: RunFile, summary: Metrics, causes: Sequence[str]) -> tuple[list[str], str, bool]:
