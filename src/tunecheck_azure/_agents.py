@@ -31,10 +31,12 @@ _BUILT_IN = frozenset(
 class IntentResolutionEvaluator(AzureJudge):
     """A judge of how well an agent understood and met the user's intent, from 1 to 5."""
 
+    metric = "intent_resolution"
     accounts_for_skipped = False
     ways = (("query", "response", "tool_definitions"),)
     optional = frozenset({"tool_definitions"})
     required = ("query", "response")
+    error_target = ErrorTarget.INTENT_RESOLUTION_EVALUATOR
     bounded = True
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
@@ -45,10 +47,12 @@ class IntentResolutionEvaluator(AzureJudge):
 class TaskAdherenceEvaluator(AzureJudge):
     """A judge of an agent's adherence to its task and instructions: 0 or 1."""
 
+    metric = "task_adherence"
     accounts_for_skipped = False
     ways = (("query", "response", "tool_definitions"),)
     optional = frozenset({"tool_definitions"})
     required = ("query", "response")
+    error_target = ErrorTarget.TASK_ADHERENCE_EVALUATOR
     metrics = (Metric("task_adherence", kind="binary"),)
     cutoff = 1.0
 
@@ -73,11 +77,13 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     may replace `tool_calls`.
     """
 
+    metric = "tool_call_accuracy"
     judges_replies = False
     accounts_for_skipped = False
     bounded = True
     score_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
     ways = (("query", "tool_definitions", "tool_calls", "response"),)
+    error_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
 
     def _check(self, inputs: Inputs) -> None:
         """Refuse inputs that lack a query, definitions, or both a response and calls in Azure's format."""

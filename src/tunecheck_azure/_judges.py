@@ -17,7 +17,7 @@ from typing import ClassVar
 from tunecheck import JudgeOutput, Metric, PromptyEvaluator
 from tunecheck.endpoints import DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators import Judgement, ModelConfig, input_text, none_if_nan, tokens_of
-from tunecheck.plugins import JSON, Verdict, is_shipped, plain
+from tunecheck.plugins import JSON, Verdict, plain
 from tunecheck.prompts import shipped_prompt
 from tunecheck_azure._calling import PER_TURN, AzureEvaluator, Inputs, over_turns
 from tunecheck_azure._exceptions import (
@@ -159,12 +159,12 @@ class AzureJudge(AzureEvaluator):
         self._parameters = _REASONING if self._is_reasoning_model else {}
 
     def __init_subclass__(cls) -> None:
-        """Name the metric and the target of errors of one of Tunecheck's judges after its class."""
+        """Declare the class's metric, with scores from 1 to 5 unless the class declares others."""
         super().__init_subclass__()
-        if is_shipped(cls.__module__):
-            cls.metric = cls.primary = cls._result_key = cls.id.rpartition("/")[2]
-            cls.metrics = (Metric(cls.metric, range=(1, 5)),)
-            cls.error_target = vars(cls).get("error_target") or ErrorTarget(cls.__name__)
+        if "metric" in vars(cls):
+            cls.primary = cls._result_key = cls.metric
+            if "metrics" not in vars(cls):
+                cls.metrics = (Metric(cls.metric, range=(1, 5)),)
 
     @cached_property
     def _asked(self) -> _PromptJudge:
@@ -295,33 +295,41 @@ def _is_intermediate(response: object) -> bool:
 class CoherenceEvaluator(AzureJudge):
     """A judge of how coherently the response presents its ideas, from 1 to 5."""
 
+    metric = "coherence"
     ways = (("query", "response"),)
     required = ("query", "response")
+    error_target = ErrorTarget.COHERENCE_EVALUATOR
 
 
 class FluencyEvaluator(AzureJudge):
     """A judge of how well the response is written, from 1 to 5."""
 
+    metric = "fluency"
     takes_messages = True
     ways = (("response",),)
     required = ("response",)
+    error_target = ErrorTarget.FLUENCY_EVALUATOR
 
 
 class RelevanceEvaluator(AzureJudge):
     """A judge of how well the response answers the query, from 1 to 5, with Tunecheck's prompt."""
 
+    metric = "relevance"
     own_prompt = True
     takes_messages = True
     ways = (("query", "response"),)
     required = ("query", "response")
+    error_target = ErrorTarget.RELEVANCE_EVALUATOR
 
 
 class GroundednessEvaluator(AzureJudge):
     """A judge of how well the context supports the response, from 1 to 5, with Tunecheck's prompt."""
 
+    metric = "groundedness"
     own_prompt = True
     ways = (("query", "response", "context"), ("response", "context"), ("query", "response"))
     required = ("response",)
+    error_target = ErrorTarget.GROUNDEDNESS_EVALUATOR
     refused_tools = frozenset(
         "azure_ai_search azure_fabric bing_custom_search bing_grounding browser_automation code_interpreter_call "
         "computer_call openapi_call sharepoint_grounding web_search".split()
@@ -363,8 +371,10 @@ class GroundednessEvaluator(AzureJudge):
 class SimilarityEvaluator(AzureJudge):
     """A judge of how similar in meaning the response and the ground truth are, from 1 to 5."""
 
+    metric = "similarity"
     takes_messages = True
     ways = (("query", "response", "ground_truth"),)
+    error_target = ErrorTarget.SIMILARITY_EVALUATOR
 
     def _incomplete(self, single: Inputs) -> EvaluationException:
         """Return the error for missing inputs, which names the first of them."""
@@ -376,13 +386,16 @@ class SimilarityEvaluator(AzureJudge):
 class RetrievalEvaluator(AzureJudge):
     """A judge of how relevant the retrieved context is to the query, from 1 to 5."""
 
+    metric = "retrieval"
     takes_messages = True
     ways = (("query", "context"),)
+    error_target = ErrorTarget.RETRIEVAL_EVALUATOR
 
 
 class ResponseCompletenessEvaluator(AzureJudge):
     """A judge of how much of the ground truth the response contains, from 1 to 5."""
 
+    metric = "response_completeness"
     accounts_for_skipped = False
     takes_messages = True
     ways = (("response", "ground_truth"),)
