@@ -242,7 +242,7 @@ def test_the_best_of_several_runs_is_shown_with_its_expected_optimism(tmp_path: 
     assert found.optimism is not None
     assert found.optimism == pytest.approx(0.042, abs=0.005)
     assert (
-        f"if 8 runs are equal, the best looks {100 * found.optimism:.1f} points too good on average"
+        f"if all 8 runs are equal, chance makes the best look {100 * found.optimism:.1f} points better on average"
         in found.decision.because
     )
     assert compare(*runs).decision == found.decision

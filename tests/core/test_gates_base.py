@@ -216,7 +216,7 @@ def test_errors_fail_the_gate_too(tunecheck: Tunecheck, tmp_path: Path) -> None:
     said = tunecheck(*evaluate(*no_worse("last"), "--json"))
     assert said.code == 3
     assert [gate["met"] for gate in said.json()["gates"]] == [True, False]
-    assert any("both rates leave out 1 row with a figure only in the base" in note for note in said.json()["notes"])
+    assert any("neither rate includes 1 row with a figure only in the base" in note for note in said.json()["notes"])
 
 
 @pytest.mark.parametrize("gate", ["match>=0.5", "match.match>=0.5", "match.match_score>=0"])

@@ -260,7 +260,7 @@ def _with_optimism(decision: Decision, common: CommonRows, runs: int) -> tuple[D
     if optimism is None:
         return decision, None
     size = size_text(common.sides.kind, optimism)
-    said = f"if {runs} runs are equal, the best looks {size} too good on average"
+    said = f"if all {runs} runs are equal, chance makes the best look {size} better on average"
     return replace(decision, because=(*decision.because, said)), optimism
 
 

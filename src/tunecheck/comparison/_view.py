@@ -431,7 +431,7 @@ def _failures(against: RunComparison) -> Iterator[str]:
         lone = (metric.one_sided.base, "the base"), (metric.one_sided.new, "the new run")
         only = [f"{plural(count, 'row')} with a figure only in {run}" for count, run in lone if count]
         if only:
-            yield f"{metric.name}: both rates leave out {' and '.join(only)}"
+            yield f"{metric.name}: neither rate includes {' and '.join(only)}"
 
 
 def _first_names(names: Sequence[str]) -> str:
