@@ -291,12 +291,12 @@ def test_task_adherence_is_yes_or_no(stars: int, result: str) -> None:
     assert (verdict["task_adherence"], verdict["task_adherence_result"]) == (float(stars), result)
 
 
-@pytest.mark.usefixtures("azure_s_prompts")
 def test_task_adherence_declares_a_verdict_and_other_judges_a_score() -> None:
     assert [each.kind for each in azure.TaskAdherenceEvaluator.metrics] == ["binary"]
     assert [(each.kind, each.range) for each in azure.CoherenceEvaluator.metrics] == [("score", (1, 5))]
 
 
+@pytest.mark.usefixtures("azure_s_prompts")
 @pytest.mark.parametrize("judge", [azure.IntentResolutionEvaluator, azure.TaskAdherenceEvaluator])
 def test_an_agent_s_conversation_is_judged_turn_by_turn(judge: Any) -> None:
     messages = [{"role": role, "content": f"stars:{n}"} for n, role in ((9, "user"), (1, "assistant")) * 2]
