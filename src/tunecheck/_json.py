@@ -50,7 +50,7 @@ _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
 
 def loads(text: bytes | str) -> JSON:
-    """Read one JSON value exactly.
+    """Read one JSON value without loss.
 
     Raises:
         ValueError: the text is not JSON; the message has line and column as in the standard library.
@@ -263,7 +263,9 @@ def convert_value(value: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except UnicodeEncodeError:
-        raise msgspec.ValidationError("a name or a value has half of a character (a lone surrogate)") from None
+        raise msgspec.ValidationError(
+            "a name or a value has half of a character (a lone surrogate): remove it"
+        ) from None
 
 
 def within_floats(value: JSON, depth: int = 0) -> JSON:

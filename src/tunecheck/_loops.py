@@ -327,7 +327,7 @@ class _CallLoop(LoopThread):
             _settle(reply, reply.cancel)
 
     async def _answers(self, within_s: float) -> bool:
-        """Return True if the loop responds within this many seconds, so that no call blocks it."""
+        """Return True if the loop responds within this many seconds: then no call blocks it."""
         answer = asyncio.wrap_future(self.submit(asyncio.sleep(0)))
         try:
             await asyncio.wait([answer], timeout=within_s)

@@ -121,7 +121,7 @@ def _decode(text: str | bytes, name: str) -> str:
     """Return the text, decoded from UTF-8 without its byte order mark.
 
     Raises:
-        ConfigurationError: the bytes are not UTF-8; the text names the line.
+        ConfigurationError: the bytes are not UTF-8; the error names the line.
     """
     if isinstance(text, str):
         return text.removeprefix("\ufeff")

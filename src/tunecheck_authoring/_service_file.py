@@ -389,7 +389,7 @@ class _Samples:
         return record
 
     def _choose_fields(self, kind: ResourceKind) -> Iterator[str]:
-        """Yield the most informative fields: required ones, those with choices, then the first ones."""
+        """Yield the best fields in their own order; required ones are preferred, then those with choices."""
         useful = [name for name in kind.fields if not _SAYS_NOTHING.match(name)]
         order = sorted(useful, key=lambda name: (name not in kind.required, "enum" not in kind.fields[name]))
         chosen = {*order[:_MOST_FIELDS]}

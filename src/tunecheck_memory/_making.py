@@ -61,7 +61,7 @@ def read_definition(file: Path | str) -> MemoryTest:
 
 
 def write_definitions(definitions: Iterable[MemoryTest], folder: Path | str) -> list[Path]:
-    """Write each definition to its file in a folder that is not in use yet; return the files.
+    """Write each definition to its file in a folder, over any old one; return the files.
 
     Raises:
         DataError: A title or an example cannot be a file name, or a file cannot be written.

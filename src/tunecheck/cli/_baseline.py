@@ -320,7 +320,8 @@ class Power(Result):
             [] if self.margin_needed is None else [f"a margin of {math.ceil(1000 * self.margin_needed) / 10:g} points"]
         )
         undecided = f"{start} an identical model ends undecided in {1 - self.chance:.0%} of runs, {change}"
-        return f"{undecided}. {' or '.join(remedies).capitalize()} would decide four of five runs"
+        remedy = f". {' or '.join(remedies).capitalize()} would decide four of five runs" if remedies else ""
+        return f"{undecided}{remedy}"
 
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:

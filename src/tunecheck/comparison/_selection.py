@@ -227,7 +227,7 @@ def selection_of(runs: Runs, against: Sequence[RunComparison]) -> Selection:
     chosen = Chosen(metric.name, metric.key, metric.evaluator, tested=True)
     common = common_rows(chosen.key, runs)
     if not len(common.items):
-        raise ConfigurationError(f"no row has {chosen.name} in every run: the runs cannot be ranked")
+        raise ConfigurationError(f"no row has {chosen.name} in every run: rank runs of the same rows")
     ranking = rank_runs(common, runs, judges_labels(chosen, runs))
     best = choose(against)
     told, optimism = _with_optimism(best, common, len(tables))

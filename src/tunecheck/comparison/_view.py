@@ -262,7 +262,7 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
 
 
 def _part_cells(part: Part, metric: MetricComparison) -> list[Cell]:
-    """Return one slice's row of its table."""
+    """Return the row of one slice in the table of slices."""
     style = _STYLES.get(part.verdict or "", "")
     name = Words(clean(part.value, 40), style, foreign=True)
     tests = (p_text(part.p_value), p_text(part.p_adjusted), _detectable(metric.kind, part.smallest_difference))
@@ -454,7 +454,7 @@ def selection_view(selection: Selection, rows: int = 3, *, details: bool = False
 
 
 def _selection_parts(selection: Selection, rows: int | None) -> Iterator[ViewPart]:
-    """Yield the page of a selection; `rows` is the most rows shown by outcome, None for no rows."""
+    """Yield the page of a selection; `rows` limits the rows shown per outcome, None shows none."""
     said: list[Sentence] = [Words(SIMULATED, "warn")] if selection.simulated else []
     said += _decision(selection.decision)
     last = selection.decisions[-1].candidate

@@ -44,7 +44,7 @@ class RequestTemplate:
             return values[name] if name in values else _column(request, name)
 
         def filled(value: JSON) -> JSON:
-            """Return a part of the body with its references replaced by values."""
+            """Fill in the references of a part of the body; drop fields whose reference is `left_out`."""
             if isinstance(value, dict):
                 return {
                     key: filled(item) for key, item in value.items() if not (isinstance(item, str) and item in left_out)

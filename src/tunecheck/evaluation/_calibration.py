@@ -349,7 +349,7 @@ class _LabelledRun:
             yield row, output if output and f"error.{self._evaluator}" not in row else None
 
     def _chosen_metric(self, wanted: str | None, primary: str | None) -> str | None:
-        """Return the requested metric, else the evaluator's main one; None if it gave no output at all.
+        """Return the requested metric, else the evaluator's main one; unchecked if the evaluator gave no output.
 
         Raises:
             ConfigurationError: There is no such metric, or the evaluator has several and declares no main one.

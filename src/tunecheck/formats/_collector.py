@@ -234,6 +234,7 @@ def no_call(mark: str, text: str, position: int, what: str = "a call") -> Unread
 
 
 def _arguments(value: object) -> dict[str, JSON]:
+    """Return a call's arguments, {} if there are none; raise UnreadableError if they are not an object."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return {}
     if isinstance(value, str):

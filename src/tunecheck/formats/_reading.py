@@ -80,7 +80,7 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
             the assistant, in order), a reply of another API, a `FunctionCall` or a list of them, a `Reading`, or an
             object of the OpenAI client. Any other value contains no call.
         tools: the definitions of the row's tools, in any form that `ToolDefinitions.read` accepts. They give the types
-            of untyped text. With tools, JSON and calls without a mark count only with the name of a tool.
+            of untyped text. If `tools` are given, JSON and unmarked calls count only if they name one of them.
         format: the format of calls in text: "auto" recognises unambiguous marks; a profile, or the name of a family's
             profile, reads only that family's format.
 

@@ -367,7 +367,7 @@ class WorkerQueue:
     # -- beside others, and alone
 
     async def _run(self, batch: Sequence[Work]) -> QueueReply:
-        """Run a batch, alone if `one_at_a_time`; retry its failed calls if other slots are open."""
+        """Run a batch, alone if `one_at_a_time`; with several slots in shared memory, retry its failed calls."""
         if self.one_at_a_time:
             return await self._run_exclusively(batch)
         async with self._turn:

@@ -95,7 +95,7 @@ async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[P
     if risky and isolate:
         tally.notes.append(
             f"evaluators that run in this process, so a crash of one ends the run: {', '.join(risky)}; "
-            "--workers N (workers=N) runs those in worker processes that can be pickled"
+            "--workers N (workers=N) runs those that can be pickled in worker processes"
         )
     return [executor for executor in executors if executor.evaluators]
 

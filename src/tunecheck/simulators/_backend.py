@@ -173,8 +173,8 @@ class Backend:
         return value
 
     def states(self) -> dict[str, dict[str, object]]:
-        """Return each simulator's live state by class name; callers must not change it."""
-        return {  # after a timeout, a thread may still be changing the state
+        """Return each simulator's live state, or since when it is stuck, by class name; callers must not change it."""
+        return {  # a stuck call may still be changing the state
             name: {"out_of_order_since": self._stuck[name]} if name in self._stuck else simulator.state()
             for name, simulator in self.simulators.items()
         }

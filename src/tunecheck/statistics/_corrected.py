@@ -298,9 +298,9 @@ def _variance(rate: Floats) -> Floats:
 def _rates_under(
     share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the judge's two rates at their maximum likelihood under each share, and the score of the verdicts.
+    """Return the judge's two maximum likelihood rates under each share, and the score function of the verdicts.
 
-    The rates are the probabilities to pass what people pass, and what people fail. Given the judge's pass rate `seen`,
+    The rates are the probabilities of passing what people pass, and what they fail. Given the judge's pass rate `seen`,
     each is the root of a quadratic. The pass rate that follows from both falls as `seen` rises, so bisection finds the
     point at which they are equal.
     """

@@ -270,7 +270,7 @@ def _constant_mean(value: float, n: int, count: int | None, bounds: Bounds | Non
 
 
 def constant_interval(value: float, n: int, bounds: Bounds, confidence: float) -> tuple[float, float] | None:
-    """Return the interval of the mean if all n rows have this score; None if the score is not within the bounds.
+    """Return the interval of the mean if all n rows have this score; None unless it is within finite bounds.
 
     The share of rows with another score is at most Wilson's upper limit for 0 of n rows, and no score is beyond the
     bounds.

@@ -67,7 +67,7 @@ def paired_binary(
 
 
 def _p_values(change: Floats, b: int, c: int, groups: RowGroups | None) -> dict[str, float | None]:
-    """Return the p-values of McNemar's test, or with clusters of a sign-flip test; None without enough data."""
+    """Return the p-values of McNemar's test (with clusters, of a sign-flip test); None without enough data."""
     exact = mid = None
     if groups is None and len(change):
         exact, mid = mcnemar(b, c)

@@ -249,7 +249,10 @@ class LiveServer:
     def _reach(self, state: str) -> _LiveSession:
         """Return a session in a state: a kept one, or one brought there by repeating the recorded calls.
 
-        The session is no longer kept. Raises ServerGoneError if a repeated call leads to another state than recorded.
+        The session is no longer kept.
+
+        Raises:
+            ServerGoneError: a repeated call leads to a state that differs from the recording.
         """
         route: list[RecordedCall] = []
         at = state
@@ -263,7 +266,7 @@ class LiveServer:
                 begun.session.close()
                 text = canonical_text([FunctionCall(call.call, call.arguments)])
                 raise ServerGoneError(
-                    f"{self._shown}: {text} leaves another state than recorded, such as with random ids: "
+                    f"{self._shown}: {text} leaves a state that differs from the recording (random ids?): "
                     f"take {call.call} out of state_from or tools in {self._file}, and delete {self.recording.path}"
                 )
         return begun

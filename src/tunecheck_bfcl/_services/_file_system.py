@@ -200,6 +200,7 @@ class GorillaFileSystem(Simulator):
         second = self._volume.find(file_name2) if isinstance(first, File) else None
         if not isinstance(first, File) or not isinstance(second, File):
             raise SimulatorError(f"diff: there is no file '{file_name1}' or no file '{file_name2}' here")
+        # As in the leaderboard's service, lines beyond the end of the shorter file are not compared.
         pairs = zip(_text(first).splitlines(), _text(second).splitlines(), strict=False)
         return {"diff_lines": "\n".join(f"- {one}\n+ {other}" for one, other in pairs if one != other)}
 
