@@ -181,7 +181,7 @@ def test_a_configuration_that_holds_itself_or_is_too_large_is_refused() -> None:
     endless["contents"]["again"] = endless
     with pytest.raises(DataError, match="nested deeper"):
         find_simulator("GorillaFileSystem")().load({"root": {"w": endless}})
-    with pytest.raises(DataError, match="larger"):
+    with pytest.raises(DataError, match="too large"):
         shell(f=file("x" * 20_000_001))
 
 
