@@ -296,8 +296,8 @@ class Heard(ScriptSource):
         super().__init__(script)
         self.said: list[Completion] = []
 
-    async def answer(self, request: ChatRequest) -> Completion:
-        completion = await super().answer(request)
+    async def complete(self, request: ChatRequest) -> Completion:
+        completion = await super().complete(request)
         self.said.append(completion)
         return completion
 

@@ -104,7 +104,7 @@ def replay(folder: Path, answers: Mapping[str, object], name: str = "recorded") 
 
 def right_answers(wrong: Mapping[str, object] | None = None) -> dict[str, object]:
     """The ground truth of `rows` by id, with these answers instead; None leaves a row without an answer."""
-    answers = {str(row["id"]): row["answer"] for row in rows()} | (wrong or {})
+    answers = {**{str(row["id"]): row["answer"] for row in rows()}, **(wrong or {})}
     return {name: answer for name, answer in answers.items() if answer is not None}
 
 

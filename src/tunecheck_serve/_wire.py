@@ -33,7 +33,8 @@ class ChatSource(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release connections and files."""
+        """Release connections and files; by default there are none."""
+        return
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,8 @@ def shown(*moments: tuple[float, Progress], label: str = "iteration-7", width: i
 def test_the_bar_of_a_run_says(
     rows: int | None, seconds: float, finished: list[int], errors: int, parts: list[str]
 ) -> None:
-    text = shown((0, Progress(rows, 0, 0, 0, 0)), (seconds, Progress(rows, *finished, errors, 0)))
+    answered, done = finished
+    text = shown((0, Progress(rows, 0, 0, 0, 0)), (seconds, Progress(rows, answered, done, errors, 0)))
     assert [part for part in parts if part not in text] == []
 
 

@@ -66,10 +66,12 @@ def printed(shown: RunPage, width: int = 80) -> list[str]:
 
 def failures_of(page: dict[str, Any]) -> Failures:
     """Take the groups of failures out of a page of the table: title, rows, example and words of each."""
-    flat = ({key: FailureGroup(*of) for key, of in page.pop(kind, {}).items()} for kind in ("causes", "reasons"))
-    errors = page.pop("errors", {})
-    by_stage = {stage: {key: FailureGroup(*of) for key, of in groups.items()} for stage, groups in errors.items()}
-    return Failures(*flat, by_stage)
+
+    def groups_of(listed: dict[str, Any]) -> dict[str, FailureGroup]:
+        return {key: FailureGroup(*of) for key, of in listed.items()}
+
+    errors = {stage: groups_of(listed) for stage, listed in page.pop("errors", {}).items()}
+    return Failures(groups_of(page.pop("causes", {})), groups_of(page.pop("reasons", {})), errors)
 
 
 @cases("cli")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +177,11 @@ def test_a_run_that_tells_of_no_causes_is_compared_without_them(tmp_path: Path) 
 
 def test_trials_of_one_row_have_the_causes_of_all_of_them(tmp_path: Path) -> None:
     def trials(name: str, *causes: str | None) -> Path:
-        trial = {"row_id": ["q#0", "q#1"], "inputs.source_id": ["q", "q"], "inputs.trial": [0, 1]}
+        trial: dict[str, Sequence[object]] = {
+            "row_id": ["q#0", "q#1"],
+            "inputs.source_id": ["q", "q"],
+            "inputs.trial": [0, 1],
+        }
         return passes(tmp_path, name, [cause is None for cause in causes], {"cause": causes, **trial})
 
     found = compare(trials("a", None, "cut_off"), trials("b", "refusal", "cut_off"), pair_by="id").against[-1].causes

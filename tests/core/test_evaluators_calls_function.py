@@ -113,9 +113,8 @@ def test_possible_answers_are_read_as_they_stand(as_text: bool) -> None:
 def test_a_row_has_these_counts_and_these_faults(
     response: Any, ground_truth: Any, counts: dict[str, Any], faults: list[str] | None
 ) -> None:
-    found = judge(calls_of(response), calls_of(ground_truth))
+    found: dict[str, Any] = judge(calls_of(response), calls_of(ground_truth))
     listed = found["function_call_match_properties"]
-    assert isinstance(listed, dict)
     assert [fault["code"] for fault in listed.pop("faults", [])] == (faults or [])
     assert listed == counts
     assert (found["function_call_match_reason"] is None, found["function_call_match_threshold"]) == (not faults, None)
