@@ -24,7 +24,7 @@ def judged(row: Row, result: object, *, compat: bool, **more: Any) -> RowVerdict
 
 
 @cases("bfcl")
-def test_a_conversation_on_a_lamp_has_the_verdict_of_its_line(
+def test_a_conversation_about_a_lamp_gets_the_expected_verdict(
     row: Row, result: object, mode: Any, bfcl: Row | None, strict: Row | None
 ) -> None:
     """A line names what the verdicts of the leaderboard and of the strict mode hold; null: not said here."""

@@ -106,9 +106,7 @@ TOOLS = [{"name": "f", "parameters": {"type": "object"}}]
 
 
 @cases("calls")
-def test_a_very_long_text_is_read_in_the_time_that_its_length_takes(
-    head: str, piece: str, tail: str, tools: bool, format: str
-) -> None:
+def test_a_very_long_text_is_read_in_linear_time(head: str, piece: str, tail: str, tools: bool, format: str) -> None:
     text = head + piece * (LENGTH // len(piece)) + tail
     check(read_calls(text, tools=TOOLS if tools else None, format=format))
 

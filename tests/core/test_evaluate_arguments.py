@@ -110,7 +110,7 @@ def test_an_unknown_argument_says_what_was_meant() -> None:
 
 
 @cases("evaluate")
-def test_a_wrong_argument_is_said_before_anything_is_written(
+def test_a_wrong_argument_is_reported_before_anything_is_written(
     tmp_path: Path, arguments: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=said):

@@ -40,7 +40,7 @@ def test_a_template_that_cannot_be_used_is_refused_when_it_is_loaded(parts: list
 
 
 @cases("prompts")
-def test_splitting_takes_no_longer_than_the_text_is_long(piece: str, count: int) -> None:
+def test_splitting_takes_time_linear_in_the_length_of_the_text(piece: str, count: int) -> None:
     # Quadratic work would not end within the test's time limit.
     [(role, content)] = messages(f"system:\n{piece * count}\nend")
     assert role == "system"

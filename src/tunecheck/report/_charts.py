@@ -130,7 +130,7 @@ def _count_values(coded: Coded) -> Counter[str]:
 
 
 def _spent(usage: JSON) -> JSON:
-    """Return one row of usage each: `[who, calls, tokens in, tokens out, cost]`."""
+    """Return a row for each caller of models: `[who, calls, tokens in, tokens out, cost]`."""
     rows = usage.items() if isinstance(usage, Mapping) else ()
     return [
         [name, *(spent.get(key) for key in ("calls", "input_tokens", "output_tokens")), cost_text(spent)]
