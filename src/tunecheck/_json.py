@@ -7,6 +7,7 @@ and become null; and numbers outside the range of a float (`1e400`), which also 
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gc
 import hashlib
@@ -73,13 +74,23 @@ def loads_part(text: bytes, keys: Container[str]) -> JSON:
     try:
         values = _decode_object(text)
         if not text.isascii():  # unparsed values are not checked for valid UTF-8
-            text.decode()
+            _check_utf8(text)
         # A number of thousands of digits must be refused, also in a value that is not parsed.
         if _has_long_number(text):
             return loads(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return loads(text)
     return {key: loads(value) if key in keys else value for key, value in values.items()}  # type: ignore[misc]
+
+
+def _check_utf8(text: bytes) -> None:
+    """Raise UnicodeDecodeError if a text is not UTF-8.
+
+    A long text is decoded in pieces: a single character beyond Latin-1 would make the whole copy twice as large.
+    """
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    for at in range(0, len(text), _PIECE):
+        decode(text[at : at + _PIECE], at + _PIECE >= len(text))
 
 
 def _has_long_number(text: bytes) -> bool:
