@@ -30,6 +30,7 @@ MAX_VALUES = 200_000
 MAX_CALLS = 1_000
 """Most calls in one reading, because the time for matching grows with the cube of their number."""
 
+_BRACKET_OR_QUOTE = re.compile(r"\\.|[\"'()\[\]{}]", re.DOTALL)
 _SHOWN = 60  # characters of a name in a problem, which is one line
 
 
@@ -56,6 +57,24 @@ def place(text: str, position: int) -> str:
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
     return f"line {line}, column {column}"
+
+
+def find_close(text: str, start: int) -> int | None:
+    """Return where the first bracket or quote after `start` is closed, or None if it is not closed."""
+    depth, quote = 0, ""
+    for token in _BRACKET_OR_QUOTE.finditer(text, start):
+        mark = token[0]
+        if quote:
+            quote = "" if mark == quote else quote
+        elif mark in ("'", '"'):
+            quote = mark
+        elif mark in ("(", "[", "{"):
+            depth += 1
+        elif len(mark) == 1:
+            depth -= 1
+        if depth <= 0 and not quote:
+            return token.end()
+    return None
 
 
 def check_size(text: str) -> None:

@@ -15,6 +15,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._faults import CAUSE_METRIC, causes
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
+from tunecheck.pipeline._finished_rows import PASS_RATE
 
 if TYPE_CHECKING:
     from tunecheck.comparison._judged import Correction
@@ -137,7 +138,7 @@ class Gate:
         from tunecheck.evaluators._base import Evaluator
         from tunecheck.pipeline._scoring import declared_metrics
 
-        if self.metric.startswith(CAUSE_METRIC) or self.metric.endswith(".binary_aggregate"):
+        if self.metric.startswith(CAUSE_METRIC) or self.metric.endswith(f".{PASS_RATE}"):
             return True
         if self.metric in evaluators:  # all evaluators of Tunecheck have a pass rate
             return isinstance(evaluators[self.metric], Evaluator)
@@ -173,9 +174,9 @@ class Gate:
             return GateOutcome(str(self), None, False, "no row was counted")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self._error(f"{key} is not a number; name a metric with a number")
-        remark = "" if key in (self.metric, f"{self.metric}.binary_aggregate") else f"mean of {key}"
+        remark = "" if key in (self.metric, f"{self.metric}.{PASS_RATE}") else f"mean of {key}"
         evaluator, _, rate = str(key).rpartition(".")
-        if judges and evaluator in judges and rate == "binary_aggregate":
+        if judges and evaluator in judges and rate == PASS_RATE:
             corrected, remark = _corrected_rate(judges[evaluator], value, group=self.group is not None)
             value = value if corrected is None else corrected
         return GateOutcome(str(self), value, _OPERATORS[self.operator](value, self.required), remark)
@@ -197,7 +198,7 @@ class Gate:
             raise self._error(f"there is no metric {self.metric!r}{did_you_mean(self.metric, metrics)}")
         name = self.metric
         first = next((key for key in metrics if key.startswith(f"{name}.")), "")
-        candidates = (f"{name}.binary_aggregate", f"{name}.{primaries[name]}", f"{name}.{name}", first)
+        candidates = (f"{name}.{PASS_RATE}", f"{name}.{primaries[name]}", f"{name}.{name}", first)
         known = next((key for key in candidates if key in metrics), None)
         return None if known is None or known.endswith("_count") else known
 

@@ -29,11 +29,10 @@ from tunecheck._errors import (
 from tunecheck._files import RunFile, Summary
 from tunecheck._json import JSON, convert_value
 from tunecheck._messages import plural
-from tunecheck._progress import LiveProgress, Progress, ProgressCallback
 from tunecheck._targets import Load, Target
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import Endpoint
-from tunecheck.pipeline._finished_rows import ResultRow
+from tunecheck.pipeline._finished_rows import PASS_RATE, ResultRow
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._store import Run, began_here, sign_manifest, utc_now
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     import pandas
 
     from tunecheck._files import EvaluatorEntry
+    from tunecheck._progress import ProgressCallback
     from tunecheck.comparison._judged import Correction
     from tunecheck.views import Interval
 
@@ -106,7 +106,6 @@ def _result_html(result: EvaluationResult) -> str:
     """Return the notebook's HTML of a result: each evaluator's pass rate or mean; a calibrated judge's is corrected."""
     from tunecheck.comparison._judged import corrections
     from tunecheck.comparison._wording import value_text
-    from tunecheck.results import PASS_RATE
     from tunecheck.views import SIMULATED, Chart, Table, Text, View, html  # only notebooks need these
 
     run = Run(result.run_dir)
@@ -415,6 +414,8 @@ async def _run(
     finally:
         ticker.cancel()
         if show is not None:
+            from tunecheck._progress import LiveProgress
+
             _show(engine, show)
             if isinstance(show, LiveProgress):
                 show.close()
@@ -434,6 +435,8 @@ async def _tick(engine: RunsPlan, show: ProgressCallback | None) -> None:
 
 def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
     """Report the run's progress; return False if the caller's function raised an error, which does not end the run."""
+    from tunecheck._progress import Progress
+
     tally, load = engine.tally, engine.load()
     remark = ", ".join(filter(None, [load.brief() if load is not None else "", engine.waiting_for()]))
     try:

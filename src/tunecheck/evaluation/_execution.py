@@ -18,7 +18,6 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._files import DatasetEntry, EarlyStop, RunFile, Summary
 from tunecheck._json import rare_collections
 from tunecheck._messages import did_you_mean
-from tunecheck._progress import ProgressCallback, progress_of
 from tunecheck._records import Journal
 from tunecheck._targets import Target
 from tunecheck.calls._schemas import TOOL_COLUMNS
@@ -30,9 +29,8 @@ from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import ResultRow, RowsView
-from tunecheck.pipeline._journal_reader import CachedResults, JournalReader
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader, tools_left_out
-from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._model_calls import CachedResults, RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._results import MAX_COLUMNS, ResultsWriter, columns_of, write_table
 from tunecheck.pipeline._scoring import BoundEvaluator, CallableTarget
@@ -48,7 +46,9 @@ from tunecheck.runs._manifest import (
 from tunecheck.runs._store import Run, began_here, create_run, damage_error, dumps_readably, find_run, sign_manifest
 
 if TYPE_CHECKING:
+    from tunecheck._progress import ProgressCallback
     from tunecheck.comparison._deciding import Deciding
+    from tunecheck.pipeline._journal_reader import JournalReader
 
 DEFAULT_CONCURRENCY = 10
 _MOST_CALLS = 1_024
@@ -305,6 +305,8 @@ def recorded_results(
     Raises:
         RunError: Records are damaged, and damage is not accepted.
     """
+    from tunecheck.pipeline._journal_reader import JournalReader
+
     before = source.manifest()
     holds = reusable(before, now)
     notes += holds.notes
@@ -421,6 +423,10 @@ class _Work:
         return [*engine.tally.notes, *engine.tally.sentences(self.settings.evaluator_timeout)]
 
     def _progress(self) -> ProgressCallback | None:
+        if self.settings.progress is False:
+            return None
+        from tunecheck._progress import progress_of
+
         return progress_of(self.settings.progress, self.execution.name)
 
     def _run_here(self, journal: Journal, cached: CachedResults, opened: contextlib.ExitStack) -> EvaluationResult:

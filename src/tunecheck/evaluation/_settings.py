@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck._progress import ProgressCallback
 from tunecheck._trust import Trust
 from tunecheck.pipeline._plan import CallsChoice
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 from tunecheck.runs._store import is_remote
 
 if TYPE_CHECKING:
+    from tunecheck._progress import ProgressCallback
     from tunecheck._records import Journal
     from tunecheck.comparison._deciding import Question
     from tunecheck.evaluation._ending import RunsPlan
     from tunecheck.evaluation._execution import Execution
-    from tunecheck.pipeline._journal_reader import CachedResults
+    from tunecheck.pipeline._model_calls import CachedResults
     from tunecheck.pipeline._plan import Plan
 
 RunLike: TypeAlias = "str | PathLike[str]"

@@ -22,25 +22,6 @@ _WORDS = re.compile(r"\s*+([^\s,()\[\]{}\"'=<][^,()\[\]{}\"'=\n]*?)\s*+(?=[,)\]]
 _VALUE_END = re.compile(r"\s*+(?:#[^\n]*+\s*+)*+(?:[,)\]}:]|\Z)")
 _AFTER_TEXT = rf"(?=\s*+(?:[)\]}}:]|,\s*+(?:{NAME}\s*+=|[\"'\[{{(\d-]|True|False|None)))"
 _TEXT_END = {quote: re.compile(quote + _AFTER_TEXT) for quote in "'\""}
-_TOKEN = re.compile(r"\\.|[\"'()\[\]{}]", re.DOTALL)
-
-
-def find_close(text: str, start: int) -> int | None:
-    """Return where the first bracket or quote after `start` is closed, or None if it is not closed."""
-    depth, quote = 0, ""
-    for token in _TOKEN.finditer(text, start):
-        mark = token[0]
-        if quote:
-            quote = "" if mark == quote else quote
-        elif mark in ("'", '"'):
-            quote = mark
-        elif mark in ("(", "[", "{"):
-            depth += 1
-        elif len(mark) == 1:
-            depth -= 1
-        if depth <= 0 and not quote:
-            return token.end()
-    return None
 
 
 def calls_at(text: str, position: int, collector: CallCollector) -> tuple[list[FunctionCall], int]:

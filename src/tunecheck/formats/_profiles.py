@@ -10,8 +10,7 @@ import msgspec
 from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import type_of
-from tunecheck.calls._strict_json import CutOffError, UnreadableError, place
-from tunecheck.formats._call_text import find_close
+from tunecheck.calls._strict_json import CutOffError, UnreadableError, find_close, place
 from tunecheck.formats._collector import CallCollector
 
 # -- tools described in prompts

@@ -16,11 +16,12 @@ from tunecheck.calls._strict_json import (
     UnreadableError,
     check_size,
     decode_at,
+    find_close,
     place,
     quoted,
 )
 from tunecheck.formats._bare import take_bare
-from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner, find_close
+from tunecheck.formats._call_text import BEFORE, LABEL, CallScanner
 from tunecheck.formats._collector import CallCollector, failed_reading, may_hold_calls, without_end_marks
 from tunecheck.formats._families import ANSWERS
 from tunecheck.formats._json_shapes import take_value

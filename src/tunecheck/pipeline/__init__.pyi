@@ -34,7 +34,7 @@ from ._finished_rows import (
     evidence_of as evidence_of,
     read_failures as read_failures,
 )
-from ._journal_reader import CachedResults as CachedResults, JournalReader as JournalReader
+from ._journal_reader import JournalReader as JournalReader
 from ._mapping import (
     ColumnMissingError as ColumnMissingError,
     Constant as Constant,
@@ -47,7 +47,7 @@ from ._mapping import (
     row_kind_reader as row_kind_reader,
     value_reader as value_reader,
 )
-from ._model_calls import RunCalls as RunCalls, SharedCalls as SharedCalls
+from ._model_calls import CachedResults as CachedResults, RunCalls as RunCalls, SharedCalls as SharedCalls
 from ._plan import Plan as Plan, Tally as Tally
 from ._results import (
     ResultsWriter as ResultsWriter,

@@ -21,6 +21,7 @@ from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread
 from tunecheck.pipeline._costs import ExactSum
 from tunecheck.pipeline._finished_rows import (
+    PASS_RATE,
     RESULT,
     WORDS,
     ResultRow,
@@ -31,8 +32,7 @@ from tunecheck.pipeline._finished_rows import (
 )
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, Output, Partial, as_output, has_no_mean
-from tunecheck.pipeline._worker_queues import LATE, Executor, ThreadExecutor, Work
-from tunecheck.pipeline._workers import CRASHED, ProcessExecutor
+from tunecheck.pipeline._worker_queues import CRASHED, LATE, Executor, ThreadExecutor, Work
 
 MAX_GROUPS = 1_000
 """Maximum number of values of a grouping column; a column with more identifies rows rather than grouping them."""
@@ -152,6 +152,8 @@ class OwnAggregates:
         """Return a new executor for the evaluator's `__aggregate__`: a process if it is isolated, else a thread."""
         call = replace(evaluator, function=_Aggregation(evaluator.name, evaluator.function), pure=True, awaited=None)
         if evaluator.name in self.isolated:
+            from tunecheck.pipeline._workers import ProcessExecutor
+
             executor: Executor = ProcessExecutor([call], _AGGREGATE_S, workers=1)
         else:
             executor = ThreadExecutor([call], 1, _AGGREGATE_S)
@@ -384,7 +386,7 @@ def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None
             said.update(tally.results.get(counted, ()))
     if said:
         judged = said["pass"] + said["fail"]
-        metrics[f"{name}.binary_aggregate"] = said["pass"] / judged if judged else None
+        metrics[f"{name}.{PASS_RATE}"] = said["pass"] / judged if judged else None
     scored = sum(tally.scored for tally in tallies)
     return metrics | {
         f"{name}.scored_count": scored - said["not_applicable"],

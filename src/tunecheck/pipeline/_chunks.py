@@ -31,8 +31,8 @@ from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import ResultRow
-from tunecheck.pipeline._journal_reader import CachedResults, JournalReader
-from tunecheck.pipeline._model_calls import RunCalls, SharedCalls
+from tunecheck.pipeline._journal_reader import JournalReader
+from tunecheck.pipeline._model_calls import CachedResults, RunCalls, SharedCalls
 from tunecheck.pipeline._plan import Plan, Remarks
 from tunecheck.pipeline._results import RowState
 

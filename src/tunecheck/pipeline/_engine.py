@@ -8,7 +8,7 @@ Rows are read on demand. A row is finished when its last evaluator is done; rows
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, cast
 
@@ -20,17 +20,25 @@ from tunecheck._json import JSON, content_hash, plain
 from tunecheck._loops import UserLoop
 from tunecheck._records import Journal, JournaledParts
 from tunecheck._targets import CallContext, Load, Row, Target, group_of
+from tunecheck._version import is_shipped
 from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._finished_rows import ResultRow
-from tunecheck.pipeline._journal_reader import CachedResults
-from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._model_calls import CachedResults, RunCalls
 from tunecheck.pipeline._plan import Plan, ReadCallsCount, Tally, is_strict
 from tunecheck.pipeline._results import RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, CallableTarget, Partial, failure, is_our_own, private_copies
-from tunecheck.pipeline._worker_queues import LATE, Arguments, Job, Work, WorkerQueue
-from tunecheck.pipeline._workers import open_executors
+from tunecheck.pipeline._worker_queues import (
+    LATE,
+    Arguments,
+    AsyncExecutor,
+    Executor,
+    Job,
+    ThreadExecutor,
+    Work,
+    WorkerQueue,
+)
 
 _WINDOW = 1_024
 """Limit of rows in progress, or four per concurrent call if that is more: queues stay full, memory constant."""
@@ -205,7 +213,7 @@ class Engine:
         An error stops the run. `_ready` is set in any case, because answered rows wait for it.
         """
         try:
-            opened = open_executors(self.plan, self._calls, self._user_loop, self.tally, self._aggregator)
+            opened = _open_executors(self.plan, self._calls, self._user_loop, self.tally, self._aggregator)
             async for evaluators, executor in opened:
                 self._queues.append(WorkerQueue(evaluators, executor, self._batch_finished, self._batch_failed))
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
@@ -543,3 +551,29 @@ class Engine:
         """Count a row as no longer in progress, finished or dropped, and wake the tasks that wait for that."""
         self._under_way -= 1
         self._changed.set()
+
+
+async def _open_executors(
+    plan: Plan, calls: RunCalls, loop: UserLoop, tally: Tally, aggregator: Aggregator
+) -> AsyncIterator[tuple[Sequence[BoundEvaluator], Executor]]:
+    """Open the executors of a plan; yield each with the evaluators that it runs. Worker processes come first."""
+    limit_s = plan.evaluator_timeout
+    sent: set[str] = set()
+    if plan.workers or (plan.isolates_files and not all(is_shipped(e.module) for e in plan.evaluators)):
+        from tunecheck.pipeline._workers import start_processes
+
+        for process in await start_processes(plan, tally, aggregator):
+            sent |= {evaluator.name for evaluator in process.evaluators}
+            yield process.evaluators, process
+    here = [e for e in plan.evaluators if e.name not in sent and not e.asynchronous]
+    together = [e for e in here if e.pure]
+    if together:
+        yield together, ThreadExecutor(together, 1, limit_s)
+    for evaluator in here:
+        if not evaluator.pure:
+            yield [evaluator], ThreadExecutor([evaluator], plan.concurrency, limit_s)
+    for evaluator in plan.evaluators:
+        if evaluator.asynchronous and evaluator.name not in sent:
+            asked = calls.of(evaluator.name) if evaluator.asks_models else None
+            slots = evaluator.concurrency or plan.concurrency
+            yield [evaluator], AsyncExecutor(evaluator, slots, limit_s, loop, asked)

@@ -155,6 +155,10 @@ WORDS: Mapping[str, Word] = MappingProxyType(
 """The values of a `<metric>_result`; Azure AI Evaluation writes `not applicable`."""
 
 RESULT = "_result"
+
+PASS_RATE = "binary_aggregate"  # noqa: S105 - no password
+"""The name of an evaluator's pass rate among its metrics."""
+
 _MOST_FAULTS = 1_000
 
 

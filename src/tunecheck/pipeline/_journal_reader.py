@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -372,89 +372,6 @@ def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output
                 if inputs is not None and isinstance(output, dict):
                     found[index] = inputs, output
     return found
-
-
-Found = TypeVar("Found")
-
-
-class ReusableResult(NamedTuple, Generic[Found]):
-    """A recorded result.
-
-    `again`: only the parent's journal has it, so it must be recorded again. `paid_elsewhere`: the parent run paid for
-    it. `reused`: an earlier session made it.
-    """
-
-    value: Found
-    again: bool
-    paid_elsewhere: bool
-    reused: bool
-
-
-def _of_parent(value: Found | None) -> ReusableResult[Found] | None:
-    """Return a result that only the parent run has; None if it has none, either."""
-    return None if value is None else ReusableResult(value, again=True, paid_elsewhere=True, reused=True)
-
-
-class CachedResults:
-    """The results that a run may reuse: its own if it is resumed, and those of its parent run."""
-
-    def __init__(self, own: JournalReader | None = None, parent: JournalReader | None = None) -> None:
-        self._own = own
-        self._parent = parent
-
-    def __bool__(self) -> bool:
-        return self._own is not None or self._parent is not None
-
-    def answer(self, index: int, input_hash: str | None) -> ReusableResult[dict[str, JSON]] | None:
-        """Return the answer to a row with these inputs: this run's, else the parent run's, or None."""
-        # Search the parent in any case: the n-th row with equal inputs gets the parent's n-th answer.
-        elsewhere = self._parent.answer(index, input_hash) if self._parent else None
-        if self._own is None or (value := self._own.answer(index, input_hash)) is None:
-            return _of_parent(elsewhere)
-        shared = elsewhere is not None  # this run has copied the parent's answer
-        return ReusableResult(value, False, paid_elsewhere=shared, reused=shared or not self._own.is_new(index))
-
-    def failure(self, index: int, stage: str) -> Failure | None:
-        """Return this session's earlier failure of a stage on a row, or None."""
-        return self._own.failure(index, stage) if self._own else None
-
-    def calls_of(self, index: int) -> Iterator[bytes]:
-        """Yield the journal records of the model calls that this run's evaluators made for a row, as JSON."""
-        return self._own.calls_of(index) if self._own else iter(())
-
-    def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
-        """Return the parts that this run recorded of a row's incomplete answer, by name."""
-        return self._own.steps(index, input_hash) if self._own else {}
-
-    def verdict(self, name: str, index: int, input_hash: str | None) -> ReusableResult[Output] | None:
-        """Return the output of an evaluator on these inputs: this run's, else the parent run's, or None."""
-        own = self._own.verdict(name, index, input_hash) if self._own else None
-        is_new = own is not None and self._own is not None and self._own.is_new(index, name)
-        elsewhere = self._parent.verdict(name, index, input_hash) if self._parent and (own is None or is_new) else None
-        if own is None:
-            return _of_parent(elsewhere)
-        shared = elsewhere is not None  # this run has copied the parent's verdict
-        return ReusableResult(own, False, paid_elsewhere=shared, reused=shared or not is_new)
-
-    def call(self, key: str) -> ReusableResult[dict[str, JSON]] | None:
-        """Return the answer to a model call with this `call_key`: this run's, else the parent run's, or None."""
-        if self._own is not None and (own := self._own.call(key)) is not None:
-            return ReusableResult(own, again=False, paid_elsewhere=False, reused=True)
-        return _of_parent(self._parent.call(key) if self._parent else None)
-
-    def answered(self) -> Iterator[int]:
-        """Yield the indices of the rows that this run answered before it was interrupted."""
-        return self._own.answered() if self._own else iter(())
-
-    def paid_calls(self) -> Iterator[PaidCall]:
-        """Yield the calls that this run paid for before it was interrupted."""
-        return self._own.paid_calls() if self._own else iter(())
-
-    def close(self) -> None:
-        """Close the files."""
-        for recorded in (self._own, self._parent):
-            if recorded is not None:
-                recorded.close()
 
 
 def _read_leniently(line: bytes) -> _Record:

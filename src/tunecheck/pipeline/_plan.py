@@ -17,6 +17,7 @@ from tunecheck._targets import Row, Target
 from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.endpoints._base import COMPLETE, UNPARSED
 from tunecheck.formats._reading import UnreadText, read_calls, tools_of
+from tunecheck.pipeline._finished_rows import PASS_RATE
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, call
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
@@ -81,7 +82,7 @@ class ReadCallsCount:
             return None
         other = {}
         for name, more in self.gained.items():
-            rate, scored = metrics.get(f"{name}.binary_aggregate"), metrics.get(f"{name}.scored_count")
+            rate, scored = metrics.get(f"{name}.{PASS_RATE}"), metrics.get(f"{name}.scored_count")
             if more and isinstance(rate, (int, float)) and isinstance(scored, int):
                 other[name] = (rate, rate + more / scored)
         return CallsRead(

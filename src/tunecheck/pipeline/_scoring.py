@@ -89,6 +89,11 @@ class BoundEvaluator(Scorer):
     metrics: tuple[MetricDeclaration, ...]
 
     @property
+    def module(self) -> str:
+        """The name of the module that defines the evaluator."""
+        return str(getattr(self.function, "__module__", ""))
+
+    @property
     def concurrency(self) -> int | None:
         """The maximum number of concurrent rows, if the evaluator asks models and declares a limit."""
         limit = getattr(self.function, "concurrency", None) if self.asks_models else None

@@ -49,6 +49,9 @@ _MOST_THREADS = 64
 LATE = "EvaluatorTimeoutError"
 """The error type of a call that exceeded its time limit."""
 
+CRASHED = "WorkerDied"
+"""The error type of a call that crashed its process."""
+
 _SHORT_S, _WAITING = 0.001, 0.25
 """A batch of at least `_SHORT_S` seconds counts as waiting if less than this share of its time is CPU time."""
 

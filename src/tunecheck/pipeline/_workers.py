@@ -1,4 +1,4 @@
-"""Executors of a plan's evaluators: worker processes, threads, or the event loop.
+"""Worker processes for a plan's evaluators, and the executor that sends rows to them.
 
 A worker process that dies or hangs is replaced, and its calls are repeated one by one. A crash counts as an evaluator's
 error only if its call was alone in the process.
@@ -10,25 +10,23 @@ import asyncio
 import pickle
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from tunecheck._errors import RunError
 from tunecheck._files import Failure
-from tunecheck._loops import LateError, UserLoop
+from tunecheck._loops import LateError
 from tunecheck._version import is_shipped
 from tunecheck._worker_process import ProcessEndedError, WorkerProcess
-from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._scoring import BoundEvaluator, Outcome, Scorer
 from tunecheck.pipeline._worker import Loadable, Setup
 from tunecheck.pipeline._worker_queues import (
+    CRASHED,
     DEFAULT_TIMEOUT_S,
     Arguments,
-    AsyncExecutor,
-    Executor,
     QueueReply,
     ThreadExecutor,
     Work,
@@ -42,34 +40,8 @@ if TYPE_CHECKING:
 _AHEAD = 2
 """Batches per worker: one that runs, and one that waits in the pipe."""
 
-CRASHED = "WorkerDied"
-"""The error type of a call that crashed its process."""
 
-
-async def open_executors(
-    plan: Plan, calls: RunCalls, loop: UserLoop, tally: Tally, aggregator: Aggregator
-) -> AsyncIterator[tuple[Sequence[BoundEvaluator], Executor]]:
-    """Open the executors of a plan; yield each with the evaluators that it runs. Worker processes come first."""
-    limit_s = plan.evaluator_timeout
-    sent: set[str] = set()
-    for process in await _processes(plan, tally, aggregator):
-        sent |= {evaluator.name for evaluator in process.evaluators}
-        yield process.evaluators, process
-    here = [e for e in plan.evaluators if e.name not in sent and not e.asynchronous]
-    together = [e for e in here if e.pure]
-    if together:
-        yield together, ThreadExecutor(together, 1, limit_s)
-    for evaluator in here:
-        if not evaluator.pure:
-            yield [evaluator], ThreadExecutor([evaluator], plan.concurrency, limit_s)
-    for evaluator in plan.evaluators:
-        if evaluator.asynchronous and evaluator.name not in sent:
-            asked = calls.of(evaluator.name) if evaluator.asks_models else None
-            slots = evaluator.concurrency or plan.concurrency
-            yield [evaluator], AsyncExecutor(evaluator, slots, limit_s, loop, asked)
-
-
-async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[ProcessExecutor]:
+async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[ProcessExecutor]:
     """Start worker processes for the evaluators that can run there; return their executors.
 
     Notes in the tally name evaluators that stay in this process: those that cannot be loaded, and those that would end
@@ -91,7 +63,7 @@ async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[P
         tally.notes.append(f"evaluators in this process, as a worker process cannot import them: {', '.join(stay)}")
     aggregator.isolate(e for executor in executors for e in executor.evaluators if e in apart)
     known = {e.name for executor in executors for e in executor.evaluators} | {*stay}
-    risky = [e.name for e in plan.evaluators if not is_shipped(_module(e)) and e.name not in known]
+    risky = [e.name for e in plan.evaluators if not is_shipped(e.module) and e.name not in known]
     if risky and isolate:
         tally.notes.append(
             f"evaluators that run in this process, so a crash of one ends the run: {', '.join(risky)}; "
@@ -100,13 +72,9 @@ async def _processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[P
     return [executor for executor in executors if executor.evaluators]
 
 
-def _module(evaluator: BoundEvaluator) -> str:
-    return str(getattr(evaluator.function, "__module__", ""))
-
-
 def is_of_workspace(evaluator: BoundEvaluator) -> bool:
     """Return True if the evaluator's module is a file of the workspace."""
-    return _module(evaluator).startswith(f"{WORKSPACE_MODULES}.")
+    return evaluator.module.startswith(f"{WORKSPACE_MODULES}.")
 
 
 def can_be_sent(evaluator: BoundEvaluator) -> bool:

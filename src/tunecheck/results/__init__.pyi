@@ -1,6 +1,13 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._first_screen import FirstScreen as FirstScreen, first_screen as first_screen
+from ..pipeline._finished_rows import PASS_RATE as PASS_RATE
+from ._first_screen import (
+    FirstScreen as FirstScreen,
+    MainFigure as MainFigure,
+    first_screen as first_screen,
+    main_figure_of as main_figure_of,
+    number_text as number_text,
+)
 from ._opening import (
     AboutToRun as AboutToRun,
     RunLike as RunLike,
@@ -8,17 +15,10 @@ from ._opening import (
     read_run as read_run,
     read_runs as read_runs,
 )
-from ._run_lines import (
-    MainFigure as MainFigure,
-    RunLine as RunLine,
-    describe_run as describe_run,
-    main_figure_of as main_figure_of,
-    number_text as number_text,
-)
+from ._run_lines import RunLine as RunLine, describe_run as describe_run
 from ._table import (
     NONE as NONE,
     OWN_SOURCES as OWN_SOURCES,
-    PASS_RATE as PASS_RATE,
     Clusters as Clusters,
     EvaluatorColumns as EvaluatorColumns,
     Kind as Kind,

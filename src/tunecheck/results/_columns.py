@@ -11,8 +11,8 @@ from msgspec import UNSET, UnsetType
 
 from tunecheck._files import EvaluatorEntry, MetricEntry
 from tunecheck._json import JSON, dumps
-from tunecheck.pipeline._finished_rows import counted_metric
-from tunecheck.results._table import PASS_RATE, EvaluatorColumns, Kind, MetricColumn, State
+from tunecheck.pipeline._finished_rows import PASS_RATE, counted_metric
+from tunecheck.results._table import EvaluatorColumns, Kind, MetricColumn, State
 
 MOST_COLUMNS = 300
 """The most metrics read per evaluator."""

@@ -9,12 +9,12 @@ from itertools import takewhile
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import CAUSE_METRIC, cause_named, order_causes
-from tunecheck._files import RunFile
+from tunecheck._files import EvaluatorEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import clean, command_line, plural
-from tunecheck.pipeline._finished_rows import FailureGroup, Failures, read_failures
-from tunecheck.results._run_lines import MainFigure, main_figure_of
+from tunecheck.pipeline._finished_rows import PASS_RATE, FailureGroup, Failures, read_failures
 from tunecheck.runs._store import Run, command_of, is_uncalibrated, list_runs, stopped_text
+from tunecheck.statistics._results import wilson
 from tunecheck.views import SIMULATED, Sentence, Table, Words
 
 _MOST_EVALUATORS, _MOST_CAUSES, _MOST_EARLIER_RUNS = 7, 4, 20
@@ -23,6 +23,23 @@ _OWN_ERROR = re.compile(r"\A\w+: (?=endpoint ')")
 """Matches the type of an error whose text says all."""
 
 Metrics = Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class MainFigure:
+    """An evaluator's pass rate with its 95% interval, else its main mean; `value` is None if it has neither."""
+
+    evaluator: str
+    is_rate: bool
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    is_uncalibrated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The figure as text, such as `86.7%` or `0.833`."""
+        return f"{self.value:.1%}" if self.is_rate and self.value is not None else number_text(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +233,40 @@ def _mapping(value: JSON) -> Mapping[str, JSON]:
 
 def _count(value: JSON) -> int:
     return value if isinstance(value, int) else 0
+
+
+# -- main figures
+
+
+def number_text(value: JSON) -> str:
+    """Return a number as text with few digits; `–` for anything else."""
+    if isinstance(value, bool) or value is None:
+        return "–" if value is None else str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) < 10**15 else f"{float(value):.3g}" if abs(value) < 10**300 else "huge"
+    if isinstance(value, float):
+        return f"{value:.3f}" if abs(value) < 100 else f"{value:,.1f}" if abs(value) < 1e9 else f"{value:.3g}"
+    return "–"
+
+
+def main_figure_of(
+    name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON], *, is_uncalibrated: bool = False
+) -> MainFigure:
+    """Return an evaluator's pass rate with its interval, else its main mean, from a run's or group's metrics."""
+    rate = metrics.get(f"{name}.{PASS_RATE}")
+    if isinstance(rate, (int, float)):
+        trials = f"{name}.pass_at_1" in metrics  # trials of a row are not independent, so there is no interval
+        scored = metrics.get(f"{name}.scored_count")
+        of = scored if isinstance(scored, int) and 0 <= rate <= 1 and not trials else 0
+        share = wilson(round(rate * of), of)
+        return MainFigure(name, True, rate, share.low, share.high, is_uncalibrated)
+    means = (metrics.get(f"{name}.{key}") for key in _main_keys(name, entry, metrics))
+    value = next((mean for mean in means if isinstance(mean, (int, float))), None)
+    return MainFigure(name, False, value, is_uncalibrated=is_uncalibrated)
+
+
+def _main_keys(name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON]) -> Iterator[str]:
+    """Yield the keys of an evaluator's metrics, the most important first."""
+    yield from (key for key in (entry.primary, *(metric.name for metric in entry.metrics or ()), name) if key)
+    own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
+    yield from own[: own.index("scored_count") if "scored_count" in own else len(own)]

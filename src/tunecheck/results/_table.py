@@ -211,9 +211,6 @@ Kind = Literal["binary", "score", "count"]
 OWN_SOURCES = ("run", "azure", "rows")
 """The sources of runs that need no plug-in: a run folder, Azure AI Evaluation's results, rows in memory."""
 
-PASS_RATE = "binary_aggregate"  # noqa: S105 - no password
-"""The name of an evaluator's pass rate among its metrics."""
-
 
 class State:
     """The states of a row for one evaluator."""

@@ -1,5 +1,7 @@
 """The parts of `run.json`, which results of an earlier run stay valid, and checks that a run's files are complete."""
 
+from __future__ import annotations
+
 import contextlib
 import platform
 import sys
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import UNSET, structs
 
@@ -23,10 +25,12 @@ from tunecheck._targets import Target
 from tunecheck._version import is_shipped
 from tunecheck.endpoints._base import deciding
 from tunecheck.endpoints._masking import ALL_SECRETS, storable_settings
-from tunecheck.pipeline._journal_reader import JournalReader
 from tunecheck.pipeline._mapping import Constant, Mapped, Reference, parse_mapping
 from tunecheck.pipeline._scoring import BoundEvaluator, MetricDeclaration
 from tunecheck.runs._store import Run, damage_error, digest_of
+
+if TYPE_CHECKING:
+    from tunecheck.pipeline._journal_reader import JournalReader
 
 _SHOWN_VERSIONS = ("tunecheck", "nltk", "rapidfuzz", "jsonschema-rs", "aiohttp", "msgspec")
 
@@ -317,6 +321,8 @@ def _damaged_logs(run: Run) -> Iterator[str]:
 
 def _read_journal(run: Run, manifest: RunFile) -> JournalReader:
     """Open the run's journal for reading: its answers, and the verdicts of its evaluators."""
+    from tunecheck.pipeline._journal_reader import JournalReader
+
     return JournalReader(
         run.journal,
         by_row=True,

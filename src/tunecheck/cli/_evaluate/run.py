@@ -28,7 +28,7 @@ from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDEC
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.evaluation._ending import EvaluationResult
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
-from tunecheck.pipeline._finished_rows import read_failures
+from tunecheck.pipeline._finished_rows import PASS_RATE, read_failures
 from tunecheck.plugins import added_options
 from tunecheck.runs._store import Run, find_run, stopped_text
 from tunecheck.views import SIMULATED, console, print_view
@@ -165,7 +165,7 @@ def _summary(job: PreparedRun, result: EvaluationResult) -> RunPage:
     primaries = {name: evaluator.primary for name, evaluator in evaluators.items()}
     metrics = result["metrics"]
     assert isinstance(metrics, dict)
-    passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
+    passing = {name: primary for name, primary in primaries.items() if f"{name}.{PASS_RATE}" in metrics}
     failures = read_failures(result.rows, passing)
     judges = _judges(run, evaluators)
     gates, remarks = _outcomes(job, result, metrics, primaries, judges)

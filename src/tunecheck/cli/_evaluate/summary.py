@@ -13,7 +13,7 @@ from tunecheck._messages import clean, command_line, plural
 from tunecheck.cli._console import skill_text
 from tunecheck.cli._gates import End, GateOutcome, end_of
 from tunecheck.pipeline._costs import cost_text
-from tunecheck.pipeline._finished_rows import REPEATED, FailureGroup, Failures
+from tunecheck.pipeline._finished_rows import PASS_RATE, REPEATED, FailureGroup, Failures
 from tunecheck.results import main_figure_of, number_text
 from tunecheck.views import SIMULATED, Cell, Check, Part, Sentence, Style, Table, Text, View, Words, text_of, words_of
 
@@ -138,7 +138,7 @@ def intervals_of(run: Path) -> dict[str, str]:
     """Return the 95% interval of each evaluator's main figure: its pass rate, else its mean."""
     from tunecheck.comparison._judged import rate_of
     from tunecheck.comparison._wording import value_text
-    from tunecheck.results import PASS_RATE, Kind, read_run
+    from tunecheck.results import Kind, read_run
 
     table, found = read_run(run, run.parent), {}
     for name, evaluator in table.evaluators.items():
@@ -393,7 +393,7 @@ class Line:
 def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) -> Iterator[Line]:
     """Yield an evaluator's lines; `groups` are the metrics of all rows, then of each group."""
     main, *others = _shown_metrics(name, evaluator, groups[0])
-    label = name if main in ("binary_aggregate", evaluator.primary, name) else f"{name} {main}"
+    label = name if main in (PASS_RATE, evaluator.primary, name) else f"{name} {main}"
     yield Line("evaluator", label, tuple(_figure(name, main, evaluator, metrics) for metrics in groups))
     for key in others:
         label = "mean" if key in (evaluator.primary, name) else key.replace("_", " ")
@@ -411,23 +411,23 @@ def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> li
     """
     own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
     end = own.index("scored_count") if "scored_count" in own else len(own)
-    means = [key for key in own[:end] if key != "binary_aggregate"]
+    means = [key for key in own[:end] if key != PASS_RATE]
     sums = [key for key in own[end:] if key not in ("scored_count", "not_applicable_count", "error_count")]
-    main = [key for key in ("binary_aggregate", evaluator.primary, name) if key in own][:1]
+    main = [key for key in (PASS_RATE, evaluator.primary, name) if key in own][:1]
     # The mean of a binary metric equals its pass rate.
-    said = evaluator.primary if main == ["binary_aggregate"] and _is_binary(evaluator, evaluator.primary) else None
+    said = evaluator.primary if main == [PASS_RATE] and _is_binary(evaluator, evaluator.primary) else None
     repeated = {f"{key}{ending}" for key in own for ending in REPEATED}
     scores = [key for key in means if key not in repeated and key != said]
     # A problem's rate or count of 0 gets no line.
     fine = {key for key in sums if key.endswith(("_rate", "_count")) and not metrics[f"{name}.{key}"]}
     plain_sums = [key for key in sums if "." not in key and key not in fine]
-    return list(dict.fromkeys([*main, *scores, *plain_sums])) or ["binary_aggregate"]
+    return list(dict.fromkeys([*main, *scores, *plain_sums])) or [PASS_RATE]
 
 
 def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
     """Return an evaluator's figure `key` over these metrics as text: a pass rate, percentage or number."""
     value = metrics.get(f"{name}.{key}")
-    if key == "binary_aggregate":
+    if key == PASS_RATE:
         return _share(value, metrics.get(f"{name}.scored_count"))
     if (_is_binary(evaluator, key) or key.endswith("_rate")) and isinstance(value, float):
         return f"{value:.1%}"
