@@ -107,10 +107,10 @@ def author(options: AuthorOptions, invocation: Invocation) -> int:
     """
     from tunecheck_authoring._author.pipeline import author as author_dataset
 
-    own = _made_services(options)
-    simulators = [*map(_simulator, options.simulator or ()), *own]
-    _check(options, simulators)
-    command, models = _command_line(options, invocation.typed), _models(options)
+    _check(options)
+    models = _models(options)
+    simulators = [*map(_simulator, options.simulator or ()), *_made_services(options)]
+    command = _command_line(options, invocation.typed)
     with _backends(options) as backends:
         report = author_dataset(options, simulators, backends, command=command, models=models)
     if options.json:
@@ -171,16 +171,18 @@ def _command_line(options: AuthorOptions, command: str) -> str:
     return command.replace(options.mcp, shown_server(options.mcp))
 
 
-def _check(options: AuthorOptions, simulators: list[str]) -> None:
-    """Raise ConfigurationError for a wrong name, stage, or missing simulator."""
+def _check(options: AuthorOptions) -> None:
+    """Raise ConfigurationError for a wrong name, stage, number of turns or variant, or if no simulator is given."""
     from tunecheck_authoring._author.pipeline import STAGES
 
     if not _NAME.fullmatch(options.name):
         raise ConfigurationError(f"NAME is {options.name!r}, which is no file name; use letters, digits, - and _")
     if options.stage is not None and options.stage not in STAGES:
         raise ConfigurationError(f"there is no --stage {options.stage!r}{did_you_mean(options.stage, STAGES)}")
-    if not simulators:
+    if not options.simulator and options.openapi is None and options.mcp is None:
         raise ConfigurationError("no simulator is given; give --simulator NAME, --openapi FILE, or --mcp COMMAND")
+    options.turn_range()
+    options.kinds()
 
 
 def _models(options: AuthorOptions) -> EndpointModels | None:
