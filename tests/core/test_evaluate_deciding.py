@@ -15,7 +15,7 @@ from tests.pipeline_parts import column, metrics_of, run, strict_json, strict_li
 from tests.platforms import posix_only
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, EvaluationResult, Run, RunError, compare, score
+from tunecheck import ConfigurationError, EvaluationResult, Run, RunError, compare, score, select
 from tunecheck.runs import verify
 from tunecheck.statistics import ANY_STOPPING
 
@@ -264,6 +264,13 @@ def test_compare_says_first_that_a_run_stopped_and_takes_its_own_interval(
     assert (metric.verdict, metric.test, metric.difference.method) == ("better", ANY_STOPPING, ANY_STOPPING)
     assert (metric.difference.low, metric.p_value) == (decision.metrics[0].low, decision.metrics[0].p_value)
     assert metric.p_exact is None
+
+
+def test_select_says_of_a_stopped_run_what_compare_says(stopped: EvaluationResult, base: Path, results: Path) -> None:
+    selection = select(base, stopped.run_dir, results_dir=results)
+    notes = " ".join(selection.notes)
+    assert "STOPPED EARLY" in notes and "valid at any stop" in notes
+    assert "too narrow" not in notes
 
 
 def test_compare_of_a_stopped_run_with_another_says_that_ordinary_intervals_claim_too_much(

@@ -271,7 +271,6 @@ def _notes(runs: Runs, rows: int, against: Sequence[RunComparison]) -> Iterator[
         yield f"{plural(left_out, 'row')} of {runs.base.info.id} left out of the ranking: a run has no figure for them"
     for table in runs.tables:
         if table.info.stopped is not None:
-            said = "the intervals of a run that stopped early are too narrow"
-            yield f"{table.info.id}: {stopped_text(table.info.stopped)}: {said}"
+            yield f"{table.info.id}: {stopped_text(table.info.stopped)}"
     for each in against:
         yield from each.notes
